@@ -1,0 +1,60 @@
+/* The emulated device's own C functions, beside the CUDA driver's: what the driver API cannot say.
+ * Whoever loaded the library finds them with dlsym; a real driver has none of them.
+ * Thread-safe, all of them. Strings are UTF-8 and NUL-terminated. */
+#ifndef BASCULE_EMULATED_ABI_H
+#define BASCULE_EMULATED_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this header; a library of another version is refused. */
+#define BASCULE_EMULATED_ABI 1
+uint32_t bascule_emulated_abi(void);
+
+/* The report of the newest fault of any context: several lines, ends without a newline. Empty when there was none.
+ * Copies at most `capacity` bytes with the NUL and returns the length without it. */
+size_t bascule_emulated_last_report(char* text, size_t capacity);
+
+/* Operations in the order in which the host issued them. */
+enum {
+    BASCULE_EMULATED_RECORD = 1, /* cuEventRecord: event, stream */
+    BASCULE_EMULATED_WAIT = 2,   /* cuStreamWaitEvent: event, stream */
+    BASCULE_EMULATED_LAUNCH = 3, /* a kernel launch: stream, name */
+    BASCULE_EMULATED_COPY = 4,
+    BASCULE_EMULATED_FILL = 5,
+    BASCULE_EMULATED_ALLOCATE = 6,
+    BASCULE_EMULATED_FREE = 7,
+    BASCULE_EMULATED_SYNCHRONIZE = 8, /* stream, event or context */
+    BASCULE_EMULATED_CREATE = 9,      /* a stream, event, library or context */
+    BASCULE_EMULATED_DESTROY = 10,
+    BASCULE_EMULATED_HOST_FUNCTION = 11
+};
+
+typedef struct BasculeEmulatedOperation {
+    uint32_t kind;
+    int32_t device;
+    uint64_t stream; /* the handle as the caller gave it: 1 and 2 stay 1 and 2, NULL is 0 */
+    uint64_t event;  /* handle, 0 when none */
+    uint64_t bytes;  /* of a copy, fill or allocation */
+    char name[96];   /* the kernel's or the driver function's, cut to fit */
+} BasculeEmulatedOperation;
+
+/* Starts (1) or stops (0) recording; starting empties the trace. */
+void bascule_emulated_trace(int on);
+/* Copies at most `capacity` operations and returns how many there are. */
+size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out, size_t capacity);
+
+/* Names of an allocation for reports ("y, made at train.py:12"); `name` is copied. Unknown addresses are ignored. */
+void bascule_emulated_name_allocation(uint64_t address, const char* name);
+
+/* Calls of the exported driver functions since the process started, by name; 0 for a name that is not exported. */
+uint64_t bascule_emulated_call_count(const char* driver_function);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,37 @@
+// What the interpreter knows of device memory: which allocation holds an address, and where its bytes are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace emulated::memory {
+
+/// An address as a kernel sees it. Ordinary device memory is never dereferenceable by the host at this value.
+using DeviceAddress = std::uint64_t;
+
+/// One live allocation. Owned by Memory; valid until it is freed.
+struct Allocation {
+    enum class Kind : std::uint8_t { device, pinned, managed, module_global };
+
+    DeviceAddress base = 0;     ///< first byte, as kernels see it
+    std::uint64_t bytes = 0;    ///< exactly what was asked for
+    std::byte* host = nullptr;  ///< where `base` lies in this process
+    Kind kind = Kind::device;
+    bool read_only = false;     ///< a store is a fault (constants)
+    std::uint64_t serial = 0;   ///< counts allocations; never reused
+    int device = 0;
+};
+
+/// Finds allocations by address. Implemented by Heap (memory/heap.hpp).
+/// Thread-safe: kernels running on several workers ask at the same time.
+class Memory {
+  public:
+    virtual ~Memory() = default;
+
+    /// The live allocation that contains `address`, or null. The interpreter keeps the last answer per instruction and
+    /// asks again only when an address leaves it, so this need not be the fastest path. An answer stays valid while a
+    /// kernel that may use it runs: freeing waits for the device.
+    virtual const Allocation* find(DeviceAddress address) const noexcept = 0;
+};
+
+}  // namespace emulated::memory

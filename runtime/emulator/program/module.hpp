@@ -1,0 +1,71 @@
+// PTX text -> a Module: its global variables, and its kernels as bytecode or as a reason why not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace emulated::program {
+
+struct Code;  // bytecode; program/code.hpp
+
+/// A module-scope variable. Its memory is made by whoever loads the module into a context.
+struct Global {
+    /// At `offset` in the variable stands the address of another symbol plus `addend`.
+    struct Relocation {
+        std::uint64_t offset = 0;
+        std::size_t global = 0;  ///< index into Module::globals
+        std::int64_t addend = 0;
+    };
+    std::string name;
+    std::uint64_t bytes = 0;
+    std::uint32_t alignment = 1;
+    bool constant = false;               ///< .const: kernels cannot store to it
+    std::vector<std::byte> initial;      ///< exactly `bytes` long; zeros where PTX gives nothing
+    std::vector<Relocation> relocations;
+};
+
+/// One .entry function.
+struct Kernel {
+    struct Parameter {
+        std::uint32_t offset = 0;  ///< in the parameter buffer
+        std::uint32_t bytes = 0;
+        std::uint32_t alignment = 1;
+    };
+    std::string name;
+    std::vector<Parameter> parameters;
+    std::uint32_t parameter_bytes = 0;
+    std::uint32_t static_shared_bytes = 0;
+    std::uint32_t local_bytes = 0;      ///< a thread, the deepest known call chain included where it is known
+    std::uint32_t registers = 0;        ///< an estimate in the sense of CU_FUNC_ATTRIBUTE_NUM_REGS
+    std::uint32_t constant_bytes = 0;
+    std::uint32_t max_threads = 1024;   ///< a block, from .maxntid
+    std::string refusal;                ///< empty, or why this kernel cannot run here: "line 412: redux.sync.f32 is not supported"
+    std::shared_ptr<const Code> code;   ///< null when refused
+};
+
+/// A parsed PTX module. Immutable: any thread, any number of contexts.
+struct Module {
+    std::vector<Global> globals;
+    std::vector<Kernel> kernels;
+    int ptx_major = 0, ptx_minor = 0;
+    std::string target;  ///< "sm_80"
+
+    const Kernel* find_kernel(std::string_view name) const noexcept;
+    const Global* find_global(std::string_view name) const noexcept;
+};
+
+/// Why a text is no module: CUDA_ERROR_INVALID_PTX with this in the caller's log.
+struct LoadError {
+    std::uint32_t line = 0;  ///< PTX line, from 1
+    std::string message;
+};
+
+/// Parses and translates. What one kernel uses and the operation table lacks refuses that kernel alone.
+std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view ptx);
+
+}  // namespace emulated::program
