@@ -1,0 +1,108 @@
+// From values to the bytes that a launch passes: checks against the declared types, conversion of scalars,
+// the void** table.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <bascule/interface/array_interface.hpp>
+#include <bascule/interface/signature.hpp>
+
+namespace bascule {
+
+/// A scalar on its way to a declared type. Which of the members counts is said by `kind`.
+struct Scalar {
+    enum class Kind : std::uint8_t { boolean, integer, unsigned_integer, floating, complex };
+    Kind kind = Kind::integer;
+    bool boolean = false;
+    std::int64_t integer = 0;            ///< Kind::integer: any int that fits
+    std::uint64_t unsigned_integer = 0;  ///< Kind::unsigned_integer: above the largest int64
+    double floating = 0;
+    std::complex<double> complex;
+};
+
+/// A device address that the user vouches for.
+struct RawPointer {
+    std::uint64_t address = 0;
+};
+
+/// Bytes for an opaque parameter of exactly that size.
+struct RawBytes {
+    std::span<const std::byte> bytes;
+};
+
+/// A producer stream that a launch is ordered with.
+struct Producer {
+    std::uint64_t stream = 0;  ///< as the interface gave it
+    int argument = 0;          ///< the first argument that names it
+};
+
+/// The arguments of one launch, in the layout that the driver takes. Lives on the stack of a launch; up to 32
+/// parameters and 1 KiB of them need no allocation. Borrows the signature. Not thread-safe.
+///
+/// Every `set` checks one value against the declared type and throws ArgumentError, which names the parameter
+/// ("argument 2 'x': ...").
+class ArgumentPack {
+  public:
+    explicit ArgumentPack(const Signature& signature);
+    ArgumentPack(const ArgumentPack&) = delete;
+    ArgumentPack& operator=(const ArgumentPack&) = delete;
+
+    /// An array for a pointer or a view; its stream, if it names one, joins the producers unless `ordered` is
+    /// false.
+    void set(int index, const ArrayView& array, bool ordered = true);
+    /// A scalar, converted to the declared type and range-checked.
+    void set(int index, const Scalar& scalar);
+    void set(int index, RawPointer pointer);
+    void set(int index, RawBytes bytes);
+    /// A null pointer, for pointer parameters only.
+    void set_null(int index);
+
+    const Signature& signature() const noexcept { return *signature_; }
+    /// One pointer a parameter, as cuLaunchKernelEx wants them. Valid while the pack lives and none is added.
+    void** table() noexcept { return table_; }
+    /// The distinct producer streams, in the order of the arguments.
+    std::span<const Producer> producers() const noexcept {
+        return {producers_, static_cast<std::size_t>(producer_count_)};
+    }
+
+    /// Joins a stream to the producers; equal handles once.
+    void add_producer(std::uint64_t stream, int argument);
+
+    /// The stream that every array of the pack names, when they all name one and the same; empty without
+    /// arrays.
+    std::optional<std::uint64_t> common_stream() const noexcept;
+
+    /// Throws: ArgumentError when `given` differs from what the kernel declares; the message shows the
+    /// signature.
+    static void check_count(const Signature& signature, std::size_t given);
+
+  private:
+    static constexpr int inline_parameters = 32;
+    static constexpr std::size_t inline_bytes = 1024;
+
+    std::byte* slot(int index) noexcept {
+        return bytes_ + signature_->parameters[static_cast<std::size_t>(index)].offset;
+    }
+
+    const Signature* signature_;
+    std::byte* bytes_;
+    void** table_;
+    Producer* producers_;
+    int producer_count_ = 0;
+    int arrays_ = 0;  ///< set so far
+    int arrays_with_stream_ = 0;
+    alignas(16) std::byte inline_storage_[inline_bytes];
+    void* inline_table_[inline_parameters];
+    Producer inline_producers_[inline_parameters];
+    std::unique_ptr<std::byte[]> heap_storage_;
+    std::unique_ptr<void*[]> heap_table_;
+    std::unique_ptr<Producer[]> heap_producers_;
+};
+
+}  // namespace bascule

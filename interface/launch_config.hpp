@@ -1,0 +1,39 @@
+// How many threads a launch has, and how they are grouped.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace bascule {
+
+/// Extents in x, y and z.
+struct Dim3 {
+    std::uint32_t x = 1, y = 1, z = 1;
+    bool operator==(const Dim3&) const = default;
+    std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
+};
+
+/// One launch's geometry. A value.
+struct LaunchConfig {
+    Dim3 grid;                       ///< in blocks
+    Dim3 block;                      ///< in threads
+    std::uint32_t shared_bytes = 0;  ///< dynamic shared memory a block
+    bool cooperative = false;        ///< all blocks resident at once, as grid synchronisation needs
+    bool operator==(const LaunchConfig&) const = default;
+};
+
+/// What a device, and a kernel on it, can take.
+struct LaunchLimits {
+    Dim3 grid;
+    Dim3 block;
+    std::uint32_t threads = 0;       ///< a block, the smaller of the device's and the kernel's limit
+    std::uint32_t shared_bytes = 0;  ///< dynamic, a block, the opt-in limit less the kernel's static memory
+};
+
+/// Throws: ArgumentError that names `grid`, `block` or `shared_bytes`, the value and the limit.
+void check(const LaunchConfig& config, const LaunchLimits& limits);
+
+/// "(4096, 1, 1)"; trailing ones left out: "(4096,)".
+std::string to_string(Dim3 extents);
+
+}  // namespace bascule

@@ -1,0 +1,56 @@
+// What is compiled, how, and for which architecture: values that make up a compile's identity.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace bascule {
+
+/// CUDA C++ text. `name` and `first_line` are for people, never for the compiler: they place errors in the
+/// user's own file.
+struct Source {
+    std::string text;
+    std::string name = "<string>";  ///< "kernels.cu", "train.py"
+    int first_line = 1;             ///< of the text in `name`
+    std::string directory;          ///< searched first for quoted includes; empty for a string
+};
+
+/// Reads a file. Throws: Error naming the path and the system's reason.
+Source read_source(const std::string& path);
+
+/// A real (sm_90a: a cubin and its PTX) or virtual (compute_80: PTX alone) architecture.
+struct Arch {
+    int major = 8, minor = 0;
+    char suffix = '\0';  ///< 'a', 'f' or none
+    bool is_virtual = false;
+
+    bool operator==(const Arch&) const = default;
+};
+
+/// "sm_90a", "compute_80".
+std::string to_string(Arch arch);
+/// Throws: ArgumentError (value) that shows the form.
+Arch parse_arch(std::string_view text);
+
+/// How a text is compiled. Everything here is part of the cache key, in this order.
+struct CompileOptions {
+    std::string std = "c++17";                                 ///< c++17, c++20
+    std::vector<std::pair<std::string, std::string>> defines;  ///< -DNAME=VALUE; an empty value is -DNAME
+    std::vector<std::string> include_paths;
+    std::vector<std::pair<std::string, std::string>> headers;  ///< name -> text, found by #include "name"
+    bool lineinfo = false;                                     ///< always on for the emulated device
+    bool debug = false;                                        ///< -G
+    bool fast_math = false;
+    std::vector<std::string> extra;  ///< passed to NVRTC as they are
+    std::optional<Arch> arch;        ///< none: the device's
+
+    bool operator==(const CompileOptions&) const = default;
+};
+
+/// Options as NVRTC takes them, without architecture and include paths of the toolkit.
+std::vector<std::string> to_arguments(const CompileOptions& options);
+
+}  // namespace bascule

@@ -1,0 +1,118 @@
+// The CUDA driver's functions, found at run time: the real driver or the emulated device. The only file that
+// names libcuda.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+namespace bascule {
+
+// name, the version of the typedef in <cudaTypedefs.h>
+#define BASCULE_DRIVER_FUNCTIONS(FUNCTION)             \
+    FUNCTION(cuInit, 2000)                             \
+    FUNCTION(cuDriverGetVersion, 2020)                 \
+    FUNCTION(cuGetErrorName, 6000)                     \
+    FUNCTION(cuGetErrorString, 6000)                   \
+    FUNCTION(cuDeviceGet, 2000)                        \
+    FUNCTION(cuDeviceGetCount, 2000)                   \
+    FUNCTION(cuDeviceGetName, 2000)                    \
+    FUNCTION(cuDeviceGetAttribute, 2000)               \
+    FUNCTION(cuDevicePrimaryCtxRetain, 7000)           \
+    FUNCTION(cuDevicePrimaryCtxRelease, 11000)         \
+    FUNCTION(cuCtxGetCurrent, 4000)                    \
+    FUNCTION(cuCtxSetCurrent, 4000)                    \
+    FUNCTION(cuCtxSynchronize, 2000)                   \
+    FUNCTION(cuLibraryLoadData, 12000)                 \
+    FUNCTION(cuLibraryUnload, 12000)                   \
+    FUNCTION(cuLibraryGetKernel, 12000)                \
+    FUNCTION(cuKernelGetFunction, 12000)               \
+    FUNCTION(cuKernelGetAttribute, 12000)              \
+    FUNCTION(cuKernelSetAttribute, 12000)              \
+    FUNCTION(cuLaunchKernelEx, 11060)                  \
+    FUNCTION(cuOccupancyMaxPotentialBlockSize, 6050)   \
+    FUNCTION(cuMemAlloc, 3020)                         \
+    FUNCTION(cuMemFree, 3020)                          \
+    FUNCTION(cuMemHostAlloc, 2020)                     \
+    FUNCTION(cuMemFreeHost, 2000)                      \
+    FUNCTION(cuMemcpyHtoDAsync, 3020)                  \
+    FUNCTION(cuMemcpyDtoHAsync, 3020)                  \
+    FUNCTION(cuMemcpyDtoDAsync, 3020)                  \
+    FUNCTION(cuMemsetD8Async, 3020)                    \
+    FUNCTION(cuPointerGetAttributes, 7000)             \
+    FUNCTION(cuStreamCreateWithPriority, 5050)         \
+    FUNCTION(cuStreamDestroy, 4000)                    \
+    FUNCTION(cuStreamSynchronize, 2000)                \
+    FUNCTION(cuStreamQuery, 2000)                      \
+    FUNCTION(cuStreamWaitEvent, 3020)                  \
+    FUNCTION(cuStreamGetCtx, 9020)                     \
+    FUNCTION(cuStreamIsCapturing, 10000)               \
+    FUNCTION(cuThreadExchangeStreamCaptureMode, 10010) \
+    FUNCTION(cuEventCreate, 2000)                      \
+    FUNCTION(cuEventDestroy, 4000)                     \
+    FUNCTION(cuEventRecord, 2000)                      \
+    FUNCTION(cuEventQuery, 2000)                       \
+    FUNCTION(cuEventSynchronize, 2000)                 \
+    FUNCTION(cuEventElapsedTime, 2000)
+
+/// One pointer a function; all of them non-null once a Driver is made.
+struct DriverFunctions {
+#define BASCULE_DECLARE(name, version) PFN_##name##_v##version name = nullptr;
+    BASCULE_DRIVER_FUNCTIONS(BASCULE_DECLARE)
+#undef BASCULE_DECLARE
+};
+
+/// Which driver is taken: BASCULE_DEVICE is "cuda", "emulated" or "auto" (the default).
+enum class DeviceChoice : std::uint8_t { automatic, cuda, emulated };
+
+struct EmulatedFunctions;  // of emulated_abi.h; emulated_device.hpp
+
+/// The process's one driver, chosen and initialised at first use, never unloaded. Thread-safe.
+class Driver {
+  public:
+    /// Throws: LibraryError when the driver that was asked for cannot be loaded; CudaError when it does not
+    /// initialise; Error for a BASCULE_DEVICE that is none of the three. A failure is not remembered: the
+    /// next call tries again.
+    static const Driver& get();
+    /// The driver if one was made already, else null. For destructors.
+    static const Driver* existing() noexcept;
+
+    const DriverFunctions& api() const noexcept { return api_; }
+    bool emulated() const noexcept { return emulated_ != nullptr; }
+    /// The emulated device's own functions, or null on a GPU.
+    const EmulatedFunctions* emulated_functions() const noexcept { return emulated_; }
+    /// Why `auto` took the emulated device: "no libcuda.so.1 was found"; empty when it was asked for, and on
+    /// a GPU.
+    const std::string& fallback_reason() const noexcept { return fallback_reason_; }
+    const std::string& path() const noexcept { return path_; }
+    int version() const noexcept { return version_; }  ///< 13000
+    int device_count() const noexcept { return device_count_; }
+
+    /// Throws CudaError unless `code` is success. `doing` ends "... failed while": "launching kernel
+    /// 'scale'".
+    void check(CUresult code, const char* call, const std::string& doing) const {
+        if (code != CUDA_SUCCESS) [[unlikely]]
+            fail(code, call, doing);
+    }
+    void check(CUresult code, const char* call, const char* doing) const {
+        if (code != CUDA_SUCCESS) [[unlikely]]
+            fail(code, call, doing);
+    }
+
+  private:
+    Driver() = default;
+    [[noreturn]] void fail(CUresult code, const char* call, const std::string& doing) const;
+    friend struct DriverLoader;
+
+    DriverFunctions api_;
+    const EmulatedFunctions* emulated_ = nullptr;
+    std::string fallback_reason_;
+    std::string path_;
+    int version_ = 0;
+    int device_count_ = 0;
+};
+
+}  // namespace bascule

@@ -1,0 +1,45 @@
+// Device memory that objects own, and copies in stream order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <bascule/interface/argument.hpp>
+#include <bascule/runtime/lifetime.hpp>
+#include <bascule/runtime/stream.hpp>
+
+namespace bascule {
+
+/// Bytes on a device that this object owns. Thread-safe as memory is: order your accesses.
+class DeviceBuffer {
+  public:
+    /// Contents are undefined. 0 bytes allocate nothing and have address 0. Throws: CudaError (out of memory
+    /// says how much was asked for and is free).
+    explicit DeviceBuffer(std::size_t bytes, Device device = Device::current());
+    ~DeviceBuffer();  // never throws
+    DeviceBuffer(DeviceBuffer&& other) noexcept;
+    DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+    DeviceBuffer(const DeviceBuffer&) = delete;
+    DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+    std::uint64_t address() const noexcept { return address_; }
+    std::size_t bytes() const noexcept { return bytes_; }
+    Device device() const noexcept { return device_; }
+
+  private:
+    std::uint64_t address_ = 0;
+    std::size_t bytes_ = 0;
+    Device device_;
+};
+
+/// Copies in the order of `stream`, after what `producers` have enqueued; they wait for the copy in turn.
+/// Owners are kept until it is done. Host memory that is not pinned may be reused when copy_to_device
+/// returns, and is filled when copy_to_host returns. Throws: CudaError.
+void copy_to_device(StreamRef stream, std::uint64_t destination, const void* source, std::size_t bytes,
+                    std::span<const Producer> producers = {}, std::span<const Owner> owners = {});
+void copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std::size_t bytes,
+                  std::span<const Producer> producers = {}, std::span<const Owner> owners = {});
+
+}  // namespace bascule
