@@ -28,11 +28,11 @@ class ArgumentError : public Error {
 
     /// What the message was made from; empty members are unknown or do not apply.
     struct Details {
-        int index = -1;        ///< of the argument, from 0
-        std::string name;      ///< of the argument, as the kernel's parameter is called
-        std::string field;     ///< of the array interface: "shape", "strides", ...
-        std::string expected;  ///< "const float*"
-        std::string got;       ///< "a float64 array of shape (1000,)"
+        int index = -1;          ///< of the argument, from 0
+        std::string name{};      ///< of the argument, as the kernel's parameter is called
+        std::string field{};     ///< of the array interface: "shape", "strides", ...
+        std::string expected{};  ///< "const float*"
+        std::string got{};       ///< "a float64 array of shape (1000,)"
     };
 
     ArgumentError(Kind kind, const std::string& message) : Error(message), kind_(kind) {}
@@ -54,10 +54,10 @@ class ArgumentError : public Error {
 class CompileError : public Error {
   public:
     struct Details {
-        std::string log;              ///< NVRTC's own, places mapped to the user's text
-        std::string name_expression;  ///< the kernel asked for; empty when the text itself is at fault
-        std::vector<std::string> options;
-        std::string architecture;
+        std::string log{};              ///< NVRTC's own, places mapped to the user's text
+        std::string name_expression{};  ///< the kernel asked for; empty when the text itself is at fault
+        std::vector<std::string> options{};
+        std::string architecture{};
     };
 
     explicit CompileError(const std::string& message) : Error(message) {}
@@ -74,9 +74,9 @@ class CompileError : public Error {
 class LibraryError : public Error {
   public:
     struct Details {
-        std::string library;                   ///< "NVRTC"
-        std::vector<std::string> paths_tried;  ///< in order
-        std::string loader_message;            ///< dlerror's words for the last of them
+        std::string library{};                   ///< "NVRTC"
+        std::vector<std::string> paths_tried{};  ///< in order
+        std::string loader_message{};            ///< dlerror's words for the last of them
     };
 
     explicit LibraryError(const std::string& message) : Error(message) {}
@@ -93,11 +93,11 @@ class LibraryError : public Error {
 class CudaError : public Error {
   public:
     struct Details {
-        int code = 0;           ///< CUresult
-        std::string code_name;  ///< "CUDA_ERROR_ILLEGAL_ADDRESS"
-        std::string call;       ///< "cuStreamSynchronize"
-        std::string doing;      ///< what it was for: "waiting for the stream"
-        std::string report;     ///< the emulated device's report of the fault; empty on a GPU
+        int code = 0;             ///< CUresult
+        std::string code_name{};  ///< "CUDA_ERROR_ILLEGAL_ADDRESS"
+        std::string call{};       ///< "cuStreamSynchronize"
+        std::string doing{};      ///< what it was for: "waiting for the stream"
+        std::string report{};     ///< the emulated device's report of the fault; empty on a GPU
     };
 
     explicit CudaError(const std::string& message) : Error(message) {}

@@ -1,0 +1,113 @@
+"""Bascule: CUDA C++ kernels from strings, launched on any array with `__cuda_array_interface__`.
+
+>>> import numpy as np, bascule
+>>> module = bascule.compile('''
+... __global__ void scale(float* p, float f, int n) {
+...     int i = blockIdx.x * blockDim.x + threadIdx.x;
+...     if (i < n) p[i] *= f;
+... }''')
+>>> x = bascule.to_device(np.arange(1000, dtype="f4"))
+>>> module.scale[8, 128](x, 2, 1000)
+>>> x.copy_to_host()
+"""
+
+from __future__ import annotations
+
+from bascule import _errors, cache, config, emulated
+from bascule._bascule import (
+    CompileOptions,
+    Device,
+    DeviceArray,
+    Event,
+    Kernel,
+    LaunchConfig,
+    Launcher,
+    Module,
+    Stream,
+    __version__,
+    as_cuda_array,
+    current_device,
+    default_stream,
+    device_array,
+    event,
+    external_stream,
+    from_cuda_array_interface,
+    legacy_default_stream,
+    per_thread_default_stream,
+    raw_pointer,
+    require_gpu,
+    stream,
+    synchronize,
+    to_device,
+)
+from bascule._compile import compile
+from bascule._decorator import LaunchRule, kernel
+from bascule._errors import ArgumentError, CompileError, CudaError, EmulatedDeviceWarning, Error, LibraryError
+
+__all__ = [
+    "ArgumentError",
+    "CompileError",
+    "CompileOptions",
+    "CudaError",
+    "Device",
+    "DeviceArray",
+    "EmulatedDeviceWarning",
+    "Error",
+    "Event",
+    "Kernel",
+    "LaunchConfig",
+    "LaunchRule",
+    "Launcher",
+    "LibraryError",
+    "Module",
+    "Stream",
+    "__version__",
+    "as_cuda_array",
+    "cache",
+    "compile",
+    "config",
+    "current_device",
+    "default_stream",
+    "device_array",
+    "emulated",
+    "event",
+    "external_stream",
+    "from_cuda_array_interface",
+    "kernel",
+    "legacy_default_stream",
+    "per_thread_default_stream",
+    "raw_pointer",
+    "require_gpu",
+    "stream",
+    "synchronize",
+    "to_device",
+]
+
+for _public in (
+    ArgumentError,
+    CompileError,
+    CudaError,
+    Error,
+    LibraryError,
+    EmulatedDeviceWarning,
+    _errors.ArgumentTypeError,
+    _errors.ArgumentValueError,
+    _errors.ArgumentOverflowError,
+    _errors.ArgumentKeyError,
+    _errors.ArgumentNotImplementedError,
+    CompileOptions,
+    Device,
+    DeviceArray,
+    Event,
+    Kernel,
+    LaunchConfig,
+    LaunchRule,
+    Module,
+    Stream,
+):
+    _public.__module__ = "bascule"
+del _public
+
+
+def __dir__() -> list[str]:
+    return __all__

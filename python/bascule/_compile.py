@@ -1,0 +1,56 @@
+"""`bascule.compile`: CUDA C++ text to a Module."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bascule import _bascule, _errors
+
+
+def compile(  # noqa: A001 - the name that people look for
+    source: str | None = None,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    options: _bascule.CompileOptions | None = None,
+) -> _bascule.Module:
+    """Compile CUDA C++ with NVRTC for the current device, or for `options.arch`.
+
+    Parameters
+    ----------
+    source : str
+        The text. Every `__global__` function in it becomes an attribute of the module.
+    file : path, instead of `source`
+        A file; its directory is searched first for quoted includes.
+    options : CompileOptions, optional
+
+    Returns
+    -------
+    Module
+        The same text with the same options is compiled once a process.
+
+    Raises
+    ------
+    CompileError
+        With the line in your text, the text of the line, and a caret.
+    LibraryError
+        No NVRTC was found; lists every path tried.
+    """
+    if (source is None) == (file is None):
+        raise _errors.ArgumentTypeError("bascule.compile takes either the text or file=..., and not both")
+    if source is not None and not isinstance(source, str):
+        hint = "; for a file say bascule.compile(file=...)" if isinstance(source, os.PathLike) else ""
+        raise _errors.ArgumentTypeError(
+            f"bascule.compile takes CUDA C++ as a str, got {type(source).__name__}{hint}"
+        )
+    if options is None:
+        options = _bascule.CompileOptions()
+    if file is not None:
+        path = Path(file)
+        module = _bascule._make_module(
+            _bascule._read_source(os.fspath(path)), os.fspath(path), 1, os.fspath(path.resolve().parent), options
+        )
+    else:
+        module = _bascule._make_module(source, "<string>", 1, "", options)
+    module._compile()
+    return module

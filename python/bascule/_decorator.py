@@ -1,0 +1,136 @@
+"""`bascule.kernel`: a CUDA C++ text and a Python launch rule make a function that launches."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from bascule import _bascule, _errors
+from bascule._compile import compile as compile_text
+
+
+def kernel(
+    source: str, *, name: str | None = None, options: _bascule.CompileOptions | None = None
+) -> Callable[[Callable[..., Any]], LaunchRule]:
+    """Decorate a launch rule: a function with the kernel's parameters that returns how much work there is.
+
+    The rule may return an int, a tuple of up to three extents (one thread each), or a `LaunchConfig`.
+    The text is compiled at the first call, not at import.
+
+    Parameters
+    ----------
+    source : str
+        CUDA C++ with one `__global__` function, or with one named like the rule.
+    name : str, optional
+        The kernel meant, when it is named otherwise.
+    options : CompileOptions, optional
+
+    Examples
+    --------
+    >>> @bascule.kernel(r'''
+    ... __global__ void scale(float* p, float f, int n) {
+    ...     int i = blockIdx.x * blockDim.x + threadIdx.x;
+    ...     if (i < n) p[i] *= f;
+    ... }''')
+    ... def scale(p, f, n):
+    ...     return n
+    >>> scale(x, 2, x.size)
+    """
+    if not isinstance(source, str):
+        raise _errors.ArgumentTypeError(
+            f"bascule.kernel takes the CUDA C++ text: @bascule.kernel(source); got {type(source).__name__}"
+        )
+    return lambda rule: LaunchRule(rule, source, name, options)
+
+
+class LaunchRule:
+    """A kernel that knows how much work its arguments are. Made by `bascule.kernel`; any thread may call it."""
+
+    def __init__(
+        self,
+        rule: Callable[..., Any],
+        source: str,
+        name: str | None,
+        options: _bascule.CompileOptions | None,
+    ) -> None:
+        functools.update_wrapper(self, rule)
+        self._rule = rule
+        self._rule_signature = inspect.signature(rule)
+        self._source = source
+        self._name = name
+        self._options = options
+        self._lock = threading.Lock()
+        self._kernel: _bascule.Kernel | None = None
+
+    @property
+    def kernel(self) -> _bascule.Kernel:
+        """The kernel, compiled now if it was not yet."""
+        if self._kernel is None:
+            with self._lock:
+                if self._kernel is None:
+                    self._kernel = self._find_kernel()
+        return self._kernel
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Launch over the work that the rule returns for these arguments."""
+        kernel = self.kernel
+        bound = self._rule_signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        work = self._rule(*bound.args, **bound.kwargs)
+        self._launcher(kernel, work)(*bound.args, **bound.kwargs)
+
+    def __getitem__(self, key: Any) -> _bascule.Launcher:
+        """`[grid, block]`, `[grid, block, stream]`, `[grid, block, stream, shared_bytes]`: the rule is not asked."""
+        return self.kernel[key]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.kernel, name)
+
+    def __repr__(self) -> str:
+        state = repr(self._kernel) if self._kernel is not None else "not compiled yet"
+        return f"<bascule.LaunchRule {self.__name__}: {state}>"
+
+    def _launcher(self, kernel: _bascule.Kernel, work: Any) -> _bascule.Launcher:
+        if isinstance(work, _bascule.LaunchConfig):
+            return kernel[work]
+        if work is None:
+            raise _errors.ArgumentTypeError(
+                f"the launch rule {self.__name__!r} returned None; return how many threads of work there are: "
+                "an int, a tuple, or a LaunchConfig"
+            )
+        return kernel.forall(work)
+
+    def _find_kernel(self) -> _bascule.Kernel:
+        module = compile_text(self._source, options=self._options)
+        found = self._choose(module)
+        declared = [name for name, _ in found.parameters]
+        rule = list(self._rule_signature.parameters)
+        if len(rule) != len(declared):
+            raise _errors.ArgumentTypeError(
+                f"the launch rule {self.__name__!r} takes {len(rule)} parameters ({', '.join(rule)}), but the kernel is "
+                f"{found.signature}; give the rule the same parameters"
+            )
+        different = [(r, d) for r, d in zip(rule, declared, strict=True) if r != d]
+        if different:
+            raise _errors.ArgumentTypeError(
+                f"the launch rule {self.__name__!r} calls a parameter {different[0][0]!r} that the kernel calls "
+                f"{different[0][1]!r}: {found.signature}; give the rule the same names in the same order"
+            )
+        return found
+
+    def _choose(self, module: _bascule.Module) -> _bascule.Kernel:
+        names: list[str] = module.__class__.kernels.__get__(module)
+        wanted = self._name or self.__name__
+        if self._name is not None or wanted in names or len(names) != 1:
+            if self._name is None and wanted not in names and names:
+                raise _errors.CompileError(
+                    f"the text has {len(names)} kernels ({', '.join(names)}) and none is called {wanted!r} like the launch "
+                    "rule; name one of them: bascule.kernel(source, name=...)"
+                )
+            return module[wanted]
+        return module[names[0]]

@@ -1,0 +1,113 @@
+"""Exceptions and warnings. Each derives from `Error` and from the built-in that fits."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """The base of every exception that Bascule raises on purpose."""
+
+
+class ArgumentError(Error):
+    """An argument that a kernel, a launch or an array cannot take; raised before anything was enqueued.
+
+    Attributes
+    ----------
+    index : int
+        Of the argument, from 0; -1 when no argument of a kernel is meant.
+    name : str
+        Of the argument, as the kernel's parameter is called.
+    field : str
+        The key of the array interface or the option that is wrong.
+    expected, got : str
+        What was declared and what was given.
+    """
+
+    index: int
+    name: str
+    field: str
+    expected: str
+    got: str
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """The argument is of the wrong type."""
+
+
+class ArgumentValueError(ArgumentError, ValueError):
+    """The argument is of the right type and has a value that cannot be."""
+
+
+class ArgumentOverflowError(ArgumentError, OverflowError):
+    """The number does not fit the declared type."""
+
+
+class ArgumentKeyError(ArgumentError, KeyError, ValueError):
+    """An array interface lacks a required key."""
+
+    __str__ = Exception.__str__  # KeyError would quote the message
+
+
+class ArgumentNotImplementedError(ArgumentError, NotImplementedError):
+    """Valid, and not supported yet."""
+
+
+class CompileError(Error, RuntimeError):
+    """NVRTC refused the text, or the text has no kernel of that name.
+
+    Attributes
+    ----------
+    log : str
+        NVRTC's own words, at the lines of your text.
+    name_expression : str
+        The kernel asked for; empty when the text itself is at fault.
+    options : list of str
+    architecture : str
+    """
+
+    log: str
+    name_expression: str
+    options: list[str]
+    architecture: str
+
+
+class LibraryError(Error, OSError):
+    """NVRTC, the driver or the emulated device cannot be loaded.
+
+    Attributes
+    ----------
+    library : str
+    paths_tried : list of str
+        In order.
+    loader_message : str
+    """
+
+    library: str
+    paths_tried: list[str]
+    loader_message: str
+
+
+class CudaError(Error, RuntimeError):
+    """A driver call failed.
+
+    Attributes
+    ----------
+    code : int
+        The CUresult.
+    code_name : str
+    call : str
+        The driver's function.
+    doing : str
+        What it was for.
+    report : str
+        The emulated device's report of the fault; empty on a GPU.
+    """
+
+    code: int
+    code_name: str
+    call: str
+    doing: str
+    report: str
+
+
+class EmulatedDeviceWarning(UserWarning):
+    """No GPU was found, so kernels run on the emulated device. Issued once a process."""

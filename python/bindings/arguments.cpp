@@ -1,0 +1,251 @@
+#include "arguments.hpp"
+
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/error.hpp>
+
+#include "array_object.hpp"
+#include "device_object.hpp"
+#include "interface_reader.hpp"
+#include "names.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+using Kind = ArgumentError::Kind;
+
+Scalar scalar_of(bool value) {
+    Scalar scalar;
+    scalar.kind = Scalar::Kind::boolean;
+    scalar.boolean = value;
+    return scalar;
+}
+
+Scalar scalar_of(double value) {
+    Scalar scalar;
+    scalar.kind = Scalar::Kind::floating;
+    scalar.floating = value;
+    return scalar;
+}
+
+Scalar scalar_of(Py_complex value) {
+    Scalar scalar;
+    scalar.kind = Scalar::Kind::complex;
+    scalar.complex = {value.real, value.imag};
+    return scalar;
+}
+
+/// An int of any size. Beyond 64 bits only a floating-point parameter can hold it.
+Scalar scalar_of_int(PyObject* integer, const Parameter& parameter) {
+    Scalar scalar;
+    int overflow = 0;
+    scalar.integer = PyLong_AsLongLongAndOverflow(integer, &overflow);
+    if (overflow == 0) return scalar;
+    if (overflow > 0) {
+        scalar.unsigned_integer = PyLong_AsUnsignedLongLong(integer);
+        if (PyErr_Occurred() == nullptr) {
+            scalar.kind = Scalar::Kind::unsigned_integer;
+            return scalar;
+        }
+        PyErr_Clear();
+    }
+    const DType::Kind declared = parameter.type.dtype.kind;
+    const bool floats = declared == DType::Kind::floating || declared == DType::Kind::complex;
+    const double value = PyLong_AsDouble(integer);
+    if (PyErr_Occurred() == nullptr && floats) return scalar_of(value);
+    PyErr_Clear();
+    throw ArgumentError(
+        Kind::overflow,
+        fmt::format("the kernel declares `{}`, which cannot hold an integer of more than 64 bits.",
+                    parameter.spelling),
+        {.expected = parameter.spelling, .got = "an integer of more than 64 bits"});
+}
+
+/// numpy.generic, if NumPy is there at all: nobody holds a NumPy scalar before importing it.
+PyObject* numpy_generic() {
+    static PyObject* generic = nullptr;  // guarded by the GIL
+    if (generic != nullptr) return generic;
+    PyObject* modules = PyImport_GetModuleDict();
+    PyObject* module = PyDict_GetItemString(modules, "numpy");
+    if (module == nullptr) return nullptr;
+    generic = PyObject_GetAttrString(module, "generic");
+    if (generic == nullptr) PyErr_Clear();
+    return generic;
+}
+
+bool is_numpy_scalar(PyObject* object) {
+    PyObject* generic = numpy_generic();
+    return generic != nullptr && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(generic)) != 0;
+}
+
+std::optional<Scalar> numpy_scalar(PyObject* object, const Parameter& parameter) {
+    const std::string kind = py::str(py::handle(object).attr("dtype").attr("kind"));
+    if (kind == "b") return scalar_of(PyObject_IsTrue(object) == 1);
+    if (kind == "i" || kind == "u") {
+        const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(object));
+        if (!integer) throw py::error_already_set();
+        return scalar_of_int(integer.ptr(), parameter);
+    }
+    if (kind == "f") {
+        const auto value = py::reinterpret_steal<py::object>(PyNumber_Float(object));
+        if (!value) throw py::error_already_set();
+        return scalar_of(PyFloat_AS_DOUBLE(value.ptr()));
+    }
+    if (kind == "c") return scalar_of(PyComplex_AsCComplex(object));
+    return std::nullopt;
+}
+
+/// A Python or NumPy scalar; nothing for anything else. Exact types first: numpy.float64 is a float too.
+std::optional<Scalar> read_scalar(PyObject* object, const Parameter& parameter) {
+    if (PyFloat_CheckExact(object)) return scalar_of(PyFloat_AS_DOUBLE(object));
+    if (PyLong_CheckExact(object)) return scalar_of_int(object, parameter);
+    if (PyBool_Check(object)) return scalar_of(object == Py_True);
+    if (is_numpy_scalar(object)) return numpy_scalar(object, parameter);
+    if (PyLong_Check(object)) return scalar_of_int(object, parameter);
+    if (PyFloat_Check(object)) return scalar_of(PyFloat_AS_DOUBLE(object));
+    if (PyComplex_Check(object)) return scalar_of(PyComplex_AsCComplex(object));
+    return std::nullopt;
+}
+
+bool is_host_array(PyObject* object) {
+    return !PyType_Check(object) && PyObject_HasAttr(object, names().array_interface) != 0;
+}
+
+[[noreturn]] void fail_host_array(PyObject* object, const Parameter& parameter) {
+    const py::handle array(object);
+    const std::string got = fmt::format("a host array ({})", Py_TYPE(object)->tp_name);
+    if (parameter.type.kind == ParameterType::Kind::scalar) {
+        throw ArgumentError(
+            Kind::type,
+            fmt::format("the kernel declares `{}`, got {}. Pass a scalar: x.item() for an array of one "
+                        "element.",
+                        parameter.spelling, got),
+            {.expected = parameter.spelling, .got = got});
+    }
+    throw ArgumentError(
+        Kind::type,
+        fmt::format(
+            "the kernel declares `{}`, got {}, which lies in host memory. Move it to the device first: "
+            "bascule.to_device(x).",
+            parameter.spelling, got),
+        {.expected = parameter.spelling, .got = got});
+}
+
+[[noreturn]] void fail_unknown(PyObject* object, const Parameter& parameter, const std::string& absence) {
+    const std::string got = fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
+    const bool wants_array = parameter.type.kind != ParameterType::Kind::scalar;
+    throw ArgumentError(
+        Kind::type,
+        fmt::format("the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got,
+                    wants_array ? "a device array (anything with __cuda_array_interface__)"
+                                : "a Python or NumPy scalar",
+                    absence.empty() ? "" : fmt::format(" (Reading the interface said: {}.)", absence)),
+        {.expected = parameter.spelling, .got = got});
+}
+
+[[noreturn]] void fail_masked(const Parameter& parameter) {
+    throw ArgumentError(
+        Kind::not_supported,
+        fmt::format("'mask' of __cuda_array_interface__ is set, and `{}` would ignore which elements are "
+                    "valid. Only bascule::masked_view<T, N> takes masked arrays; otherwise pass the data "
+                    "and the mask as two arrays.",
+                    parameter.spelling),
+        {.field = "mask", .expected = "bascule::masked_view", .got = "a masked array"});
+}
+
+void set_own_array(ArgumentPack& pack, int index, const ArrayObject& array, PyObject* object, Device device,
+                   OwnerList& owners) {
+    if (!(array.device == device)) {
+        throw ArgumentError(Kind::value, fmt::format("the array lies on {}, but the launch goes to {}.",
+                                                     to_string(array.device), to_string(device)));
+    }
+    pack.set(index, array.view);
+    owners.keep(object);
+}
+
+/// Everything that is no scalar and no array of ours.
+void set_foreign(ArgumentPack& pack, int index, PyObject* object, Device device, OwnerList& owners) {
+    const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
+    if (py::isinstance<RawPointerObject>(object)) {
+        pack.set(index, RawPointer{py::cast<RawPointerObject&>(object).address});
+        return;
+    }
+    InterfaceSnapshot snapshot;
+    if (read_interface(object, snapshot)) {
+        if (snapshot.masked) fail_masked(parameter);
+        pack.set(index, resolve(validate(snapshot.raw), device));
+        owners.keep(object);
+        return;
+    }
+    if (is_host_array(object)) fail_host_array(object, parameter);
+    fail_unknown(object, parameter, snapshot.absence);
+}
+
+std::string argument_label(const ArgumentPack& pack, int index) {
+    return pack.signature().parameters[static_cast<std::size_t>(index)].name;
+}
+
+}  // namespace
+
+void set_argument(ArgumentPack& pack, int index, PyObject* argument, Device device, OwnerList& owners) {
+    try {
+        if (const ArrayObject* own = as_array(argument)) {
+            set_own_array(pack, index, *own, argument, device, owners);
+        } else if (argument == Py_None) {
+            pack.set_null(index);
+        } else if (const auto scalar =
+                       read_scalar(argument, pack.signature().parameters[static_cast<std::size_t>(index)])) {
+            pack.set(index, *scalar);
+        } else {
+            set_foreign(pack, index, argument, device, owners);
+        }
+    } catch (const ArgumentError& error) {
+        if (error.details().index >= 0) throw;
+        throw error.with_argument(index, argument_label(pack, index));
+    }
+}
+
+void order_arguments(const Signature& signature, PyObject* const* arguments, Py_ssize_t positional,
+                     PyObject* keywords, std::span<PyObject*> slots) {
+    const std::size_t named = keywords == nullptr ? 0 : static_cast<std::size_t>(PyTuple_GET_SIZE(keywords));
+    ArgumentPack::check_count(signature, static_cast<std::size_t>(positional) + named);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        slots[i] = i < static_cast<std::size_t>(positional) ? arguments[i] : nullptr;
+    }
+    for (std::size_t k = 0; k < named; ++k) {
+        PyObject* keyword = PyTuple_GET_ITEM(keywords, static_cast<Py_ssize_t>(k));
+        const std::string name = py::str(py::handle(keyword));
+        const int index = signature.find(name);
+        if (index < 0) {
+            throw ArgumentError(Kind::type,
+                                fmt::format("kernel '{}' has no parameter '{}': {}", signature.kernel, name,
+                                            bascule::to_string(signature)));
+        }
+        PyObject*& slot = slots[static_cast<std::size_t>(index)];
+        if (slot != nullptr) {
+            throw ArgumentError(Kind::type,
+                                fmt::format("parameter '{}' of kernel '{}' is given twice: {}", name,
+                                            signature.kernel, bascule::to_string(signature)));
+        }
+        slot = arguments[static_cast<std::size_t>(positional) + k];
+    }
+}
+
+void bind_arguments(py::module_& module) {
+    py::class_<RawPointerObject>(module, "RawPointer", "A device address that the caller vouches for.")
+        .def_readonly("address", &RawPointerObject::address)
+        .def("__repr__", [](const RawPointerObject& self) {
+            return fmt::format("bascule.raw_pointer({:#x})", self.address);
+        });
+    module.def(
+        "raw_pointer", [](std::uint64_t address) { return RawPointerObject{address}; }, "address"_a,
+        "Pass an integer device address for a pointer parameter; nothing about it is checked.");
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,21 @@
+// The extension module bascule._bascule. Nobody imports it but the package.
+#include <pybind11/pybind11.h>
+
+#include "arguments.hpp"
+#include "array_object.hpp"
+#include "device_object.hpp"
+#include "emulated_object.hpp"
+#include "errors.hpp"
+#include "kernel_object.hpp"
+#include "stream_object.hpp"
+
+PYBIND11_MODULE(_bascule, module) {
+    module.attr("__version__") = BASCULE_VERSION;
+    bascule::python::register_errors();
+    bascule::python::bind_devices(module);
+    bascule::python::bind_streams(module);
+    bascule::python::bind_arrays(module);
+    bascule::python::bind_arguments(module);
+    bascule::python::bind_kernels(module);
+    bascule::python::bind_emulated(module);
+}

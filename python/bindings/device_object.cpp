@@ -1,0 +1,89 @@
+#include "device_object.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/error.hpp>
+#include <bascule/runtime/driver.hpp>
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+bool null_mode() noexcept {
+    static const bool off = [] {
+        const char* value = std::getenv("BASCULE_EMULATED_EXECUTE");
+        return value != nullptr && std::strcmp(value, "0") == 0;
+    }();
+    return off;
+}
+
+void announce_fallback(const Driver& driver) {
+    static bool announced = false;  // guarded by the GIL
+    if (announced || driver.fallback_reason().empty()) return;
+    announced = true;
+    const py::object category = py::module_::import("bascule._errors").attr("EmulatedDeviceWarning");
+    const std::string text = fmt::format(
+        "no GPU is used: {}. Kernels run on the emulated device. Set BASCULE_DEVICE=emulated to say that "
+        "this is meant, or "
+        "BASCULE_DEVICE=cuda to make it an error.",
+        driver.fallback_reason());
+    if (PyErr_WarnEx(category.ptr(), text.c_str(), 2) != 0) throw py::error_already_set();
+}
+
+void require_gpu() {
+    const Device device = current_device();
+    if (!device.emulated()) return;
+    const std::string& reason = Driver::get().fallback_reason();
+    throw LibraryError(fmt::format("a GPU is required, but kernels run on the emulated device: {}.",
+                                   reason.empty() ? "BASCULE_DEVICE asks for it" : reason),
+                       {.library = "CUDA driver", .paths_tried = {}, .loader_message = {}});
+}
+
+py::dict driver_info() {
+    const Driver& driver = Driver::get();
+    py::dict info;
+    info["path"] = driver.path();
+    info["version"] = driver.version();
+    info["emulated"] = driver.emulated();
+    info["fallback_reason"] = driver.fallback_reason();
+    info["device_count"] = driver.device_count();
+    return info;
+}
+
+}  // namespace
+
+Device current_device() {
+    announce_fallback(Driver::get());
+    return Device::current();
+}
+
+std::string to_string(Device device) {
+    if (!device.emulated()) return fmt::format("cuda:{} '{}'", device.ordinal(), device.name());
+    return fmt::format("emulated:{}{}", device.ordinal(), null_mode() ? ", executes nothing" : "");
+}
+
+bool launches_block(Device device) noexcept { return device.emulated() && !null_mode(); }
+
+void bind_devices(py::module_& module) {
+    py::class_<Device>(module, "Device", "A CUDA device, or the emulated one.")
+        .def_property_readonly("ordinal", &Device::ordinal, "Its number, from 0.")
+        .def_property_readonly("name", &Device::name)
+        .def_property_readonly("emulated", &Device::emulated, "True when kernels run on the CPU.")
+        .def_property_readonly(
+            "arch", [](Device self) { return bascule::to_string(self.arch()); },
+            "What kernels are compiled for: 'sm_90', or 'compute_80' when emulated.")
+        .def_property_readonly("multiprocessors", &Device::multiprocessors)
+        .def("__eq__", [](Device self, Device other) { return self == other; })
+        .def("__hash__", &Device::ordinal)
+        .def("__repr__", [](Device self) { return fmt::format("<bascule.Device {}>", to_string(self)); });
+    module.def("current_device", &current_device, "The device that new arrays and streams are made on.");
+    module.def("require_gpu", &require_gpu, "Raise LibraryError unless kernels run on a GPU.");
+    module.def("_driver_info", &driver_info);
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,116 @@
+#include "errors.hpp"
+
+#include <exception>
+#include <new>
+
+#include <bascule/interface/error.hpp>
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+/// Raises `class_name(message)` with the attributes that the class documents.
+template <class... Attributes>
+void raise(const char* class_name, const std::string& message, const Attributes&... attributes) {
+    const py::object type = py::module_::import("bascule._errors").attr(class_name);
+    const py::object error = type(message);
+    ((error.attr(attributes.first) = attributes.second), ...);
+    PyErr_SetObject(type.ptr(), error.ptr());
+}
+
+py::list to_list(const std::vector<std::string>& values) {
+    py::list list;
+    for (const std::string& value : values) list.append(value);
+    return list;
+}
+
+std::pair<const char*, py::object> attribute(const char* name, py::object value) {
+    return {name, std::move(value)};
+}
+std::pair<const char*, py::object> attribute(const char* name, int value) { return {name, py::int_(value)}; }
+std::pair<const char*, py::object> attribute(const char* name, const std::string& value) {
+    return {name, py::str(value)};
+}
+
+const char* class_of(ArgumentError::Kind kind) {
+    switch (kind) {
+        case ArgumentError::Kind::type:
+            return "ArgumentTypeError";
+        case ArgumentError::Kind::value:
+            return "ArgumentValueError";
+        case ArgumentError::Kind::overflow:
+            return "ArgumentOverflowError";
+        case ArgumentError::Kind::missing_key:
+            return "ArgumentKeyError";
+        case ArgumentError::Kind::not_supported:
+            return "ArgumentNotImplementedError";
+    }
+    return "ArgumentError";
+}
+
+void raise_argument_error(const ArgumentError& error) {
+    const ArgumentError::Details& details = error.details();
+    raise(class_of(error.kind()), error.what(), attribute("index", details.index),
+          attribute("name", details.name), attribute("field", details.field),
+          attribute("expected", details.expected), attribute("got", details.got));
+}
+
+void raise_compile_error(const CompileError& error) {
+    const CompileError::Details& details = error.details();
+    raise("CompileError", error.what(), attribute("log", details.log),
+          attribute("name_expression", details.name_expression),
+          attribute("options", to_list(details.options)), attribute("architecture", details.architecture));
+}
+
+void raise_library_error(const LibraryError& error) {
+    const LibraryError::Details& details = error.details();
+    raise("LibraryError", error.what(), attribute("library", details.library),
+          attribute("paths_tried", to_list(details.paths_tried)),
+          attribute("loader_message", details.loader_message));
+}
+
+void raise_cuda_error(const CudaError& error) {
+    const CudaError::Details& details = error.details();
+    raise("CudaError", error.what(), attribute("code", details.code),
+          attribute("code_name", details.code_name), attribute("call", details.call),
+          attribute("doing", details.doing), attribute("report", details.report));
+}
+
+void translate(std::exception_ptr exception) {
+    try {
+        std::rethrow_exception(exception);
+    } catch (const ArgumentError& error) {
+        raise_argument_error(error);
+    } catch (const CompileError& error) {
+        raise_compile_error(error);
+    } catch (const LibraryError& error) {
+        raise_library_error(error);
+    } catch (const CudaError& error) {
+        raise_cuda_error(error);
+    } catch (const Error& error) {
+        raise("Error", error.what());
+    }
+}
+
+}  // namespace
+
+void register_errors() { py::register_exception_translator(&translate); }
+
+void set_python_error() noexcept {
+    try {
+        translate(std::current_exception());
+    } catch (py::error_already_set& error) {
+        error.restore();
+    } catch (const py::builtin_exception& error) {
+        error.set_error();
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    } catch (...) {
+        PyErr_SetString(PyExc_SystemError, "an unknown C++ exception reached Python");
+    }
+}
+
+}  // namespace bascule::python

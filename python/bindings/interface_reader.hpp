@@ -1,0 +1,27 @@
+// Reads the `__cuda_array_interface__` of a Python object: once, from one snapshot.
+#pragma once
+
+#include <string>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/interface/array_interface.hpp>
+
+namespace bascule::python {
+
+/// One read of a producer's descriptor. Keeps what `raw` borrows from.
+struct InterfaceSnapshot {
+    RawInterface raw;
+    bool masked = false;  ///< `mask` is there and not None
+    pybind11::object typestr;
+    std::string absence;  ///< why there is no descriptor: the words of the AttributeError
+};
+
+/// Reads `object.__cuda_array_interface__` exactly once. False when the attribute raises AttributeError.
+/// Throws: ArgumentError (type, missing_key, value) that names the key; a producer's own exception unchanged.
+bool read_interface(PyObject* object, InterfaceSnapshot& snapshot);
+
+/// The fields of a descriptor. Throws as above.
+void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot);
+
+}  // namespace bascule::python

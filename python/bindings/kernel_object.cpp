@@ -1,0 +1,397 @@
+#include "kernel_object.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include <bascule/interface/error.hpp>
+
+#include "device_object.hpp"
+#include "launcher.hpp"
+#include "stream_object.hpp"
+#include "toolkit.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+using Kind = ArgumentError::Kind;
+
+// --- Geometry as people write it
+// -----------------------------------------------------------------------------------
+
+[[noreturn]] void fail_extents(const char* what, py::handle got) {
+    throw ArgumentError(Kind::type,
+                        fmt::format("`{}` must be an integer or a tuple of up to three, got {}.", what,
+                                    std::string(py::repr(got))),
+                        {.field = what});
+}
+
+std::uint64_t to_extent(const char* what, py::handle object) {
+    if (PyBool_Check(object.ptr()) || PyIndex_Check(object.ptr()) == 0) fail_extents(what, object);
+    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
+    if (!integer) throw py::error_already_set();
+    const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
+    if (PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        throw ArgumentError(
+            Kind::value,
+            fmt::format("`{}` cannot be {}: it counts from 0 up.", what, std::string(py::str(integer))),
+            {.field = what});
+    }
+    return value;
+}
+
+std::vector<std::uint64_t> to_extents(const char* what, py::handle object) {
+    if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) return {to_extent(what, object)};
+    std::vector<std::uint64_t> extents;
+    for (py::handle item : object) extents.push_back(to_extent(what, item));
+    if (extents.empty() || extents.size() > 3) fail_extents(what, object);
+    return extents;
+}
+
+std::uint32_t to_uint32(const char* what, std::uint64_t value) {
+    if (value > UINT32_MAX) {
+        throw ArgumentError(Kind::value,
+                            fmt::format("`{}` is {}, which is beyond every device's limit.", what, value),
+                            {.field = what});
+    }
+    return static_cast<std::uint32_t>(value);
+}
+
+Dim3 to_dim3(const char* what, py::handle object) {
+    const std::vector<std::uint64_t> extents = to_extents(what, object);
+    Dim3 result;
+    result.x = to_uint32(what, extents[0]);
+    if (extents.size() > 1) result.y = to_uint32(what, extents[1]);
+    if (extents.size() > 2) result.z = to_uint32(what, extents[2]);
+    return result;
+}
+
+LaunchConfig to_config(py::handle grid, py::handle block, py::handle shared_bytes, bool cooperative) {
+    return {to_dim3("grid", grid), to_dim3("block", block),
+            to_uint32("shared_bytes", to_extent("shared_bytes", shared_bytes)), cooperative};
+}
+
+LaunchPlan to_plan(LaunchConfig config, const py::object& stream) {
+    const Device device = current_device();
+    return {config, to_stream(stream, device), stream, false};
+}
+
+/// kernel[grid, block], kernel[grid, block, stream], kernel[grid, block, stream, shared_bytes],
+/// kernel[LaunchConfig].
+py::object configured(const KernelObject& self, const py::object& key) {
+    if (py::isinstance<LaunchConfig>(key)) {
+        return make_launcher(self.kernel, to_plan(key.cast<LaunchConfig>(), py::none()));
+    }
+    if (!PyTuple_Check(key.ptr()) || py::len(key) < 2 || py::len(key) > 4) {
+        throw ArgumentError(
+            Kind::type,
+            "say kernel[grid, block], kernel[grid, block, stream] or kernel[grid, block, stream, "
+            "shared_bytes]; grid is in blocks, block in threads.");
+    }
+    const py::tuple parts = key;
+    const py::object stream = parts.size() > 2 ? py::object(parts[2]) : py::none();
+    const py::object shared = parts.size() > 3 ? py::object(parts[3]) : py::int_(0);
+    return make_launcher(self.kernel, to_plan(to_config(parts[0], parts[1], shared, false), stream));
+}
+
+/// Grid and block from how much work there is.
+py::object forall(const KernelObject& self, const py::object& work, const py::object& stream,
+                  std::uint32_t shared_bytes) {
+    const std::vector<std::uint64_t> extents = to_extents("work", work);
+    LaunchPlan plan = to_plan({}, stream);
+    const Device device = plan.stream ? plan.stream->device() : current_device();
+    load(self.kernel, device);
+    plan.empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
+    if (!plan.empty) plan.config = self.kernel.configuration_for(device, extents, shared_bytes);
+    return make_launcher(self.kernel, std::move(plan));
+}
+
+void launch(const KernelObject& self, py::handle grid, py::handle block, const py::tuple& arguments,
+            const py::object& stream, py::handle shared_bytes, bool cooperative) {
+    const py::object launcher =
+        make_launcher(self.kernel, to_plan(to_config(grid, block, shared_bytes, cooperative), stream));
+    launcher(*arguments);
+}
+
+void prepare(const KernelObject& self, const py::args& arguments, const py::kwargs& keywords) {
+    if (arguments.empty() && keywords.empty()) {
+        load(self.kernel, current_device());
+        return;
+    }
+    std::vector<PyObject*> values;
+    for (py::handle argument : arguments) values.push_back(argument.ptr());
+    py::list keyword_names;
+    for (auto [name, value] : keywords) {
+        keyword_names.append(name);
+        values.push_back(value.ptr());
+    }
+    const py::tuple names_tuple(keyword_names);
+    check_arguments(self.kernel, values, keywords.empty() ? nullptr : names_tuple.ptr());
+}
+
+// --- What a kernel tells of itself
+// -----------------------------------------------------------------------------------
+
+const Image& image_of(const Kernel& kernel) {
+    const Device device = current_device();
+    load(kernel, device);
+    return *kernel.module().compiled(kernel.module().options().arch.value_or(device.arch()));
+}
+
+std::optional<Module::Provenance> provenance_of(const KernelObject& self) {
+    const Device device = current_device();
+    load(self.kernel, device);
+    return self.kernel.module().provenance(device);
+}
+
+py::list parameters_of(const KernelObject& self) {
+    py::list list;
+    for (const Parameter& parameter : load(self.kernel, current_device()).image->signature.parameters) {
+        list.append(py::make_tuple(parameter.name, parameter.spelling));
+    }
+    return list;
+}
+
+py::dict attributes_of(const KernelObject& self) {
+    const LoadedKernel& loaded = load(self.kernel, current_device());
+    py::dict attributes;
+    attributes["registers"] = loaded.registers;
+    attributes["static_shared_bytes"] = loaded.static_shared_bytes;
+    attributes["local_bytes"] = loaded.local_bytes;
+    attributes["max_threads_per_block"] = loaded.limits.threads;
+    attributes["max_dynamic_shared_bytes"] = loaded.limits.shared_bytes;
+    return attributes;
+}
+
+std::string repr_of(const KernelObject& self) {
+    const Device device = current_device();
+    if (!self.kernel.module().compiled(self.kernel.module().options().arch.value_or(device.arch()))) {
+        return fmt::format("<bascule.Kernel {} (not compiled yet) on {}>", self.kernel.name(),
+                           to_string(device));
+    }
+    return fmt::format("<bascule.Kernel {} on {}>", bascule::to_string(self.kernel.signature(device)),
+                       to_string(device));
+}
+
+[[noreturn]] void fail_unconfigured(const KernelObject& self, const py::args&, const py::kwargs&) {
+    const std::string& name = self.kernel.name();
+    throw ArgumentError(Kind::type,
+                        fmt::format("kernel '{0}' needs a launch configuration: {0}[grid, block](...), or "
+                                    "{0}.forall(n)(...) for n threads of work.",
+                                    name));
+}
+
+void bind_kernel(py::module_& module) {
+    py::class_<KernelObject>(module, "Kernel", R"(One __global__ function of a Module.
+
+`kernel[grid, block](arguments)` launches it; arguments are checked against the C++ parameters and converted. Compiled at first use;
+any thread may use it.)")
+        .def("__getitem__", &configured, "key"_a)
+        .def("__call__", &fail_unconfigured)
+        .def(
+            "forall", &forall, "work"_a, py::kw_only(), "stream"_a = py::none(), "shared_bytes"_a = 0,
+            R"(A launcher with one thread for each of `work` items (an int, or up to three extents); the block size fills the device.
+With no work the call checks its arguments and launches nothing.)")
+        .def("launch", &launch, "grid"_a, "block"_a, "arguments"_a, py::kw_only(), "stream"_a = py::none(),
+             "shared_bytes"_a = 0, "cooperative"_a = false,
+             "Launch once with every option by name: grid in blocks, block in threads, shared_bytes of "
+             "dynamic shared memory.")
+        .def("prepare", &prepare,
+             "Compile and load now; launch nothing. With arguments, check them as a launch would.")
+        .def_property_readonly("name", [](const KernelObject& self) { return self.kernel.name(); })
+        .def_property_readonly("is_template",
+                               [](const KernelObject& self) { return self.kernel.declaration().is_template; })
+        .def_property_readonly(
+            "signature",
+            [](const KernelObject& self) {
+                return bascule::to_string(load(self.kernel, current_device()).image->signature);
+            })
+        .def_property_readonly("parameters", &parameters_of, "A list of (name, C++ type).")
+        .def_property_readonly("attributes", &attributes_of, "Registers, shared and local memory, limits.")
+        .def_property_readonly("ptx", [](const KernelObject& self) { return image_of(self.kernel).ptx; })
+        .def_property_readonly(
+            "cubin", [](const KernelObject& self) { return py::bytes(image_of(self.kernel).cubin); })
+        .def_property_readonly(
+            "log", [](const KernelObject& self) { return image_of(self.kernel).log; },
+            "What NVRTC said: warnings, at the lines of your text.")
+        .def_property_readonly("source",
+                               [](const KernelObject& self) { return self.kernel.module().source().text; })
+        .def_property_readonly(
+            "origin", [](const KernelObject& self) { return to_string(provenance_of(self)->origin); },
+            "Where its code came from: 'compiled', 'memory' or 'disk'.")
+        .def_property_readonly(
+            "compile_ms", [](const KernelObject& self) { return provenance_of(self)->compile_ms; },
+            "Milliseconds in NVRTC when its image was made.")
+        .def_property_readonly(
+            "load_ms", [](const KernelObject& self) { return provenance_of(self)->load_ms; },
+            "Milliseconds in the driver to load its image.")
+        .def("__repr__", &repr_of);
+}
+
+// --- Modules
+// --------------------------------------------------------------------------------------------------------
+
+std::vector<std::string> kernel_names(const Module& module) {
+    std::vector<std::string> names;
+    for (const KernelDeclaration& declaration : module.declarations()) {
+        if (std::find(names.begin(), names.end(), declaration.name) == names.end())
+            names.push_back(declaration.name);
+    }
+    return names;
+}
+
+std::string repr_of_module(const Module& module) {
+    std::string names;
+    for (const std::string& name : kernel_names(module)) names += (names.empty() ? "" : ", ") + name;
+    return fmt::format("<bascule.Module {} with {}>", module.source().name,
+                       names.empty() ? "no kernels" : names);
+}
+
+KernelObject attribute(const Module& module, const std::string& name) {
+    const bool dunder = name.size() > 4 && name.starts_with("__") && name.ends_with("__");
+    if (dunder) throw py::attribute_error(name);
+    return KernelObject{module.kernel(name)};
+}
+
+void compile_now(const Module& module) {
+    prepare_toolkit();
+    const Arch arch = module.options().arch ? *module.options().arch : current_device().arch();
+    const py::gil_scoped_release release;
+    module.compile(arch);
+}
+
+Module make_module(std::string text, std::string name, int first_line, std::string directory,
+                   CompileOptions options) {
+    Source source;
+    source.text = std::move(text);
+    source.name = std::move(name);
+    source.first_line = first_line;
+    source.directory = std::move(directory);
+    return Module(std::move(source), std::move(options));
+}
+
+void bind_module(py::module_& module) {
+    py::class_<Module>(module, "Module",
+                       R"(A CUDA C++ text, compiled: its kernels are attributes, and items by qualified name.
+
+`module.scale`, `module["ns::scale"]`. The module's own attributes win over kernels of the same name; `module["kernels"]` always
+means the kernel.)")
+        .def("__getattr__", &attribute, "name"_a)
+        .def(
+            "__getitem__",
+            [](const Module& self, const std::string& name) { return KernelObject{self.kernel(name)}; },
+            "name"_a)
+        .def_property_readonly("kernels", &kernel_names, "Names of the __global__ functions in the text.")
+        .def_property_readonly("source", [](const Module& self) { return self.source().text; })
+        .def("__dir__",
+             [](const py::object& self) {
+                 py::list names = py::module_::import("builtins").attr("object").attr("__dir__")(self);
+                 for (const std::string& name : kernel_names(self.cast<const Module&>())) names.append(name);
+                 return names;
+             })
+        .def("__repr__", &repr_of_module)
+        .def("_compile", &compile_now);
+    module.def("_make_module", &make_module, "text"_a, "name"_a, "first_line"_a, "directory"_a, "options"_a);
+    module.def("_read_source", [](const std::string& path) { return read_source(path).text; });
+}
+
+void bind_values(py::module_& module) {
+    py::class_<LaunchConfig>(
+        module, "LaunchConfig",
+        R"(A launch's geometry: grid in blocks, block in threads, dynamic shared memory in bytes.)")
+        .def(py::init(&to_config), "grid"_a, "block"_a, py::kw_only(), "shared_bytes"_a = 0,
+             "cooperative"_a = false)
+        .def_property_readonly(
+            "grid", [](const LaunchConfig& c) { return py::make_tuple(c.grid.x, c.grid.y, c.grid.z); })
+        .def_property_readonly(
+            "block", [](const LaunchConfig& c) { return py::make_tuple(c.block.x, c.block.y, c.block.z); })
+        .def_readonly("shared_bytes", &LaunchConfig::shared_bytes)
+        .def_readonly("cooperative", &LaunchConfig::cooperative)
+        .def("__eq__", [](const LaunchConfig& a, const LaunchConfig& b) { return a == b; })
+        .def("__repr__", [](const LaunchConfig& c) {
+            return fmt::format(
+                "bascule.LaunchConfig(grid=({}, {}, {}), block=({}, {}, {}), shared_bytes={}, "
+                "cooperative={})",
+                c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z, c.shared_bytes,
+                c.cooperative ? "True" : "False");
+        });
+
+    py::class_<CompileOptions>(module, "CompileOptions", R"(How a text is compiled.
+
+std : 'c++17' or 'c++20'. defines : {name: value}; None defines the bare name. include_paths : directories searched for headers.
+headers : {name: text} found by #include. arch : 'sm_90', 'compute_80'; None means the device's. extra : more NVRTC options.)")
+        .def(py::init([](std::string std, const py::dict& defines,
+                         const std::vector<py::object>& include_paths, const py::dict& headers, bool lineinfo,
+                         bool debug, bool fast_math, const std::optional<std::string>& arch,
+                         std::vector<std::string> extra) {
+                 CompileOptions options;
+                 options.std = std::move(std);
+                 for (auto [name, value] : defines) {
+                     options.defines.emplace_back(py::str(name),
+                                                  value.is_none() ? "" : std::string(py::str(value)));
+                 }
+                 for (const py::object& path : include_paths) {
+                     options.include_paths.push_back(
+                         py::module_::import("os").attr("fspath")(path).cast<std::string>());
+                 }
+                 for (auto [name, text] : headers) options.headers.emplace_back(py::str(name), py::str(text));
+                 options.lineinfo = lineinfo;
+                 options.debug = debug;
+                 options.fast_math = fast_math;
+                 if (arch) options.arch = parse_arch(*arch);
+                 options.extra = std::move(extra);
+                 return options;
+             }),
+             py::kw_only(), "std"_a = "c++17", "defines"_a = py::dict(),
+             "include_paths"_a = std::vector<py::object>(), "headers"_a = py::dict(), "lineinfo"_a = false,
+             "debug"_a = false, "fast_math"_a = false, "arch"_a = py::none(),
+             "extra"_a = std::vector<std::string>())
+        .def("__eq__", [](const CompileOptions& a, const CompileOptions& b) { return a == b; })
+        .def("__repr__", [](const CompileOptions& options) {
+            std::string text;
+            for (const std::string& argument : to_arguments(options)) text += " " + argument;
+            return fmt::format("<bascule.CompileOptions{}>", text);
+        });
+
+    py::class_<CacheStatistics>(module, "CacheStatistics", "Counts since the process started.")
+        .def_readonly("compiled", &CacheStatistics::compiled, "Programs whose image was compiled.")
+        .def_readonly("from_memory", &CacheStatistics::from_memory)
+        .def_readonly("from_disk", &CacheStatistics::from_disk)
+        .def_readonly("nvrtc_calls", &CacheStatistics::nvrtc_calls, "Calls of nvrtcCompileProgram.")
+        .def("__repr__", [](const CacheStatistics& s) {
+            return fmt::format("CacheStatistics(compiled={}, from_memory={}, from_disk={}, nvrtc_calls={})",
+                               s.compiled, s.from_memory, s.from_disk, s.nvrtc_calls);
+        });
+}
+
+py::dict nvrtc_info() {
+    prepare_toolkit();
+    const auto nvrtc = Cache::process_default().compiler().nvrtc();
+    py::dict info;
+    info["path"] = nvrtc->path();
+    info["version"] = fmt::format("{}.{}", nvrtc->version().major, nvrtc->version().minor);
+    info["include_paths"] = nvrtc->include_paths();
+    return info;
+}
+
+}  // namespace
+
+void bind_kernels(py::module_& module) {
+    bind_values(module);
+    register_launcher(module);
+    bind_kernel(module);
+    bind_module(module);
+    module.def("_cache_statistics", [] { return Cache::process_default().statistics(); });
+    module.def("_cache_clear", [] { Cache::process_default().clear(); });
+    module.def("_nvrtc_info", &nvrtc_info);
+    module.def("_forget_toolkit", &forget_toolkit);
+}
+
+}  // namespace bascule::python

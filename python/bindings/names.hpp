@@ -1,0 +1,27 @@
+// Interned attribute names and keys, made once: compared by pointer on the launch path.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace bascule::python {
+
+struct Names {
+    PyObject* cuda_array_interface = PyUnicode_InternFromString("__cuda_array_interface__");
+    PyObject* cuda_stream_protocol = PyUnicode_InternFromString("__cuda_stream__");
+    PyObject* array_interface = PyUnicode_InternFromString("__array_interface__");
+    PyObject* shape = PyUnicode_InternFromString("shape");
+    PyObject* typestr = PyUnicode_InternFromString("typestr");
+    PyObject* data = PyUnicode_InternFromString("data");
+    PyObject* version = PyUnicode_InternFromString("version");
+    PyObject* strides = PyUnicode_InternFromString("strides");
+    PyObject* mask = PyUnicode_InternFromString("mask");
+    PyObject* stream = PyUnicode_InternFromString("stream");
+};
+
+/// Needs the GIL at its first use. Never destroyed: module state may outlive static objects.
+inline const Names& names() {
+    static const Names& instance = *new Names;
+    return instance;
+}
+
+}  // namespace bascule::python
