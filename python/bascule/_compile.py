@@ -40,9 +40,7 @@ def compile(  # noqa: A001 - the name that people look for
         raise _errors.ArgumentTypeError("bascule.compile takes either the text or file=..., and not both")
     if source is not None and not isinstance(source, str):
         hint = "; for a file say bascule.compile(file=...)" if isinstance(source, os.PathLike) else ""
-        raise _errors.ArgumentTypeError(
-            f"bascule.compile takes CUDA C++ as a str, got {type(source).__name__}{hint}"
-        )
+        raise _errors.ArgumentTypeError(f"bascule.compile takes CUDA C++ as a str, got {type(source).__name__}{hint}")
     if options is None:
         options = _bascule.CompileOptions()
     if file is not None:

@@ -1,0 +1,59 @@
+"""Every Python test runs on the emulated device unless BASCULE_DEVICE says otherwise: the same tests run on a GPU."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("BASCULE_DEVICE", "emulated")
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+import bascule  # noqa: E402
+
+SCALE = """
+__global__ void scale(float* p, float f, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) p[i] *= f;
+}
+"""
+
+
+class ForeignArray:
+    """An array of another library: exposes the interface, counts how often it is read."""
+
+    def __init__(self, array: bascule.DeviceArray, **changes: object) -> None:
+        self.array = array
+        self.changes = changes
+        self.reads = 0
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        self.reads += 1
+        fields = dict(self.array.__cuda_array_interface__)
+        for key, value in self.changes.items():
+            if value is Missing:
+                fields.pop(key, None)
+            else:
+                fields[key] = value
+        return fields
+
+
+class Missing:
+    """As a change: the key is left out."""
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20261121)
+
+
+@pytest.fixture(scope="session")
+def scale() -> bascule.Kernel:
+    return bascule.compile(SCALE).scale
+
+
+@pytest.fixture
+def emulated() -> None:
+    if not bascule.current_device().emulated:
+        pytest.skip("needs the emulated device's trace or report")

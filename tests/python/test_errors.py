@@ -1,0 +1,396 @@
+"""Bad input: the right exception, a message that names the argument and tells what to do, and nothing enqueued."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from conftest import SCALE, ForeignArray
+
+import bascule
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def message(caught: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
+    text = str(caught.value)
+    for part in parts:
+        assert part in text, f"{part!r} is not in: {text}"
+
+
+# --- Compiling -------------------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_that_does_not_compile_shows_its_own_line_and_a_caret():
+    with pytest.raises(bascule.CompileError) as caught:
+        bascule.compile("__global__ void k(float* p) {\n    p[0] = undefined_thing;\n}\n")
+    message(caught, "<string>:2", "undefined_thing", "p[0] = undefined_thing;", "^")
+    assert "undefined_thing" in caught.value.log
+    assert "/bascule/" not in str(caught.value)
+
+
+def test_a_file_that_does_not_compile_is_named(tmp_path):
+    path = tmp_path / "broken.cu"
+    path.write_text("\n\n__global__ void k() { int x = ; }\n")
+    with pytest.raises(bascule.CompileError) as caught:
+        bascule.compile(file=path)
+    message(caught, "broken.cu:3")
+
+
+def test_a_failure_to_compile_is_not_remembered_as_success_and_can_be_repeated():
+    for _ in range(2):
+        with pytest.raises(bascule.CompileError):
+            bascule.compile("__global__ void k() { nothing(); }")
+
+
+def test_an_unknown_kernel_name_suggests_the_nearest(scale):
+    module = bascule.compile(SCALE)
+    with pytest.raises(bascule.CompileError) as caught:
+        module.scael  # noqa: B018
+    message(caught, "scael", "did you mean", "scale")
+    with pytest.raises(bascule.CompileError):
+        module["nothing_like_it"]
+
+
+def test_a_text_without_kernels_says_so():
+    module = bascule.compile("int x;")
+    assert module.kernels == []
+    with pytest.raises(bascule.CompileError, match="__global__"):
+        module.anything  # noqa: B018
+
+
+def test_an_unknown_option_is_named():
+    with pytest.raises(bascule.CompileError, match="--no-such-option"):
+        bascule.compile(SCALE, options=bascule.CompileOptions(extra=["--no-such-option"]))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(bascule.Error, match="missing.cu"):
+        bascule.compile(file=tmp_path / "missing.cu")
+
+
+def test_source_and_file_together_are_refused(tmp_path):
+    with pytest.raises(TypeError, match="not both"):
+        bascule.compile(SCALE, file=tmp_path / "k.cu")
+    with pytest.raises(TypeError, match=r"file=\.\.\."):
+        bascule.compile(tmp_path / "k.cu")
+
+
+def test_a_template_says_what_to_write_instead():
+    module = bascule.compile("template <class T> __global__ void k(T* p) {}")
+    assert module.k.is_template
+    with pytest.raises(bascule.CompileError, match="template"):
+        module.k[1, 1](bascule.device_array(1))
+
+
+def test_no_nvrtc_lists_every_path_tried():
+    result = run(
+        """
+        import bascule
+        bascule.config.nvrtc_library = "/nowhere/libnvrtc.so"
+        try:
+            bascule.compile("__global__ void k() {}")
+        except bascule.LibraryError as error:
+            print(error.paths_tried, error)
+        """
+    )
+    assert result.returncode == 0, result.stderr
+    assert "/nowhere/libnvrtc.so" in result.stdout
+    assert "pip install" in result.stdout
+
+
+# --- Arguments -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def x():
+    return bascule.to_device(np.ones(100, "f4"))
+
+
+def refused(scale, error, *arguments):
+    scale.prepare()
+    if not bascule.current_device().emulated:
+        with pytest.raises(error) as caught:
+            scale[1, 128](*arguments)
+        return caught
+    with bascule.emulated.trace() as operations, pytest.raises(error) as caught:
+        scale[1, 128](*arguments)
+    assert operations == []
+    return caught
+
+
+def test_too_few_and_too_many_arguments_show_the_signature(scale, x):
+    for arguments in ((x, 1), (x, 1, 2, 3), ()):
+        caught = refused(scale, TypeError, *arguments)
+        message(caught, "3 arguments", f"got {len(arguments)}", "void scale(float* p, float f, int n)")
+
+
+def test_float64_for_a_float_pointer_names_both_types(scale):
+    caught = refused(scale, TypeError, bascule.to_device(np.ones(1000)), 2, 1000)
+    message(caught, "argument 1 'p'", "`float*`", "float64 array of shape (1000,)", 'astype("f4")', "`double*`")
+    assert caught.value.index == 0
+    assert caught.value.name == "p"
+    assert caught.value.expected == "float*"
+
+
+def test_a_host_array_is_sent_to_the_device_by_hand(scale):
+    message(refused(scale, TypeError, np.ones(100, "f4"), 2, 100), "argument 1 'p'", "bascule.to_device")
+
+
+def test_a_host_array_for_a_scalar_suggests_item(scale, x):
+    message(refused(scale, TypeError, x, np.array(2.0), 100), "argument 2 'f'", "item()")
+
+
+def test_a_device_array_for_a_scalar_names_the_parameter(scale, x):
+    message(refused(scale, TypeError, x, x, 100), "argument 2 'f'", "`float`")
+
+
+def test_an_integer_for_a_pointer_must_be_wrapped(scale, x):
+    message(refused(scale, TypeError, 4096, 2, 100), "argument 1 'p'", "raw_pointer")
+    address = x.__cuda_array_interface__["data"][0]
+    scale[1, 128](bascule.raw_pointer(address), 3, 100)
+    assert (x.copy_to_host() == 3).all()
+
+
+def test_an_object_of_no_use_names_its_type(scale, x):
+    message(refused(scale, TypeError, object(), 2, 100), "argument 1 'p'", "object")
+    message(refused(scale, TypeError, x, "2", 100), "argument 2 'f'", "str")
+    message(refused(scale, TypeError, x, None, 100), "argument 2 'f'")
+
+
+def test_none_is_a_null_pointer(scale):
+    scale[1, 32](None, 2, 0)
+    bascule.synchronize()
+
+
+def test_an_integer_out_of_range_shows_the_range(scale, x):
+    for value in (2**31, -(2**31) - 1, 2**63, 2**64, -(2**70)):
+        caught = refused(scale, OverflowError, x, 2, value)
+        message(caught, "argument 3 'n'", "`int`")
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "expected"),
+    [
+        ("int", 2.0, TypeError),
+        ("int", np.float32(2), TypeError),
+        ("int", 2 + 0j, TypeError),
+        ("int", True, 1),
+        ("int", np.int64(-5), -5),
+        ("int", np.uint8(200), 200),
+        ("unsigned int", -1, OverflowError),
+        ("unsigned char", 256, OverflowError),
+        ("signed char", -129, OverflowError),
+        ("long long", 2**63 - 1, 2**63 - 1),
+        ("unsigned long long", 2**64 - 1, 2**64 - 1),
+        ("bool", 1, True),
+        ("bool", 2, OverflowError),
+        ("bool", 1.0, TypeError),
+        ("float", 1e39, OverflowError),
+        ("float", float("inf"), float("inf")),
+        ("float", 2**24 + 1, float(2**24)),
+        ("float", 10**39, OverflowError),
+        ("float", np.float64(0.5), 0.5),
+        ("float", 1j, TypeError),
+        ("double", 10**308, 1e308),
+        ("double", 10**400, OverflowError),
+        ("double", True, 1.0),
+    ],
+    ids=str,
+)
+def test_scalars_are_converted_to_the_declared_type_or_refused(declared, value, expected):
+    kernel = bascule.compile(f"__global__ void store({declared}* out, {declared} value) {{ *out = value; }}").store
+    dtypes = {
+        "int": "i4",
+        "unsigned int": "u4",
+        "unsigned char": "u1",
+        "signed char": "i1",
+        "long long": "i8",
+        "unsigned long long": "u8",
+        "bool": "?",
+        "float": "f4",
+        "double": "f8",
+    }
+    out = bascule.device_array((), dtypes[declared])
+    if isinstance(expected, type):
+        with pytest.raises(expected) as caught:
+            kernel[1, 1](out, value)
+        message(caught, "argument 2 'value'", f"`{declared}`")
+    else:
+        kernel[1, 1](out, value)
+        assert out.copy_to_host() == expected
+
+
+def test_nan_passes():
+    kernel = bascule.compile("__global__ void store(float* out, float value) { *out = value; }").store
+    out = bascule.device_array(())
+    kernel[1, 1](out, float("nan"))
+    assert np.isnan(out.copy_to_host())
+
+
+# --- Geometry and streams --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "parts"),
+    [
+        (0, 32, ["grid", "0"]),
+        (1, 0, ["block", "0"]),
+        (1, 1025, ["block", "1025", "1024"]),
+        (1, (32, 33), ["block", "1056", "1024"]),
+        (1, (1, 1, 65), ["block", "65", "64"]),
+        (2**31, 1, ["grid", str(2**31)]),
+        ((1, 65536), 1, ["grid", "65536", "65535"]),
+        (2**40, 1, ["grid"]),
+        (-1, 1, ["grid", "-1"]),
+    ],
+    ids=str,
+)
+def test_an_impossible_geometry_names_the_limit(scale, x, grid, block, parts):
+    with pytest.raises(ValueError) as caught:
+        scale[grid, block](x, 1, 100)
+    message(caught, *parts)
+
+
+@pytest.mark.parametrize("key", [4, (4,), (1, 2, 3, 4, 5), (1.0, 2), ("a", 1), ((1, 2, 3, 4), 1), (True, 1)], ids=str)
+def test_a_wrong_configuration_says_the_form(scale, key):
+    with pytest.raises(TypeError, match="kernel\\[grid, block\\]|integer"):
+        scale[key]
+
+
+def test_too_much_shared_memory_names_the_limit(scale, x):
+    with pytest.raises(ValueError, match="shared_bytes"):
+        scale[1, 32, None, 10**7](x, 1, 100)
+
+
+def test_a_kernel_called_without_configuration_says_how(scale, x):
+    with pytest.raises(TypeError, match=r"scale\[grid, block\]"):
+        scale(x, 1, 100)
+
+
+def test_a_stream_that_is_none_is_named(scale):
+    for stream in ("1", 1.5, object(), True):
+        with pytest.raises(TypeError, match="stream"):
+            scale[1, 1, stream]
+    with pytest.raises(ValueError, match="stream"):
+        scale[1, 1, -1]
+
+
+# --- Faults ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_that_writes_past_its_array_is_reported_and_the_next_process_works(emulated):
+    result = run(
+        """
+        import bascule, numpy as np
+        past = bascule.compile('''__global__ void past(float* p) {
+            p[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+        }''').past
+        x = bascule.to_device(np.zeros(1000, "f4"))
+        try:
+            past[4, 256](x)
+            x.copy_to_host()
+        except bascule.CudaError as error:
+            print(error.code, error)
+        """
+    )
+    assert result.returncode == 0, result.stderr
+    for part in ("700", "past", "block (3,0,0)", "thread (232,0,0)", "4000-byte allocation"):
+        assert part in result.stdout, result.stdout
+    again = run("import bascule, numpy as np; print(bascule.to_device(np.arange(3)).copy_to_host())")
+    assert again.stdout.strip() == "[0 1 2]", again.stderr
+
+
+def test_reading_a_pointer_that_the_device_does_not_know_says_why(scale, emulated):
+    host = np.zeros(100, "f4")
+    array = bascule.device_array(100)
+    foreign = ForeignArray(array, data=(host.ctypes.data, False))
+    message(refused(scale, ValueError, foreign, 1, 100), "argument 1 'p'", "emulated")
+
+
+# --- Devices ---------------------------------------------------------------------------------------------------------
+
+
+def test_no_driver_with_the_gpu_demanded_is_an_error_that_says_what_to_set():
+    result = run(
+        """
+        import bascule
+        try:
+            bascule.current_device()
+            print("there is a GPU")
+        except bascule.Error as error:
+            print(type(error).__name__, error)
+        """,
+        BASCULE_DEVICE="cuda",
+    )
+    assert result.returncode == 0, result.stderr
+    assert "there is a GPU" in result.stdout or "BASCULE_DEVICE=emulated" in result.stdout
+
+
+def test_a_misspelt_device_is_an_error():
+    result = run("import bascule; bascule.current_device()", BASCULE_DEVICE="gpu")
+    assert result.returncode != 0
+    for part in ("BASCULE_DEVICE", "gpu", "cuda", "emulated", "auto"):
+        assert part in result.stderr
+
+
+def test_auto_says_once_that_it_emulates_or_takes_the_gpu():
+    result = run(
+        """
+        import bascule, warnings
+        warnings.simplefilter("always")
+        d = bascule.current_device()
+        bascule.stream(); bascule.device_array(3)
+        print("emulated" if d.emulated else "gpu")
+        """,
+        BASCULE_DEVICE="auto",
+    )
+    assert result.returncode == 0, result.stderr
+    count = result.stderr.count("EmulatedDeviceWarning")
+    assert (result.stdout.strip(), count) in (("emulated", 1), ("gpu", 0))
+
+
+def test_requiring_a_gpu_turns_the_fallback_into_an_error(emulated):
+    with pytest.raises(bascule.LibraryError, match="GPU"):
+        bascule.require_gpu()
+
+
+def test_importing_asks_no_driver_and_no_compiler():
+    result = run(
+        """
+        import bascule
+        maps = open("/proc/self/maps").read()
+        print("libcuda" in maps or "libnvrtc" in maps or "bascule_emulator" in maps)
+        """
+    )
+    assert result.stdout.strip() == "False", result.stderr
+
+
+def test_info_tells_device_driver_compiler_and_headers():
+    result = subprocess.run(
+        [sys.executable, "-m", "bascule", "info"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    for part in ("device", "driver", "nvrtc", "cuda_fp16.h", "missing    nothing"):
+        assert part in result.stdout
+
+
+def test_every_error_is_of_our_own_class_and_of_the_builtin():
+    assert issubclass(bascule.ArgumentError, bascule.Error)
+    assert issubclass(bascule.CudaError, RuntimeError)
+    assert issubclass(bascule.LibraryError, OSError)
+    assert issubclass(bascule.EmulatedDeviceWarning, UserWarning)
+    with pytest.raises(AttributeError, match="nvrtc_library"):
+        bascule.config.nvrtc_libary = "x"
