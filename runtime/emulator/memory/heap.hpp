@@ -1,0 +1,53 @@
+// The allocations of every device: made, found, freed, described.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "memory/memory.hpp"
+
+namespace emulated::memory {
+
+/// All memory that kernels can reach, of every device. Ordinary device memory lies in a window that the host cannot dereference and is
+/// backed by a second mapping; pinned and managed memory lies at its host address. Thread-safe. One for the process, handed to its users.
+class Heap final : public Memory {
+  public:
+    /// `capacity` bytes a device. Throws std::bad_alloc when not even a small window can be reserved.
+    Heap(int devices, std::uint64_t capacity);
+    ~Heap() override;
+    Heap(const Heap&) = delete;
+    Heap& operator=(const Heap&) = delete;
+
+    /// 256-byte aligned (at least `alignment`), poisoned, with redzones around it. Nothing when the device is full.
+    /// `bytes` is at least 1.
+    std::optional<DeviceAddress> allocate(int device, std::uint64_t bytes, Allocation::Kind kind,
+                                          std::uint64_t alignment = 256);
+    /// False when no live allocation starts at `address`, or it is of another kind. The range is quarantined.
+    bool free(DeviceAddress address, Allocation::Kind kind);
+    /// Host memory of somebody else's that kernels may use (cuMemHostRegister); its address stays what it is.
+    bool register_host(void* host, std::uint64_t bytes, int device);
+    bool unregister_host(void* host);
+
+    const Allocation* find(DeviceAddress address) const noexcept override;
+    /// Where `bytes` from `address` lie in this process; null unless one live allocation holds all of them.
+    std::byte* host(DeviceAddress address, std::uint64_t bytes) const noexcept;
+
+    void set_read_only(DeviceAddress address);
+    void set_name(DeviceAddress address, std::string name);
+
+    std::uint64_t capacity(int device) const noexcept;
+    std::uint64_t used(int device) const noexcept;
+
+    /// Where an address lies, for reports: "4 bytes past the 4096-byte allocation 'y'", "inside a freed 64-byte allocation",
+    /// "no allocation is near". For an access that starts inside and ends past the end it says so.
+    std::string describe(DeviceAddress address, std::uint64_t access_bytes) const;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace emulated::memory
