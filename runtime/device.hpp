@@ -12,6 +12,9 @@ struct CUctx_st;
 
 namespace bascule {
 
+/// Devices beyond this many are not looked at.
+inline constexpr int max_devices = 64;
+
 /// One device, met through its primary context, which is retained at first use and kept. A small value;
 /// thread-safe.
 class Device {
@@ -39,7 +42,8 @@ class Device {
 };
 
 /// Makes a context current for its lifetime; puts the caller's back. Costs one cuCtxGetCurrent when it is
-/// current already.
+/// current already. A thread that had none keeps device 0's, as it would after its first call of the CUDA
+/// runtime: its next launch is cheap then.
 class ContextGuard {
   public:
     explicit ContextGuard(CUctx_st* context);

@@ -25,6 +25,7 @@ namespace bascule {
     FUNCTION(cuDevicePrimaryCtxRelease, 11000)         \
     FUNCTION(cuCtxGetCurrent, 4000)                    \
     FUNCTION(cuCtxSetCurrent, 4000)                    \
+    FUNCTION(cuCtxGetDevice, 2000)                     \
     FUNCTION(cuCtxSynchronize, 2000)                   \
     FUNCTION(cuLibraryLoadData, 12000)                 \
     FUNCTION(cuLibraryUnload, 12000)                   \
@@ -36,6 +37,7 @@ namespace bascule {
     FUNCTION(cuOccupancyMaxPotentialBlockSize, 6050)   \
     FUNCTION(cuMemAlloc, 3020)                         \
     FUNCTION(cuMemFree, 3020)                          \
+    FUNCTION(cuMemGetInfo, 3020)                       \
     FUNCTION(cuMemHostAlloc, 2020)                     \
     FUNCTION(cuMemFreeHost, 2000)                      \
     FUNCTION(cuMemcpyHtoDAsync, 3020)                  \
@@ -91,8 +93,7 @@ class Driver {
     int version() const noexcept { return version_; }  ///< 13000
     int device_count() const noexcept { return device_count_; }
 
-    /// Throws CudaError unless `code` is success. `doing` ends "... failed while": "launching kernel
-    /// 'scale'".
+    /// Throws CudaError unless `code` is success. `doing` begins the message: "launching kernel 'scale'".
     void check(CUresult code, const char* call, const std::string& doing) const {
         if (code != CUDA_SUCCESS) [[unlikely]]
             fail(code, call, doing);
@@ -102,8 +103,13 @@ class Driver {
             fail(code, call, doing);
     }
 
+    /// For destructors: writes a failure to stderr, unless the process is ending or the context is lost
+    /// (whoever met that first was told).
+    void report(CUresult code, const char* call, const char* doing) const noexcept;
+
   private:
     Driver() = default;
+    std::string message_of(CUresult code, const std::string& doing, const std::string& report) const;
     [[noreturn]] void fail(CUresult code, const char* call, const std::string& doing) const;
     friend struct DriverLoader;
 

@@ -23,7 +23,7 @@ class Kernel;
 /// share everything.
 class Module {
   public:
-    /// Finds the kernels of the text; compiles nothing yet.
+    /// Finds the kernels of the text; compiles nothing yet. Throws: CompileError when there is none.
     explicit Module(Source source, CompileOptions options = {}, Cache& cache = Cache::process_default());
 
     const Source& source() const noexcept;
@@ -52,6 +52,9 @@ class Module {
   private:
     friend class Kernel;
     struct State;
+    struct Loaded;
+    const Loaded& loaded(Device device) const;
+
     std::shared_ptr<State> state_;
 };
 
@@ -76,15 +79,17 @@ class Kernel {
                 std::span<const Owner> owners = {}) const;
 
     /// A block size that fills the device, and the grid that gives `work` threads. `work` is (x, y, z) in
-    /// threads.
+    /// threads. Throws: ArgumentError for no work, and for more than a grid can have.
     LaunchConfig configuration_for(Device device, std::span<const std::uint64_t> work,
                                    std::uint32_t shared_bytes = 0) const;
 
   private:
     friend class Module;
     struct State;
-    std::shared_ptr<State> state_;
-    explicit Kernel(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+    Kernel(Module module, State* state) noexcept : module_(std::move(module)), state_(state) {}
+
+    Module module_;  // owns the state
+    State* state_;
 };
 
 }  // namespace bascule

@@ -46,6 +46,7 @@ class Library {
     CUlib_st* native_ = nullptr;
     std::shared_ptr<const Image> image_;
     double load_milliseconds_ = 0;
+    std::unique_ptr<char[]> log_;  // where the driver writes, also when it compiles lazily
 };
 
 }  // namespace bascule

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include <bascule/runtime/stream.hpp>
@@ -21,10 +22,37 @@ struct Owner {
 /// for the stream and releases.
 void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept;
 
-/// Releases everything kept for `stream`: it was synchronised.
-void release_finished(StreamRef stream) noexcept;
-/// Releases everything kept for every stream of `device`: the device was synchronised.
-void release_finished(Device device) noexcept;
+/// The owners of the operation that this scope enqueues: taken when it ends, also by an exception.
+class OwnersKept {
+  public:
+    OwnersKept(StreamRef stream, std::span<const Owner> owners) noexcept : stream_(stream), owners_(owners) {}
+    ~OwnersKept() { keep_until_done(stream_, owners_); }
+    OwnersKept(const OwnersKept&) = delete;
+    OwnersKept& operator=(const OwnersKept&) = delete;
+
+    /// The host has waited for the operation: they are released now.
+    void finished() noexcept {
+        for (const Owner& owner : owners_) owner.release(owner.object);
+        owners_ = {};
+    }
+
+  private:
+    StreamRef stream_;
+    std::span<const Owner> owners_;
+};
+
+/// A moment in the order in which owners were handed over. Taken before a synchronisation, so that what
+/// another thread enqueues meanwhile is not taken for finished.
+using KeptMark = std::uint64_t;
+KeptMark kept_so_far() noexcept;
+
+/// Releases what was kept for `stream` before `mark`: the stream was synchronised since.
+void release_finished(StreamRef stream, KeptMark mark) noexcept;
+/// Releases what was kept for every stream of `device` before `mark`: the device was synchronised since.
+void release_finished(Device device, KeptMark mark) noexcept;
+/// The stream is about to be destroyed: what is kept for it goes on being kept, under no handle, until its
+/// work is done.
+void retire(StreamRef stream) noexcept;
 
 /// Owners held now, for tests.
 std::size_t owners_held() noexcept;

@@ -1,0 +1,272 @@
+// Devices: what is asked of the driver once and kept; contexts made current; whose memory a pointer is.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/error.hpp>
+#include <bascule/runtime/device.hpp>
+#include <bascule/runtime/driver.hpp>
+
+namespace bascule {
+
+struct Device::State {
+    int ordinal = 0;
+    CUdevice device = 0;
+    CUcontext context = nullptr;  // retained for ever: handles to its memory may outlive everything of ours
+    std::string name;
+    Arch arch;
+    bool emulated = false;
+    LaunchLimits limits;
+    int multiprocessors = 0;
+
+    explicit State(int number);
+    static std::array<std::atomic<const State*>, max_devices> all;
+};
+
+std::array<std::atomic<const Device::State*>, max_devices> Device::State::all{};
+
+namespace {
+
+std::mutex making;
+std::atomic<CUcontext> first_context{nullptr};  // device 0's, once it was retained
+
+int attribute(const Driver& driver, CUdevice_attribute which, CUdevice device) {
+    int value = 0;
+    driver.check(driver.api().cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute",
+                 "asking what a device can do");
+    return value;
+}
+
+Dim3 extents(const Driver& driver, CUdevice_attribute x, CUdevice_attribute y, CUdevice_attribute z,
+             CUdevice device) {
+    const auto extent = [&](CUdevice_attribute which) {
+        return static_cast<std::uint32_t>(attribute(driver, which, device));
+    };
+    return {extent(x), extent(y), extent(z)};
+}
+
+}  // namespace
+
+Device::State::State(int number) : ordinal(number) {
+    const Driver& driver = Driver::get();
+    const DriverFunctions& api = driver.api();
+    driver.check(api.cuDeviceGet(&device, number), "cuDeviceGet", fmt::format("finding device {}", number));
+    char text[256] = {};
+    driver.check(api.cuDeviceGetName(text, sizeof text, device), "cuDeviceGetName",
+                 "asking for a device's name");
+    name = text;
+    emulated = driver.emulated();
+    // The emulated device runs PTX and takes that of any architecture up to what it says it is.
+    arch = {.major = attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
+            .minor = attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device),
+            .suffix = '\0',
+            .is_virtual = emulated};
+    if (emulated) arch = {.major = 8, .minor = 0, .suffix = '\0', .is_virtual = true};
+    limits.grid = extents(driver, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+                          CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, device);
+    limits.block = extents(driver, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+                           CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, device);
+    limits.threads =
+        static_cast<std::uint32_t>(attribute(driver, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device));
+    limits.shared_bytes = static_cast<std::uint32_t>(
+        attribute(driver, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device));
+    multiprocessors = attribute(driver, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    driver.check(api.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain",
+                 fmt::format("retaining the primary context of device {}", number));
+    if (number == 0) first_context.store(context, std::memory_order_release);
+}
+
+Device::Device(int ordinal) : state_(nullptr) {
+    const int known = count();
+    if (ordinal < 0 || ordinal >= known) {
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("there is no device {}: this machine has {} {}, numbered from 0.",
+                                        ordinal, known, known == 1 ? "device" : "devices"),
+                            {.field = "device", .got = std::to_string(ordinal)});
+    }
+    std::atomic<const State*>& slot = State::all[static_cast<std::size_t>(ordinal)];
+    state_ = slot.load(std::memory_order_acquire);
+    if (state_ != nullptr) return;
+    const std::lock_guard lock(making);
+    state_ = slot.load(std::memory_order_acquire);
+    if (state_ != nullptr) return;
+    auto made = std::make_unique<const State>(ordinal);
+    state_ = made.release();
+    slot.store(state_, std::memory_order_release);
+}
+
+Device Device::current() {
+    const Driver& driver = Driver::get();
+    CUcontext context = nullptr;
+    driver.check(driver.api().cuCtxGetCurrent(&context), "cuCtxGetCurrent", "asking for the current context");
+    if (context == nullptr) return Device(0);
+    for (const auto& slot : State::all) {
+        const State* state = slot.load(std::memory_order_acquire);
+        if (state != nullptr && state->context == context) return Device(state);
+    }
+    // A context that somebody else made current: its device's primary one, perhaps not met yet.
+    CUdevice number = 0;
+    if (driver.api().cuCtxGetDevice(&number) == CUDA_SUCCESS) {
+        for (int ordinal = 0; ordinal < driver.device_count(); ++ordinal) {
+            CUdevice candidate = 0;
+            if (driver.api().cuDeviceGet(&candidate, ordinal) != CUDA_SUCCESS || candidate != number)
+                continue;
+            if (const Device device(ordinal); device.context() == context) return device;
+        }
+    }
+    return Device(0);
+}
+
+int Device::count() { return Driver::get().device_count(); }
+int Device::ordinal() const noexcept { return state_->ordinal; }
+CUctx_st* Device::context() const noexcept { return state_->context; }
+const std::string& Device::name() const noexcept { return state_->name; }
+Arch Device::arch() const noexcept { return state_->arch; }
+bool Device::emulated() const noexcept { return state_->emulated; }
+const LaunchLimits& Device::limits() const noexcept { return state_->limits; }
+int Device::multiprocessors() const noexcept { return state_->multiprocessors; }
+
+// --- Contexts ----------------------------------------------------------------------------------------------
+
+ContextGuard::ContextGuard(CUctx_st* context) {
+    const Driver& driver = Driver::get();
+    driver.check(driver.api().cuCtxGetCurrent(&previous_), "cuCtxGetCurrent",
+                 "asking for the current context");
+    if (previous_ == context) return;
+    driver.check(driver.api().cuCtxSetCurrent(context), "cuCtxSetCurrent", "making the context current");
+    changed_ = previous_ != nullptr || context != first_context.load(std::memory_order_acquire);
+}
+
+ContextGuard::~ContextGuard() {
+    if (!changed_) return;
+    const Driver& driver = *Driver::existing();
+    driver.report(driver.api().cuCtxSetCurrent(previous_), "cuCtxSetCurrent", "restoring the context");
+}
+
+// --- Whose memory a pointer is -----------------------------------------------------------------------------
+
+namespace {
+
+/// 2 MiB blocks that were proven to be device memory, direct-mapped. Device memory is handed out in such
+/// blocks, so one answer serves the whole block. Lock-free: an entry is one word.
+class ProvenBlocks {
+  public:
+    bool contains(std::uint64_t address, int ordinal) const noexcept {
+        return entry(address).load(std::memory_order_acquire) == word(address, ordinal);
+    }
+
+    std::uint64_t generation() const noexcept { return generation_.load(); }
+
+    /// `asked_at` is the generation before the driver was asked: when memory was freed since, the answer may
+    /// be about memory that is gone.
+    void insert(std::uint64_t address, int ordinal, std::uint64_t asked_at) noexcept {
+        std::atomic<std::uint64_t>& slot = entry(address);
+        slot.store(word(address, ordinal));
+        if (generation_.load() != asked_at) slot.store(0);
+    }
+
+    void forget(std::uint64_t address, std::uint64_t bytes) noexcept {
+        generation_.fetch_add(1);
+        const std::uint64_t first = address >> shift;
+        const std::uint64_t last = (address + std::max<std::uint64_t>(bytes, 1) - 1) >> shift;
+        const std::uint64_t count = std::min<std::uint64_t>(last - first + 1, size);
+        for (std::uint64_t i = 0; i < count; ++i) entries_[(first + i) % size].store(0);
+    }
+
+  private:
+    static constexpr int shift = 21;
+    static constexpr std::uint64_t size = 1024;
+
+    static std::uint64_t word(std::uint64_t address, int ordinal) noexcept {
+        return (address >> shift) << 8 | (static_cast<std::uint64_t>(ordinal) + 1);
+    }
+    std::atomic<std::uint64_t>& entry(std::uint64_t address) const noexcept {
+        return entries_[(address >> shift) % size];
+    }
+
+    mutable std::array<std::atomic<std::uint64_t>, size> entries_{};
+    std::atomic<std::uint64_t> generation_{0};
+};
+
+ProvenBlocks proven;
+
+/// What the driver says of one address.
+struct Provenance {
+    unsigned int memory_type = 0;  // CUmemorytype; 0 when it knows nothing
+    bool managed = false;
+    CUdeviceptr device_pointer = 0;
+    int ordinal = -1;
+    CUcontext context = nullptr;
+};
+
+Provenance ask(std::uint64_t address, Device device) {
+    const Driver& driver = Driver::get();
+    const ContextGuard guard(device.context());
+    Provenance answer;
+    unsigned int managed = 0;
+    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                        CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+                                        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_CONTEXT};
+    void* values[] = {&answer.memory_type, &managed, &answer.device_pointer, &answer.ordinal,
+                      &answer.context};
+    const CUresult code = driver.api().cuPointerGetAttributes(std::size(attributes), attributes, values,
+                                                              static_cast<CUdeviceptr>(address));
+    if (code == CUDA_ERROR_INVALID_VALUE) return {};
+    driver.check(code, "cuPointerGetAttributes", "asking whose memory an array is");
+    answer.managed = managed != 0;
+    return answer;
+}
+
+[[noreturn]] void fail_unknown(const ArrayView& array, Device device) {
+    const std::string who = fmt::format("{} at {:#x}", describe(array), array.pointer);
+    const std::string message =
+        device.emulated()
+            ? fmt::format(
+                  "{} points to memory that the emulated device does not know: it comes from a real "
+                  "CUDA library (or is host memory). Set BASCULE_DEVICE=cuda, or copy it with "
+                  "bascule.to_device(...).",
+                  who)
+            : fmt::format(
+                  "{} points to memory that no CUDA device knows: host memory, or freed already. "
+                  "Copy a host array with bascule.to_device(...).",
+                  who);
+    throw ArgumentError(ArgumentError::Kind::value, message,
+                        {.field = "data",
+                         .expected = "memory of device " + std::to_string(device.ordinal()),
+                         .got = fmt::format("{:#x}", array.pointer)});
+}
+
+[[noreturn]] void fail_elsewhere(const ArrayView& array, Device device, int ordinal) {
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format("{} lies on device {}, but the launch goes to device {}. Copy it there first, or launch "
+                    "on a stream of device {}.",
+                    describe(array), ordinal, device.ordinal(), ordinal),
+        {.field = "data",
+         .expected = "memory of device " + std::to_string(device.ordinal()),
+         .got = "memory of device " + std::to_string(ordinal)});
+}
+
+}  // namespace
+
+ArrayView resolve(const ArrayView& array, Device device) {
+    if (array.empty() || proven.contains(array.pointer, device.ordinal())) return array;
+    const std::uint64_t asked_at = proven.generation();
+    const Provenance memory = ask(array.pointer, device);
+    if (memory.memory_type == 0) fail_unknown(array, device);
+    ArrayView resolved = array;
+    if (memory.device_pointer != 0) resolved.pointer = memory.device_pointer;
+    // Managed memory and pinned host memory serve every device.
+    if (memory.managed || memory.memory_type != CU_MEMORYTYPE_DEVICE) return resolved;
+    if (memory.ordinal != device.ordinal()) fail_elsewhere(array, device, memory.ordinal);
+    if (resolved.pointer == array.pointer) proven.insert(array.pointer, device.ordinal(), asked_at);
+    return resolved;
+}
+
+void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept { proven.forget(address, bytes); }
+
+}  // namespace bascule

@@ -1,0 +1,88 @@
+// Finds and loads the emulated device.
+#include <dlfcn.h>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/error.hpp>
+#include <bascule/runtime/emulated_device.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr const char* soname = "libbascule_emulator.so";
+constexpr const char* what = "emulated device";
+
+#if defined(__x86_64__)
+constexpr const char* multiarch = "x86_64-linux-gnu";
+#elif defined(__aarch64__)
+constexpr const char* multiarch = "aarch64-linux-gnu";
+#else
+constexpr const char* multiarch = "";
+#endif
+
+/// The directory of the binary or shared library that this code was linked into; empty when unknown.
+std::filesystem::path own_directory() {
+    Dl_info info{};
+    if (dladdr(reinterpret_cast<const void*>(&emulated_library_candidates), &info) == 0) return {};
+    std::error_code ignored;
+    // The main program is known by its argv[0], which means nothing once the working directory changed.
+    std::filesystem::path binary = std::filesystem::canonical(info.dli_fname, ignored);
+    if (ignored) binary = std::filesystem::read_symlink("/proc/self/exe", ignored);
+    return binary.parent_path();
+}
+
+template <typename Function>
+void find(const DynamicLibrary& library, const char* name, Function*& function) {
+    function = reinterpret_cast<Function*>(library.find(name));
+    if (function != nullptr) return;
+    throw LibraryError(fmt::format("the emulated device in {} lacks {}: it is of another version of Bascule. "
+                                   "Install Bascule again.",
+                                   library.path(), name),
+                       {.library = what, .paths_tried = {library.path()}, .loader_message = {}});
+}
+
+}  // namespace
+
+std::string EmulatedFunctions::newest_report() const {
+    std::string text(last_report(nullptr, 0), '\0');
+    // Another thread's fault may have replaced it meanwhile: what fits is taken.
+    const std::size_t length = last_report(text.data(), text.size() + 1);
+    text.resize(std::min(length, text.size()));
+    return text;
+}
+
+std::vector<std::string> emulated_library_candidates() {
+    std::vector<std::string> candidates;
+    if (const std::filesystem::path directory = own_directory(); !directory.empty()) {
+        candidates.push_back(directory / soname);
+        candidates.push_back((directory / ".." / "lib" / soname).lexically_normal());
+        candidates.push_back((directory / ".." / "lib" / multiarch / soname).lexically_normal());
+    }
+    candidates.emplace_back(soname);  // RUNPATH and LD_LIBRARY_PATH
+    return candidates;
+}
+
+DynamicLibrary open_emulated_library() {
+    return {what, emulated_library_candidates(),
+            "It is part of Bascule: install Bascule again, or put its directory on LD_LIBRARY_PATH."};
+}
+
+EmulatedFunctions find_emulated_functions(const DynamicLibrary& library) {
+    EmulatedFunctions functions;
+    find(library, "bascule_emulated_abi", functions.abi);
+    if (const std::uint32_t version = functions.abi(); version != BASCULE_EMULATED_ABI) {
+        throw LibraryError(fmt::format("the emulated device in {} has interface version {}, this Bascule "
+                                       "needs {}. Install Bascule again.",
+                                       library.path(), version, BASCULE_EMULATED_ABI),
+                           {.library = what, .paths_tried = {library.path()}, .loader_message = {}});
+    }
+    find(library, "bascule_emulated_last_report", functions.last_report);
+    find(library, "bascule_emulated_trace", functions.trace);
+    find(library, "bascule_emulated_trace_read", functions.trace_read);
+    find(library, "bascule_emulated_name_allocation", functions.name_allocation);
+    find(library, "bascule_emulated_call_count", functions.call_count);
+    return functions;
+}
+
+}  // namespace bascule

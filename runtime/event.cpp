@@ -1,0 +1,103 @@
+// Events, and the pool of those that ordering takes.
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include <bascule/runtime/driver.hpp>
+#include <bascule/runtime/event.hpp>
+#include <bascule/runtime/event_pool.hpp>
+
+namespace bascule {
+
+void EventRef::record(StreamRef stream) const {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(stream.context());
+    driver.check(driver.api().cuEventRecord(native_, stream.native()), "cuEventRecord", "recording an event");
+}
+
+bool EventRef::query() const {
+    const Driver& driver = Driver::get();
+    const CUresult code = driver.api().cuEventQuery(native_);
+    if (code == CUDA_ERROR_NOT_READY) return false;
+    driver.check(code, "cuEventQuery", "asking whether an event has happened");
+    return true;
+}
+
+void EventRef::synchronize() const {
+    const Driver& driver = Driver::get();
+    driver.check(driver.api().cuEventSynchronize(native_), "cuEventSynchronize", "waiting for an event");
+}
+
+Event::Event(Device device, Timing timing) : device_(device) {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    const unsigned int flags = timing == Timing::on ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+    driver.check(driver.api().cuEventCreate(&native_, flags), "cuEventCreate", "making an event");
+}
+
+Event::~Event() {
+    if (native_ == nullptr) return;
+    const Driver& driver = *Driver::existing();
+    driver.report(driver.api().cuEventDestroy(native_), "cuEventDestroy", "destroying an event");
+}
+
+Event::Event(Event&& other) noexcept
+    : native_(std::exchange(other.native_, nullptr)), device_(other.device_) {}
+
+Event& Event::operator=(Event&& other) noexcept {
+    std::swap(native_, other.native_);
+    std::swap(device_, other.device_);
+    return *this;
+}
+
+float Event::elapsed_ms(EventRef start, EventRef end) {
+    const Driver& driver = Driver::get();
+    float milliseconds = 0;
+    driver.check(driver.api().cuEventElapsedTime(&milliseconds, start.native(), end.native()),
+                 "cuEventElapsedTime", "reading the time between two events");
+    return milliseconds;
+}
+
+// --- The pool ----------------------------------------------------------------------------------------------
+
+EventPool& EventPool::of(Device device) {
+    static std::array<std::atomic<EventPool*>, max_devices> pools{};
+    std::atomic<EventPool*>& slot = pools[static_cast<std::size_t>(device.ordinal())];
+    EventPool* pool = slot.load(std::memory_order_acquire);
+    if (pool != nullptr) [[likely]]
+        return *pool;
+    auto* made = new EventPool;  // reachable for ever through `pools`
+    if (slot.compare_exchange_strong(pool, made)) return *made;
+    delete made;
+    return *pool;
+}
+
+CUevent_st* EventPool::take() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_.empty()) {
+            CUevent_st* event = idle_.back();
+            idle_.pop_back();
+            return event;
+        }
+    }
+    const Driver& driver = Driver::get();
+    CUevent event = nullptr;
+    driver.check(driver.api().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate",
+                 "making an event");
+    return event;
+}
+
+void EventPool::give_back(CUevent_st* event) noexcept {
+    try {
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(event);
+    } catch (...) {  // no memory to remember it by
+        Driver::existing()->api().cuEventDestroy(event);
+    }
+}
+
+PooledEvent::PooledEvent(Device device) : native_(EventPool::of(device).take()), device_(device) {}
+PooledEvent::~PooledEvent() { EventPool::of(device_).give_back(native_); }
+
+}  // namespace bascule

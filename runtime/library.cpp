@@ -1,0 +1,95 @@
+// Loads images into the driver, and looks up their kernels.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/error.hpp>
+#include <bascule/runtime/driver.hpp>
+#include <bascule/runtime/library.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr unsigned int log_bytes = 8192;
+constexpr int opt_in_above = 48 * 1024;  // dynamic shared memory that every kernel may have
+
+CUresult load_code(const Driver& driver, CUlibrary& library, const std::string& code, char* log) {
+    log[0] = '\0';
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[] = {log, reinterpret_cast<void*>(std::uintptr_t{log_bytes - 1})};
+    return driver.api().cuLibraryLoadData(&library, code.c_str(), options, values, std::size(options),
+                                          nullptr, nullptr, 0);
+}
+
+int attribute(const Driver& driver, CUfunction_attribute which, CUkernel kernel, Device device) {
+    int value = 0;
+    driver.check(driver.api().cuKernelGetAttribute(&value, which, kernel, device.ordinal()),
+                 "cuKernelGetAttribute", "asking what a kernel needs");
+    return value;
+}
+
+}  // namespace
+
+Library::Library(std::shared_ptr<const Image> image, Device device)
+    : image_(std::move(image)), log_(std::make_unique<char[]>(log_bytes)) {
+    const auto start = std::chrono::steady_clock::now();
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    CUresult code = CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (!image_->cubin.empty()) code = load_code(driver, native_, image_->cubin, log_.get());
+    // A cubin for another architecture is no loss: the driver compiles the PTX.
+    if (code == CUDA_ERROR_NO_BINARY_FOR_GPU && !image_->ptx.empty()) {
+        code = load_code(driver, native_, image_->ptx, log_.get());
+    }
+    if (code != CUDA_SUCCESS) {
+        native_ = nullptr;
+        const std::string log = log_.get();
+        driver.check(code, "cuLibraryLoadData",
+                     fmt::format("loading code for {} on {}{}", to_string(image_->arch), device.name(),
+                                 log.empty() ? "" : " (the driver says: " + log + ")"));
+    }
+    load_milliseconds_ =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+Library::~Library() {
+    if (native_ == nullptr) return;
+    const Driver& driver = *Driver::existing();
+    driver.report(driver.api().cuLibraryUnload(native_), "cuLibraryUnload", "unloading a module");
+}
+
+std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Device device) const {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    auto loaded = std::make_unique<LoadedKernel>();
+    loaded->image = &kernel;
+    const CUresult code =
+        driver.api().cuLibraryGetKernel(&loaded->native, native_, kernel.lowered_name.c_str());
+    if (code != CUDA_SUCCESS) {
+        driver.check(code, "cuLibraryGetKernel",
+                     fmt::format("loading kernel '{}' on {}", kernel.name, device.name()));
+    }
+    const auto ask = [&](CUfunction_attribute which) {
+        return attribute(driver, which, loaded->native, device);
+    };
+    loaded->registers = ask(CU_FUNC_ATTRIBUTE_NUM_REGS);
+    loaded->static_shared_bytes = static_cast<std::uint32_t>(ask(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
+    loaded->local_bytes = static_cast<std::uint32_t>(ask(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
+
+    loaded->limits = device.limits();
+    loaded->limits.threads = std::min(
+        loaded->limits.threads, static_cast<std::uint32_t>(ask(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)));
+    const int dynamic =
+        static_cast<int>(device.limits().shared_bytes) - static_cast<int>(loaded->static_shared_bytes);
+    loaded->limits.shared_bytes = static_cast<std::uint32_t>(std::max(dynamic, 0));
+    if (dynamic > opt_in_above) {
+        driver.check(driver.api().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                       dynamic, loaded->native, device.ordinal()),
+                     "cuKernelSetAttribute", "allowing a kernel its shared memory");
+    }
+    return loaded;
+}
+
+}  // namespace bascule

@@ -1,0 +1,342 @@
+// Owners in a queue a stream, markers between them; released when a marker after them has passed.
+//
+// No lock of ours is held while an owner is released or the host waits: a release may take Python's lock, run
+// any code, and launch again.
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <bascule/runtime/driver.hpp>
+#include <bascule/runtime/event_pool.hpp>
+#include <bascule/runtime/lifetime.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr std::uint64_t operations_a_marker = 64;
+constexpr std::size_t most_markers = 16;  // times 64: 1,024 operations held
+
+std::atomic<KeptMark> sequence{0};
+std::atomic<std::size_t> held{0};
+
+/// A queue in one growing block of memory: no allocation once it is as long as it gets.
+template <typename T>
+class Ring {
+  public:
+    bool empty() const noexcept { return size_ == 0; }
+    std::size_t size() const noexcept { return size_; }
+    T& front() noexcept { return slots_[first_]; }
+    void pop() noexcept {
+        first_ = (first_ + 1) & (slots_.size() - 1);
+        --size_;
+    }
+    void reserve(std::size_t more) {
+        if (size_ + more <= slots_.size()) return;
+        std::size_t capacity = slots_.empty() ? 64 : slots_.size();
+        while (capacity < size_ + more) capacity *= 2;
+        std::vector<T> larger(capacity);
+        for (std::size_t i = 0; i < size_; ++i) larger[i] = slots_[(first_ + i) & (slots_.size() - 1)];
+        slots_.swap(larger);
+        first_ = 0;
+    }
+    /// There is room: reserve comes first.
+    void push(const T& value) noexcept { slots_[(first_ + size_++) & (slots_.size() - 1)] = value; }
+
+  private:
+    std::vector<T> slots_;
+    std::size_t first_ = 0, size_ = 0;
+};
+
+struct Kept {
+    Owner owner;
+    KeptMark mark = 0;
+};
+
+struct Marker {
+    CUevent event = nullptr;
+    KeptMark covers = 0;  // every owner up to this one
+};
+
+/// Handle 2 is another stream in every thread.
+struct Key {
+    std::uint64_t handle = 0;
+    int ordinal = 0;
+    std::thread::id thread;
+    bool operator==(const Key&) const = default;
+};
+
+Key key_of(StreamRef stream) noexcept {
+    const bool per_thread = stream.handle() == 2;
+    return {stream.handle(), stream.device().ordinal(),
+            per_thread ? std::this_thread::get_id() : std::thread::id{}};
+}
+
+/// What is kept for one stream. Reachable for ever, so that a thread may remember where its queue is; a
+/// retired one has no key and serves the next new stream once it is empty.
+struct Queue {
+    std::mutex mutex;
+    Key key;
+    int ordinal = 0;  // of the device, also when retired
+    bool retired = false;
+    Ring<Kept> owners;
+    Ring<Marker> markers;
+    std::uint64_t unmarked = 0;  // operations since the newest marker
+};
+
+struct Registry {
+    std::mutex mutex;
+    std::vector<Queue*> queues;
+};
+
+Registry& registry() {
+    static auto* made = new Registry;  // outlives every static object: destructors at exit release through it
+    return *made;
+}
+
+/// Owners on their way out, a few at a time, without allocating.
+class Batch {
+  public:
+    bool full() const noexcept { return size_ == owners_.size(); }
+    void add(const Owner& owner) noexcept { owners_[size_++] = owner; }
+    bool release() noexcept {
+        for (std::size_t i = 0; i < size_; ++i) owners_[i].release(owners_[i].object);
+        held.fetch_sub(size_, std::memory_order_relaxed);
+        const bool any = size_ != 0;
+        size_ = 0;
+        return any;
+    }
+
+  private:
+    std::array<Owner, 64> owners_;
+    std::size_t size_ = 0;
+};
+
+void take_until(Queue& queue, KeptMark mark, Batch& batch) noexcept {
+    while (!batch.full() && !queue.owners.empty() && queue.owners.front().mark <= mark) {
+        batch.add(queue.owners.front().owner);
+        queue.owners.pop();
+    }
+}
+
+/// Releases everything up to `mark`, in as many steps as it takes.
+void release_until(Queue& queue, KeptMark mark) noexcept {
+    Batch batch;
+    do {
+        const std::lock_guard lock(queue.mutex);
+        take_until(queue, mark, batch);
+    } while (batch.release());
+}
+
+/// The queue of a key, locked. A thread's last queue is found without the registry's lock.
+std::unique_lock<std::mutex> find_queue(const Key& key, Queue*& queue, bool make) {
+    thread_local Queue* last = nullptr;
+    if (last != nullptr) {
+        std::unique_lock lock(last->mutex);
+        if (!last->retired && last->key == key) {
+            queue = last;
+            return lock;
+        }
+    }
+    const std::lock_guard all(registry().mutex);
+    Queue* idle = nullptr;
+    for (Queue* candidate : registry().queues) {
+        std::unique_lock lock(candidate->mutex);
+        if (!candidate->retired && candidate->key == key) {
+            queue = last = candidate;
+            return lock;
+        }
+        if (candidate->retired && candidate->owners.empty() && candidate->markers.empty()) idle = candidate;
+    }
+    queue = nullptr;
+    if (!make) return {};
+    if (idle == nullptr) {
+        auto made = std::make_unique<Queue>();
+        registry().queues.push_back(made.get());
+        idle = made.release();
+    }
+    std::unique_lock lock(idle->mutex);
+    idle->key = key;
+    idle->ordinal = key.ordinal;
+    idle->retired = false;
+    idle->unmarked = 0;
+    queue = last = idle;
+    return lock;
+}
+
+/// Lets a query pass that a capture going on somewhere in this thread would forbid.
+class RelaxedCapture {
+  public:
+    explicit RelaxedCapture(const Driver& driver) noexcept : driver_(driver) {
+        driver_.api().cuThreadExchangeStreamCaptureMode(&mode_);
+    }
+    ~RelaxedCapture() { driver_.api().cuThreadExchangeStreamCaptureMode(&mode_); }
+    RelaxedCapture(const RelaxedCapture&) = delete;
+    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+  private:
+    const Driver& driver_;
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+bool is_capturing(const Driver& driver, StreamRef stream) noexcept {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return driver.api().cuStreamIsCapturing(stream.native(), &status) == CUDA_SUCCESS &&
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/// Marks what the queue holds so far. The queue is locked, the context current. Throws: CudaError.
+void mark(Queue& queue, StreamRef stream, const Driver& driver) {
+    EventPool& pool = EventPool::of(stream.device());
+    queue.markers.reserve(1);
+    CUevent event = pool.take();
+    const CUresult code = driver.api().cuEventRecord(event, stream.native());
+    if (code != CUDA_SUCCESS) {
+        pool.give_back(event);
+        driver.check(code, "cuEventRecord", "marking what a stream holds");
+    }
+    queue.markers.push({event, sequence.load(std::memory_order_relaxed)});
+    queue.unmarked = 0;
+}
+
+/// The newest mark that has passed, its markers given back; 0 when none has. The queue is locked. A marker
+/// that fails has passed too: the context is lost, nothing runs any more.
+KeptMark pass_markers(Queue& queue, Device device, const Driver& driver) noexcept {
+    KeptMark passed = 0;
+    const RelaxedCapture relaxed(driver);
+    while (!queue.markers.empty() &&
+           driver.api().cuEventQuery(queue.markers.front().event) != CUDA_ERROR_NOT_READY) {
+        passed = queue.markers.front().covers;
+        EventPool::of(device).give_back(queue.markers.front().event);
+        queue.markers.pop();
+    }
+    return passed;
+}
+
+/// Releases what was kept for streams that are gone, as far as it is done.
+void collect_retired(Device device, const Driver& driver) noexcept {
+    for (std::size_t i = 0;; ++i) {
+        Queue* queue = nullptr;
+        {
+            const std::lock_guard all(registry().mutex);
+            if (i >= registry().queues.size()) return;
+            queue = registry().queues[i];
+        }
+        KeptMark passed = 0;
+        {
+            const std::lock_guard lock(queue->mutex);
+            if (!queue->retired || queue->ordinal != device.ordinal() || queue->markers.empty()) continue;
+            passed = pass_markers(*queue, device, driver);
+        }
+        release_until(*queue, passed);
+    }
+}
+
+/// Adds a marker, releases what earlier ones let go, and waits when too much is held.
+void collect(Queue& queue, std::unique_lock<std::mutex> lock, StreamRef stream) {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(stream.context());
+    if (is_capturing(driver, stream)) return;  // a marker would become part of the graph
+    mark(queue, stream, driver);
+    KeptMark passed = pass_markers(queue, stream.device(), driver);
+    if (queue.markers.size() >= most_markers) {
+        const Marker oldest = queue.markers.front();
+        queue.markers.pop();  // ours alone now: nobody gives it back while we wait
+        lock.unlock();
+        driver.api().cuEventSynchronize(oldest.event);
+        EventPool::of(stream.device()).give_back(oldest.event);
+        passed = oldest.covers;
+    } else {
+        lock.unlock();
+    }
+    release_until(queue, passed);
+    collect_retired(stream.device(), driver);
+}
+
+/// The last resort: the owners are known to no queue.
+void wait_and_release(StreamRef stream, std::span<const Owner> owners) noexcept {
+    try {
+        const ContextGuard context(stream.context());
+        Driver::get().api().cuStreamSynchronize(stream.native());
+    } catch (...) {  // a context that cannot be made current runs nothing
+    }
+    for (const Owner& owner : owners) owner.release(owner.object);
+}
+
+}  // namespace
+
+void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept {
+    if (owners.empty()) return;
+    Queue* queue = nullptr;
+    std::unique_lock<std::mutex> lock;
+    try {
+        lock = find_queue(key_of(stream), queue, true);
+        queue->owners.reserve(owners.size());
+    } catch (...) {  // no memory
+        if (lock.owns_lock()) lock.unlock();
+        wait_and_release(stream, owners);
+        return;
+    }
+    const KeptMark now = sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+    for (const Owner& owner : owners) queue->owners.push({owner, now});
+    held.fetch_add(owners.size(), std::memory_order_relaxed);
+    if (++queue->unmarked < operations_a_marker) [[likely]]
+        return;
+    try {
+        collect(*queue, std::move(lock), stream);
+    } catch (...) {  // the driver refuses markers
+        wait_and_release(stream, {});
+        release_until(*queue, now);
+    }
+}
+
+KeptMark kept_so_far() noexcept { return sequence.load(); }
+
+void release_finished(StreamRef stream, KeptMark mark) noexcept {
+    Queue* queue = nullptr;
+    try {
+        find_queue(key_of(stream), queue, false);
+    } catch (...) {  // a lock that fails: released at the device's next synchronisation
+    }
+    if (queue != nullptr) release_until(*queue, mark);
+}
+
+void release_finished(Device device, KeptMark mark) noexcept {
+    for (std::size_t i = 0;; ++i) {
+        Queue* queue = nullptr;
+        {
+            const std::lock_guard all(registry().mutex);
+            if (i >= registry().queues.size()) return;
+            queue = registry().queues[i];
+        }
+        {
+            const std::lock_guard lock(queue->mutex);
+            if (queue->ordinal != device.ordinal()) continue;
+            pass_markers(*queue, device, *Driver::existing());
+        }
+        release_until(*queue, mark);
+    }
+}
+
+void retire(StreamRef stream) noexcept {
+    Queue* queue = nullptr;
+    std::unique_lock<std::mutex> lock;
+    try {
+        lock = find_queue(key_of(stream), queue, false);
+        if (queue == nullptr) return;
+        queue->retired = true;
+        if (queue->owners.empty()) return;
+        const ContextGuard context(stream.context());
+        mark(*queue, stream, Driver::get());
+        lock.unlock();
+        collect_retired(stream.device(), Driver::get());
+    } catch (...) {  // not marked: its owners stay until the device is synchronised
+    }
+}
+
+std::size_t owners_held() noexcept { return held.load(); }
+
+}  // namespace bascule
