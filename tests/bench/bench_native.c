@@ -1,0 +1,212 @@
+/* Loops in C for tests/bench/launch.py: reading interfaces, calling, and launching by the bare driver.
+ * Times are nanoseconds for all repetitions together. */
+#define _POSIX_C_SOURCE 200809L
+#define PY_SSIZE_T_CLEAN
+#include <dlfcn.h>
+#include <time.h>
+
+#include <Python.h>
+#include <cuda.h>
+
+static double now_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
+}
+
+/* --- An array that a C library would make: the dict is new at each read
+ * ------------------------------------------ */
+
+typedef struct {
+    PyObject_HEAD unsigned long long pointer;
+    Py_ssize_t size;
+    PyObject* typestr;
+} Producer;
+
+static PyObject *key_shape, *key_typestr, *key_data, *key_strides, *key_stream, *key_version, *interface_name;
+
+static PyObject* producer_interface(PyObject* object, void* closure) {
+    Producer* self = (Producer*)object;
+    PyObject* shape = Py_BuildValue("(n)", self->size);
+    PyObject* data = Py_BuildValue("(KO)", self->pointer, Py_False);
+    PyObject* one = PyLong_FromLong(1); /* the legacy default stream, as most producers say */
+    PyObject* three = PyLong_FromLong(3);
+    PyObject* dict = PyDict_New();
+    (void)closure;
+    if (!shape || !data || !one || !three || !dict || PyDict_SetItem(dict, key_shape, shape) ||
+        PyDict_SetItem(dict, key_typestr, self->typestr) || PyDict_SetItem(dict, key_data, data) ||
+        PyDict_SetItem(dict, key_strides, Py_None) || PyDict_SetItem(dict, key_stream, one) ||
+        PyDict_SetItem(dict, key_version, three))
+        Py_CLEAR(dict);
+    Py_XDECREF(shape);
+    Py_XDECREF(data);
+    Py_XDECREF(one);
+    Py_XDECREF(three);
+    return dict;
+}
+
+static int producer_init(PyObject* object, PyObject* arguments, PyObject* keywords) {
+    Producer* self = (Producer*)object;
+    (void)keywords;
+    PyObject* typestr;
+    if (!PyArg_ParseTuple(arguments, "KnU", &self->pointer, &self->size, &typestr)) return -1;
+    Py_XSETREF(self->typestr, Py_NewRef(typestr));
+    return 0;
+}
+
+static void producer_deallocate(PyObject* object) {
+    PyTypeObject* type = Py_TYPE(object);
+    Py_XDECREF(((Producer*)object)->typestr);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyGetSetDef producer_attributes[] = {
+    {"__cuda_array_interface__", producer_interface, NULL, "Version 3, a new dict at each read.", NULL}, {0}};
+
+static PyType_Slot producer_slots[] = {{Py_tp_init, (void*)producer_init},
+                                       {Py_tp_new, (void*)PyType_GenericNew},
+                                       {Py_tp_dealloc, (void*)producer_deallocate},
+                                       {Py_tp_getset, producer_attributes},
+                                       {Py_tp_doc, (void*)"Producer(pointer, size, typestr)"},
+                                       {0, NULL}};
+
+static PyType_Spec producer_spec = {"bench_native.Producer", sizeof(Producer), 0, Py_TPFLAGS_DEFAULT,
+                                    producer_slots};
+
+/* --- Loops
+ * -------------------------------------------------------------------------------------------------------- */
+
+static PyObject* time_reads(PyObject* module, PyObject* arguments) {
+    PyObject* object;
+    Py_ssize_t count;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "On", &object, &count)) return NULL;
+    const double start = now_ns();
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject* dict = PyObject_GetAttr(object, interface_name);
+        if (!dict) return NULL;
+        Py_DECREF(dict);
+    }
+    return PyFloat_FromDouble(now_ns() - start);
+}
+
+static PyObject* time_calls(PyObject* module, PyObject* arguments) {
+    PyObject *callable, *tuple, *slots[33] = {NULL};
+    Py_ssize_t count;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OO!n", &callable, &PyTuple_Type, &tuple, &count)) return NULL;
+    const Py_ssize_t size = PyTuple_GET_SIZE(tuple);
+    if (size > 32) return PyErr_Format(PyExc_ValueError, "at most 32 arguments, got %zd", size);
+    for (Py_ssize_t i = 0; i < size; ++i) slots[i + 1] = PyTuple_GET_ITEM(tuple, i);
+    const double start = now_ns();
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject* result =
+            PyObject_Vectorcall(callable, slots + 1, (size_t)size | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        if (!result) return NULL;
+        Py_DECREF(result);
+    }
+    return PyFloat_FromDouble(now_ns() - start);
+}
+
+static PyObject* noop(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
+    (void)module, (void)arguments, (void)count;
+    Py_RETURN_NONE;
+}
+
+/* --- The bare driver
+ * ---------------------------------------------------------------------------------------------- */
+
+static CUresult (*launch_kernel_ex)(const CUlaunchConfig*, CUfunction, void**, void**);
+static CUresult (*context_get_current)(CUcontext*);
+static CUfunction function;
+
+static PyObject* driver_error(const char* call, CUresult result) {
+    return PyErr_Format(PyExc_RuntimeError, "%s returned CUresult %d", call, (int)result);
+}
+
+/* load_driver(library_path, ptx, kernel_name): what time_driver_launches launches. */
+static PyObject* load_driver(PyObject* module, PyObject* arguments) {
+    const char *path, *ptx, *name;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "sss", &path, &ptx, &name)) return NULL;
+    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return PyErr_Format(PyExc_OSError, "%s", dlerror());
+    CUresult (*init)(unsigned) = (CUresult(*)(unsigned))dlsym(library, "cuInit");
+    CUresult (*retain)(CUcontext*, CUdevice) =
+        (CUresult(*)(CUcontext*, CUdevice))dlsym(library, "cuDevicePrimaryCtxRetain");
+    CUresult (*set_current)(CUcontext) = (CUresult(*)(CUcontext))dlsym(library, "cuCtxSetCurrent");
+    CUresult (*load)(CUmodule*, const void*) =
+        (CUresult(*)(CUmodule*, const void*))dlsym(library, "cuModuleLoadData");
+    CUresult (*get)(CUfunction*, CUmodule, const char*) =
+        (CUresult(*)(CUfunction*, CUmodule, const char*))dlsym(library, "cuModuleGetFunction");
+    launch_kernel_ex =
+        (CUresult(*)(const CUlaunchConfig*, CUfunction, void**, void**))dlsym(library, "cuLaunchKernelEx");
+    context_get_current = (CUresult(*)(CUcontext*))dlsym(library, "cuCtxGetCurrent");
+    if (!init || !retain || !set_current || !load || !get || !launch_kernel_ex || !context_get_current)
+        return PyErr_Format(PyExc_OSError, "%s lacks a function of the driver API", path);
+    CUcontext context;
+    CUmodule loaded;
+    CUresult result;
+    if ((result = init(0)) || (result = retain(&context, 0)) || (result = set_current(context)))
+        return driver_error("making a context", result);
+    if ((result = load(&loaded, ptx))) return driver_error("cuModuleLoadData", result);
+    if ((result = get(&function, loaded, name))) return driver_error("cuModuleGetFunction", result);
+    Py_RETURN_NONE;
+}
+
+/* time_driver_launches(count, pointer, pointer, pointer, float, stream, grid, block): what a launch must call
+ * at least. */
+static PyObject* time_driver_launches(PyObject* module, PyObject* arguments) {
+    Py_ssize_t count;
+    unsigned long long pointers[3], stream;
+    float scalar;
+    CUlaunchConfig config = {
+        .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "nKKKfKII", &count, pointers, pointers + 1, pointers + 2, &scalar,
+                          &stream, &config.gridDimX, &config.blockDimX))
+        return NULL;
+    if (!function) return PyErr_Format(PyExc_RuntimeError, "call load_driver first");
+    config.hStream = (CUstream)(uintptr_t)stream;
+    void* parameters[] = {pointers, pointers + 1, pointers + 2, &scalar};
+    const double start = now_ns();
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        CUcontext context;
+        CUresult result;
+        if ((result = context_get_current(&context))) return driver_error("cuCtxGetCurrent", result);
+        if ((result = launch_kernel_ex(&config, function, parameters, NULL)))
+            return driver_error("cuLaunchKernelEx", result);
+    }
+    return PyFloat_FromDouble(now_ns() - start);
+}
+
+static PyMethodDef methods[] = {
+    {"time_reads", time_reads, METH_VARARGS, "time_reads(object, count): reads of __cuda_array_interface__"},
+    {"time_calls", time_calls, METH_VARARGS, "time_calls(callable, arguments, count): vectorcalls"},
+    {"noop", (PyCFunction)(void (*)(void))noop, METH_FASTCALL, "Takes anything, does nothing"},
+    {"load_driver", load_driver, METH_VARARGS, "load_driver(library_path, ptx, kernel_name)"},
+    {"time_driver_launches", time_driver_launches, METH_VARARGS,
+     "time_driver_launches(count, pointer, pointer, pointer, float, stream, grid, block)"},
+    {0}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "bench_native", NULL, -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit_bench_native(void) {
+    key_shape = PyUnicode_InternFromString("shape");
+    key_typestr = PyUnicode_InternFromString("typestr");
+    key_data = PyUnicode_InternFromString("data");
+    key_strides = PyUnicode_InternFromString("strides");
+    key_stream = PyUnicode_InternFromString("stream");
+    key_version = PyUnicode_InternFromString("version");
+    interface_name = PyUnicode_InternFromString("__cuda_array_interface__");
+    PyObject* module = PyModule_Create(&definition);
+    PyObject* producer = PyType_FromSpec(&producer_spec);
+    if (!module || !producer || PyModule_AddObject(module, "Producer", producer)) {
+        Py_XDECREF(producer);
+        Py_XDECREF(module);
+        return NULL;
+    }
+    return module;
+}

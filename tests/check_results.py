@@ -1,0 +1,59 @@
+"""Reads the reports of ctest and pytest: no test may be missing, and none may be skipped without saying why.
+
+    python tests/check_results.py BUILD_DIRECTORY [--cpp-only]
+
+BUILD_DIRECTORY holds ctest.xml and, unless --cpp-only, pytest.xml. Prints what is wrong, and exits with 1.
+"""
+
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# A label is a directory of tests (and `samples`); a program of doctest says how many cases it ran.
+LABELS = ["interface", "jit", "runtime", "emulator"]
+DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|")
+
+
+def missing_cpp_tests(report: Path) -> Iterator[str]:
+    cases = {case.get("name"): case for case in ElementTree.parse(report).iter("testcase")}
+    for label in LABELS:
+        if label not in cases:
+            yield f"ctest: no test is called {label}; is tests/{label}/CMakeLists.txt still included?"
+            continue
+        output = "".join(cases[label].itertext())
+        summary = DOCTEST_SUMMARY.search(output)
+        if not summary or int(summary[1]) == 0:
+            yield f"ctest: {label} ran no test case"
+    if not any(name.startswith("sample_") for name in cases):
+        yield "ctest: no C++ sample was run"
+    for name, case in cases.items():
+        if case.get("status") in {"notrun", "disabled"} or case.find("skipped") is not None:
+            yield f"ctest: {name} did not run"
+
+
+def missing_python_tests(report: Path) -> Iterator[str]:
+    ran = set()
+    for case in ElementTree.parse(report).iter("testcase"):
+        ran.add((case.get("classname") or "").split(".")[2:3][0] if case.get("classname") else "")
+        skipped = case.find("skipped")
+        if skipped is not None and (skipped.get("message") or "").strip() in {"", "unconditional skip"}:
+            yield f"pytest: {case.get('classname')}.{case.get('name')} is skipped without a reason"
+    for file in sorted((ROOT / "tests" / "python").rglob("test_*.py")):
+        if file.stem not in ran:
+            yield f"pytest: nothing of {file.relative_to(ROOT)} ran"
+
+
+def main() -> int:
+    build = Path(sys.argv[1])
+    findings = list(missing_cpp_tests(build / "ctest.xml"))
+    if "--cpp-only" not in sys.argv:
+        findings += missing_python_tests(build / "pytest.xml")
+    print("\n".join(findings) if findings else f"{build.name}: every test ran, or says why not")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""The rules of the house that a compiler does not check. Prints what breaks one, and exits with 1.
+
+Each check is a function that yields sentences; tests/python/test_tree.py runs every one as a test.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CPP = {".cpp", ".hpp", ".h", ".c", ".cuh"}
+SOURCES = CPP | {".py", ".pyi"}
+
+TOP_LEVEL = {
+    *(".ci", ".clang-format", ".clang-tidy", ".gitignore", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json"),
+    *("DESIGN.md", "LICENSE", "README.md", "cmake", "docs", "interface", "jit", "pyproject.toml", "python", "runtime"),
+    *("samples", "tests"),
+}
+# The layers, lowest first: each may include itself and what stands before it.
+LAYERS = ["interface", "jit", "runtime", "python/bindings"]
+EMULATOR = "runtime/emulator"
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [path for path in listed.stdout.split("\0") if path and (ROOT / path).is_file()]
+
+
+def text_of(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8", errors="replace")
+
+
+def lines_of(path: str) -> Iterator[tuple[int, str]]:
+    return enumerate(text_of(path).splitlines(), 1)
+
+
+def includes_of(path: str) -> Iterator[tuple[int, str]]:
+    for number, line in lines_of(path):
+        if found := re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line):
+            yield number, found[1]
+
+
+def layer_of(path: str) -> str | None:
+    """The layer that a file belongs to; None for tests and samples, which may include everything."""
+    if path.startswith(EMULATOR + "/"):
+        return EMULATOR
+    return next((layer for layer in LAYERS if path.startswith(layer + "/")), None)
+
+
+def source_files() -> list[str]:
+    return [path for path in tracked() if Path(path).suffix in SOURCES]
+
+
+def layer_files() -> list[tuple[str, str]]:
+    """(path, layer) of every C++ file of the house proper."""
+    return [(path, layer) for path in source_files() if Path(path).suffix in CPP and (layer := layer_of(path))]
+
+
+def includes_run_one_way() -> Iterator[str]:
+    for path, layer in layer_files():
+        for number, name in includes_of(path):
+            private_header = name == "bascule/runtime/emulator/emulated_abi.h" or name == "emulator/emulated_abi.h"
+            target = layer_of(name.removeprefix("bascule/")) if name.startswith("bascule/") else None
+            if layer == EMULATOR:
+                wrong = name.startswith("bascule/") and not private_header
+            else:
+                above = LAYERS[LAYERS.index(layer) + 1 :]
+                wrong = target in above or (("emulator/" in name or target == EMULATOR) and not private_header)
+            if wrong:
+                yield f"{path}:{number}: {layer} must not include {name}"
+
+
+def quoted_includes_stay_in_their_directory() -> Iterator[str]:
+    for path, layer in layer_files():
+        if layer != EMULATOR and re.search(r'#\s*include\s*"(\.\.|bascule/)', text_of(path)):
+            yield f'{path}: other layers are included as <bascule/LAYER/file.hpp>, not as "../file.hpp"'
+
+
+def one_file_opens_the_driver() -> Iterator[str]:
+    for path, layer in layer_files():
+        if layer != EMULATOR and not re.fullmatch(r"runtime/driver\.[ch]pp", path) and "libcuda" in code_of(path):
+            yield f"{path}: only runtime/driver.* names libcuda"
+
+
+def nvrtc_is_known_to_jit_only() -> Iterator[str]:
+    for path, layer in layer_files():
+        for number, name in includes_of(path):
+            if name == "nvrtc.h" and not (path == "jit/nvrtc.cpp" or (layer == "jit" and path.endswith(".hpp"))):
+                yield f"{path}:{number}: only jit/nvrtc.cpp and headers of jit/ include nvrtc.h"
+
+
+def python_is_known_to_the_bindings_only() -> Iterator[str]:
+    for path, layer in layer_files():
+        for number, name in includes_of(path):
+            if layer != "python/bindings" and (name == "Python.h" or name.startswith("pybind11/")):
+                yield f"{path}:{number}: only python/bindings/ includes {name}"
+
+
+def cmake_lists_its_files() -> Iterator[str]:
+    for path in tracked():
+        if Path(path).name == "CMakeLists.txt" or path.endswith(".cmake"):
+            for number, line in lines_of(path):
+                if re.match(r"\s*(file\s*\(\s*GLOB|aux_source_directory)", line, re.IGNORECASE):
+                    yield f"{path}:{number}: name the files; a glob does not notice new ones"
+
+
+def every_source_is_built() -> Iterator[str]:
+    """A .cpp that no CMakeLists.txt of its directory or above names is dead code, or a test that never runs."""
+    for path in tracked():
+        file = Path(path)
+        if file.suffix not in {".cpp", ".c"}:
+            continue
+        homes = [parent for parent in file.parents if (ROOT / parent / "CMakeLists.txt").is_file()]
+        if not any(
+            re.search(rf"(?<![\w./-]){re.escape(spelling)}(?!\w)", text_of(str(home / "CMakeLists.txt")))
+            for home in homes
+            for spelling in (str(file.relative_to(home)), file.name, file.stem)
+        ):
+            yield f"{path}: named in no CMakeLists.txt"
+
+
+def every_source_is_in_the_design() -> Iterator[str]:
+    listed = set(re.findall(r"^\| *`([^`]+)` *\|", text_of("DESIGN.md"), re.MULTILINE))
+    sources = source_files()
+    for path in sources:
+        stem = (
+            Path(path).with_suffix("").as_posix()
+        )  # a row may stand for header and source: `jit/nvrtc`, `jit/nvrtc.*`
+        home = f"{Path(path).parent.as_posix()}/"  # ... or for a directory, of tests or generated data
+        in_a_directory = any(row.endswith("/") and path.startswith(row) for row in listed)
+        if not {path, stem, f"{stem}.*", home} & listed and not in_a_directory:
+            yield f"{path}: has no row in DESIGN.md's table of files"
+    for row in sorted(listed):
+        if not (ROOT / row.removesuffix(".*")).exists() and not any(
+            s.startswith(row.removesuffix("*")) for s in sources
+        ):
+            yield f"DESIGN.md: its table of files names {row}, which does not exist"
+
+
+def the_top_level_is_tidy() -> Iterator[str]:
+    for entry in sorted({path.split("/")[0] for path in tracked()} - TOP_LEVEL):
+        yield f"{entry}: not an entry of the top level; there are {', '.join(sorted(TOP_LEVEL))}"
+
+
+def no_machine_is_named() -> Iterator[str]:
+    homes = "|".join(("/" + "work/", "/" + "root/", "/" + r"home/\w", "/" + r"tmp/\w"))
+    for path in tracked():
+        for number, line in lines_of(path):
+            if re.search(rf"(?<![\w.}}$])({homes})", line):
+                yield f"{path}:{number}: a path of one machine: {line.strip()[:100]}"
+
+
+def every_python_test_is_collected() -> Iterator[str]:
+    for path in tracked():
+        overlooked = re.fullmatch(r"tests/python/(.+/)?(?!test_)[^/]+\.py", path)
+        if overlooked and re.search(r"^def test_", text_of(path), re.MULTILINE):
+            yield f"{path}: has tests, but pytest collects only files called test_*.py"
+
+
+def code_of(path: str) -> str:
+    """A file's text without its // comments, where other files may well be mentioned."""
+    return re.sub(r"//.*", "", text_of(path))
+
+
+CHECKS = [
+    includes_run_one_way,
+    quoted_includes_stay_in_their_directory,
+    one_file_opens_the_driver,
+    nvrtc_is_known_to_jit_only,
+    python_is_known_to_the_bindings_only,
+    cmake_lists_its_files,
+    every_source_is_built,
+    every_source_is_in_the_design,
+    the_top_level_is_tidy,
+    no_machine_is_named,
+    every_python_test_is_collected,
+]
+
+
+def main() -> int:
+    findings = [finding for check in CHECKS for finding in check()]
+    print("\n".join(findings) if findings else f"the tree keeps its {len(CHECKS)} rules")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""The rules of tests/check_tree.py hold, and the checks notice when one is broken."""
+
+import importlib.util
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+specification = importlib.util.spec_from_file_location("check_tree", ROOT / "tests" / "check_tree.py")
+check_tree = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(check_tree)
+
+
+@pytest.mark.parametrize("check", check_tree.CHECKS, ids=lambda check: check.__name__)
+def test_the_house_keeps_the_rule(check):
+    findings = list(check())
+    assert not findings, "\n".join(findings)
+
+
+BREACHES = [
+    ("includes_run_one_way", "jit/a.cpp", "#include <bascule/runtime/driver.hpp>"),
+    ("includes_run_one_way", "interface/a.hpp", "#include <bascule/jit/source.hpp>"),
+    ("includes_run_one_way", "runtime/emulator/ptx/a.cpp", "#include <bascule/interface/dtype.hpp>"),
+    ("includes_run_one_way", "runtime/a.cpp", '#include "emulator/ptx/lexer.hpp"'),
+    ("quoted_includes_stay_in_their_directory", "jit/a.cpp", '#include "../interface/dtype.hpp"'),
+    ("one_file_opens_the_driver", "runtime/device.cpp", 'open("libcuda.so.1");'),
+    ("nvrtc_is_known_to_jit_only", "runtime/a.cpp", "#include <nvrtc.h>"),
+    ("python_is_known_to_the_bindings_only", "jit/a.cpp", "#include <pybind11/pybind11.h>"),
+    ("cmake_lists_its_files", "jit/CMakeLists.txt", "file(GLOB sources *.cpp)"),
+    ("every_source_is_built", "jit/orphan.cpp", "int x;"),
+    ("every_source_is_in_the_design", "jit/orphan.cpp", "int x;"),
+    ("the_top_level_is_tidy", "notes.txt", "remember"),
+    ("no_machine_is_named", "README.md", "see /" + "root/notes"),
+    ("every_python_test_is_collected", "tests/python/more.py", "def test_x(): pass"),
+]
+
+
+@pytest.mark.parametrize(("check", "path", "content"), BREACHES, ids=lambda value: str(value)[:40])
+def test_a_breach_is_noticed(tmp_path, monkeypatch, check, path, content):
+    (tmp_path / "DESIGN.md").write_text("| file | responsibility |\n|---|---|\n")
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content + "\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    monkeypatch.setattr(check_tree, "ROOT", tmp_path)
+    assert any(path in finding or "notes.txt" in finding for finding in getattr(check_tree, check)())
