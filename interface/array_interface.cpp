@@ -1,0 +1,204 @@
+// Sources: the CUDA Array Interface, versions 0, 2 and 3 (required keys, strides, zero-size arrays, stream);
+// NumPy's array interface.
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/array_interface.hpp>
+#include <bascule/interface/error.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr std::int64_t newest_version = 3;
+
+[[noreturn]] void fail(const char* field, const std::string& got, const std::string& why) {
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("'{}' of __cuda_array_interface__ is {}: {}.", field, got, why),
+                        {.field = field, .got = got});
+}
+
+void check_version(std::int64_t version) {
+    if (version < 0) fail("version", std::to_string(version), "versions count from 0");
+    if (version > newest_version) {
+        fail("version", std::to_string(version),
+             "this Bascule knows versions 0 to 3; a newer one may read it");
+    }
+}
+
+/// Elements, or an error when an extent is negative or the bytes do not fit 63 bits. Any extent of 0 makes
+/// the array empty.
+std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize) {
+    bool empty = false;
+    for (const std::int64_t extent : shape) {
+        if (extent < 0) fail("shape", shortened(to_string(shape)), "an extent cannot be negative");
+        empty = empty || extent == 0;
+    }
+    if (empty) return 0;
+    std::int64_t bytes = itemsize;
+    for (const std::int64_t extent : shape) {
+        if (__builtin_mul_overflow(bytes, extent, &bytes)) {
+            fail("shape", shortened(to_string(shape)),
+                 fmt::format("with {} bytes an element that is more than 2**63 bytes", itemsize));
+        }
+    }
+    return static_cast<std::uint64_t>(bytes) / itemsize;
+}
+
+/// True when the strides are those of a packed array whose axis `first` varies slowest, stepping by `step`
+/// towards the fastest.
+bool is_packed(const ArrayView& view, int first, int last, int step) noexcept {
+    std::int64_t expected = view.dtype.itemsize;
+    for (int d = last; d != first - step; d -= step) {
+        if (view.shape[d] == 1) continue;
+        if (view.strides[d] != expected) return false;
+        expected *= view.shape[d];
+    }
+    return true;
+}
+
+void find_contiguity(ArrayView& view) noexcept {
+    const int last = view.ndim() - 1;
+    view.c_contiguous = view.empty() || last < 0 || is_packed(view, 0, last, 1);
+    view.f_contiguous = view.empty() || last < 0 || is_packed(view, last, 0, -1);
+}
+
+[[noreturn]] void fail_extent(const ArrayView& view) {
+    fail("data", fmt::format("{:#x}", view.pointer),
+         fmt::format("with shape {} and strides {} the array would leave the 64-bit address space",
+                     to_string(view.shape), to_string(view.strides)));
+}
+
+/// Every byte of the array must have an address: [0, 2**64).
+void check_extent(const ArrayView& view) {
+    std::uint64_t low = view.pointer;
+    std::uint64_t high = view.pointer;
+    if (__builtin_add_overflow(high, std::uint64_t{view.dtype.itemsize} - 1, &high)) fail_extent(view);
+    for (int d = 0; d < view.ndim(); ++d) {
+        std::int64_t reach = 0;
+        if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach)) {
+            fail("strides", shortened(to_string(view.strides)),
+                 fmt::format("with shape {} that reaches beyond 2**63 bytes", to_string(view.shape)));
+        }
+        std::uint64_t& end = reach < 0 ? low : high;
+        if (reach < 0) {
+            const std::uint64_t down = -static_cast<std::uint64_t>(reach);
+            if (__builtin_sub_overflow(end, down, &end)) fail_extent(view);
+        } else if (__builtin_add_overflow(end, static_cast<std::uint64_t>(reach), &end)) {
+            fail_extent(view);
+        }
+    }
+}
+
+void read_strides(const RawInterface& raw, ArrayView& view) {
+    if (!raw.has_strides) {
+        view.strides = c_strides(view.shape, view.dtype.itemsize);
+        return;
+    }
+    if (raw.strides.size() != raw.shape.size()) {
+        fail("strides", shortened(to_string(raw.strides)),
+             fmt::format("there must be one for each of the {} dimensions of 'shape'", raw.shape.size()));
+    }
+    view.strides = view.empty() ? c_strides(view.shape, view.dtype.itemsize) : raw.strides;
+}
+
+void read_pointer(const RawInterface& raw, ArrayView& view) {
+    if (view.empty()) {
+        view.pointer = raw.pointer;
+        return;
+    }
+    if (raw.pointer_is_none) {
+        throw ArgumentError(
+            ArgumentError::Kind::type,
+            "'data' of __cuda_array_interface__ has None for an address: only an empty array may.",
+            {.field = "data", .got = "None"});
+    }
+    if (raw.pointer == 0) {
+        fail("data", "(0, ...)",
+             fmt::format("a null pointer cannot hold an array of shape {}", to_string(raw.shape)));
+    }
+    view.pointer = raw.pointer;
+    check_extent(view);
+}
+
+void read_stream(const RawInterface& raw, ArrayView& view) {
+    if (raw.has_stream && raw.stream == 0) {
+        fail("stream", "0",
+             "the interface forbids 0 because it could mean either default stream or none; it must be None, "
+             "1 (legacy "
+             "default), 2 (per-thread default) or a handle");
+    }
+    view.has_stream = raw.has_stream;
+    view.stream = raw.stream;
+}
+
+}  // namespace
+
+ArrayView validate(const RawInterface& raw) {
+    check_version(raw.version);
+    ArrayView view;
+    view.version = raw.version;
+    view.dtype = parse_typestr(raw.typestr);
+    view.shape = raw.shape;
+    view.size = count_elements(raw.shape, view.dtype.itemsize);
+    view.readonly = raw.readonly;
+    read_strides(raw, view);
+    read_pointer(raw, view);
+    read_stream(raw, view);
+    find_contiguity(view);
+    return view;
+}
+
+Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept {
+    Dimensions strides = shape;
+    std::uint64_t stride = itemsize;  // unsigned: an empty array's may wrap, and nobody follows them
+    for (int d = shape.size() - 1; d >= 0; --d) {
+        strides[d] = static_cast<std::int64_t>(stride);
+        stride *= static_cast<std::uint64_t>(shape[d]);
+    }
+    return strides;
+}
+
+std::string to_string(const Dimensions& dimensions) {
+    std::string text = "(";
+    for (int d = 0; d < dimensions.size(); ++d)
+        text += fmt::format("{}{}", d == 0 ? "" : ", ", dimensions[d]);
+    return text + (dimensions.size() == 1 ? ",)" : ")");
+}
+
+std::string describe(const ArrayView& view) {
+    const std::string dtype = to_string(view.dtype);
+    const char* article = dtype[0] == 'i' || dtype[0] == 'o' ? "an" : "a";
+    std::string text =
+        view.dtype.kind == DType::Kind::opaque
+            ? fmt::format("an array of {} an element and shape {}", dtype, to_string(view.shape))
+            : fmt::format("{} {} array of shape {}", article, dtype, to_string(view.shape));
+    if (!view.contiguous()) text += fmt::format(" with strides {}", to_string(view.strides));
+    if (view.readonly) text += " that is read-only";
+    return text;
+}
+
+std::string shortened(std::string_view text) {
+    static constexpr std::size_t longest = 60;
+    std::string out;
+    for (const char c : text.substr(0, longest)) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\') {
+            out += '\\';
+            out += c;
+        } else if (byte < 0x20 || byte == 0x7f) {
+            out += fmt::format("\\x{:02x}", byte);
+        } else {
+            out += c;
+        }
+    }
+    // A character of several bytes is not cut in two.
+    if (text.size() > longest) {
+        while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0) == 0x80) out.pop_back();
+        if (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0) == 0xC0) out.pop_back();
+        out += "...";
+    }
+    return out;
+}
+
+}  // namespace bascule

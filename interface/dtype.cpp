@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/array_interface.hpp>
+#include <bascule/interface/dtype.hpp>
+#include <bascule/interface/error.hpp>
+
+namespace bascule {
+namespace {
+
+using Kind = DType::Kind;
+
+/// One row an element type that kernels can name: everything else is derived from it.
+struct Row {
+    char letter;
+    std::uint32_t itemsize;
+    Kind kind;
+    std::uint32_t alignment;
+    std::string_view name;
+    std::string_view cuda;
+};
+
+constexpr std::array rows = {
+    Row{'b', 1, Kind::boolean, 1, "bool", "bool"},
+    Row{'i', 1, Kind::signed_integer, 1, "int8", "signed char"},
+    Row{'i', 2, Kind::signed_integer, 2, "int16", "short"},
+    Row{'i', 4, Kind::signed_integer, 4, "int32", "int"},
+    Row{'i', 8, Kind::signed_integer, 8, "int64", "long long"},
+    Row{'u', 1, Kind::unsigned_integer, 1, "uint8", "unsigned char"},
+    Row{'u', 2, Kind::unsigned_integer, 2, "uint16", "unsigned short"},
+    Row{'u', 4, Kind::unsigned_integer, 4, "uint32", "unsigned int"},
+    Row{'u', 8, Kind::unsigned_integer, 8, "uint64", "unsigned long long"},
+    Row{'f', 2, Kind::floating, 2, "float16", "__half"},
+    Row{'f', 4, Kind::floating, 4, "float32", "float"},
+    Row{'f', 8, Kind::floating, 8, "float64", "double"},
+    Row{'c', 8, Kind::complex, 8, "complex64", "cuda::std::complex<float>"},
+    Row{'c', 16, Kind::complex, 16, "complex128", "cuda::std::complex<double>"},
+    Row{'M', 8, Kind::datetime, 8, "datetime64", "long long"},
+    Row{'m', 8, Kind::timedelta, 8, "timedelta64", "long long"},
+    Row{'t', 1, Kind::bit, 1, "one bit an element", ""},
+};
+
+const Row* row_of(DType dtype) noexcept {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& candidate) {
+        return candidate.kind == dtype.kind && candidate.itemsize == dtype.itemsize;
+    });
+    return row == rows.end() ? nullptr : &*row;
+}
+
+[[noreturn]] void fail(ArgumentError::Kind kind, std::string_view typestr, std::string_view why) {
+    const std::string got = shortened(typestr);
+    throw ArgumentError(kind, fmt::format("'typestr' of __cuda_array_interface__ is \"{}\": {}.", got, why),
+                        {.field = "typestr", .expected = "such as \"<f4\"", .got = got});
+}
+
+/// The decimal digits of an item size; nothing unless all are digits and there are few of them.
+std::optional<std::uint32_t> to_itemsize(std::string_view digits) {
+    if (digits.empty() || digits.size() > 9) return std::nullopt;
+    std::uint32_t value = 0;
+    for (const char digit : digits) {
+        if (digit < '0' || digit > '9') return std::nullopt;
+        value = value * 10 + static_cast<std::uint32_t>(digit - '0');
+    }
+    return value;
+}
+
+constexpr std::string_view form =
+    "it must be a byte order (< or |), a kind and a size in bytes, such as \"<f4\"";
+
+DType parse_slowly(std::string_view typestr) {
+    if (typestr.size() < 3) fail(ArgumentError::Kind::value, typestr, form);
+    const char order = typestr[0];
+    const char letter = typestr[1];
+    if (order != '<' && order != '|' && order != '>' && order != '=') {
+        fail(ArgumentError::Kind::value, typestr, form);
+    }
+    if (letter == 'O' || letter == 'S' || letter == 'U') {
+        fail(ArgumentError::Kind::type, typestr,
+             "Python objects and strings have no meaning on a device; pass numbers or opaque bytes");
+    }
+    std::string_view size = typestr.substr(2);
+    const bool timed = letter == 'M' || letter == 'm';
+    if (const auto unit = size.find('['); timed && unit != size.npos && size.back() == ']') {
+        size = size.substr(0, unit);
+    }
+    const std::optional<std::uint32_t> itemsize = to_itemsize(size);
+    if (!itemsize) fail(ArgumentError::Kind::value, typestr, form);
+    if (order == '>' && *itemsize > 1) {
+        fail(ArgumentError::Kind::value, typestr,
+             "the data is big-endian, and devices are little-endian; swap the bytes on the host first");
+    }
+    if (letter == 'V' && *itemsize > 0) return {Kind::opaque, *itemsize};
+    for (const Row& row : rows) {
+        if (row.letter == letter && row.itemsize == *itemsize) return {row.kind, row.itemsize};
+    }
+    fail(ArgumentError::Kind::value, typestr, "there is no such element type on a device");
+}
+
+}  // namespace
+
+std::uint32_t DType::alignment() const noexcept {
+    const Row* row = row_of(*this);
+    return row == nullptr ? 1 : row->alignment;
+}
+
+DType parse_typestr(std::string_view typestr) {
+    // What nearly every array says, without a search.
+    if (typestr.size() == 3 && typestr[0] == '<') {
+        const char letter = typestr[1];
+        const char digit = typestr[2];
+        if (digit == '4' || digit == '8') {
+            const auto itemsize = static_cast<std::uint32_t>(digit - '0');
+            if (letter == 'f') return {Kind::floating, itemsize};
+            if (letter == 'i') return {Kind::signed_integer, itemsize};
+            if (letter == 'u') return {Kind::unsigned_integer, itemsize};
+        }
+    }
+    return parse_slowly(typestr);
+}
+
+std::string to_typestr(DType dtype) {
+    const Row* row = row_of(dtype);
+    if (row == nullptr) return fmt::format("|V{}", dtype.itemsize);
+    return fmt::format("{}{}{}", dtype.itemsize == 1 ? '|' : '<', row->letter, dtype.itemsize);
+}
+
+std::string to_string(DType dtype) {
+    const Row* row = row_of(dtype);
+    if (row != nullptr) return std::string(row->name);
+    return fmt::format("{} opaque bytes", dtype.itemsize);
+}
+
+std::string_view cuda_name(DType dtype) noexcept {
+    const Row* row = row_of(dtype);
+    return row == nullptr ? std::string_view{} : row->cuda;
+}
+
+}  // namespace bascule

@@ -1,0 +1,197 @@
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/error.hpp>
+#include <bascule/interface/scalar_conversion.hpp>
+
+namespace bascule {
+namespace {
+
+using Kind = ArgumentError::Kind;
+
+std::string shown(const Scalar& scalar) {
+    switch (scalar.kind) {
+        case Scalar::Kind::boolean:
+            return scalar.boolean ? "True" : "False";
+        case Scalar::Kind::integer:
+            return std::to_string(scalar.integer);
+        case Scalar::Kind::unsigned_integer:
+            return std::to_string(scalar.unsigned_integer);
+        case Scalar::Kind::floating:
+            return fmt::format("the float {}", scalar.floating);
+        case Scalar::Kind::complex:
+            return fmt::format("the complex {}{:+}j", scalar.complex.real(), scalar.complex.imag());
+    }
+    return {};
+}
+
+[[noreturn]] void fail(Kind kind, const Parameter& parameter, const Scalar& scalar,
+                       const std::string& advice) {
+    const std::string got = shown(scalar);
+    throw ArgumentError(kind,
+                        fmt::format("the kernel declares `{}`, got {}. {}", parameter.spelling, got, advice),
+                        {.expected = parameter.spelling, .got = got});
+}
+
+template <class T>
+void store(std::byte* out, T value) noexcept {
+    std::memcpy(out, &value, sizeof value);
+}
+
+/// The 16-bit pattern with `mantissa` stored bits and the bias of `exponent_bits`, rounded to nearest even.
+/// `value` is finite or not; too large becomes infinity.
+std::uint16_t to_sixteen_bits(double value, int mantissa, int exponent_bits) noexcept {
+    const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
+    const auto infinity = static_cast<std::uint16_t>(((1 << exponent_bits) - 1) << mantissa);
+    if (std::isnan(value)) return static_cast<std::uint16_t>(sign | infinity | (1 << (mantissa - 1)));
+    const double magnitude = std::fabs(value);
+    const int bias = (1 << (exponent_bits - 1)) - 1;
+    int exponent = 0;
+    std::frexp(magnitude, &exponent);  // magnitude = m * 2**exponent, m in [0.5, 1)
+    const int scale = std::max(exponent - 1, 1 - bias) - mantissa;       // weight of the last bit, 2**scale
+    const double units = std::nearbyint(std::ldexp(magnitude, -scale));  // exact scaling; ties to even
+    if (!(units < std::ldexp(1.0, 40))) return static_cast<std::uint16_t>(sign | infinity);
+    auto pattern = static_cast<std::uint64_t>(units);
+    // A normal number has its implicit bit at `mantissa`; carries move into the exponent by themselves.
+    if (magnitude != 0 && pattern >= (std::uint64_t{1} << mantissa)) {
+        pattern += static_cast<std::uint64_t>(scale + mantissa + bias - 1) << mantissa;
+    }
+    if (pattern >= infinity) return static_cast<std::uint16_t>(sign | infinity);
+    return static_cast<std::uint16_t>(sign | pattern);
+}
+
+struct Range {
+    std::int64_t low;
+    std::uint64_t high;
+};
+
+Range range_of(const Parameter& parameter) noexcept {
+    const std::uint32_t bits = parameter.type.dtype.itemsize * 8;
+    if (parameter.type.dtype.kind == DType::Kind::boolean) return {0, 1};
+    if (parameter.type.dtype.kind == DType::Kind::unsigned_integer) {
+        return {0, bits == 64 ? std::numeric_limits<std::uint64_t>::max() : (std::uint64_t{1} << bits) - 1};
+    }
+    const std::uint64_t half = std::uint64_t{1} << (bits - 1);
+    return {static_cast<std::int64_t>(~half + 1), half - 1};
+}
+
+void write_integer(const Scalar& scalar, const Parameter& parameter, std::byte* out) {
+    const Range range = range_of(parameter);
+    bool fits = false;
+    std::uint64_t bits = 0;
+    switch (scalar.kind) {
+        case Scalar::Kind::boolean:
+            fits = true;
+            bits = scalar.boolean ? 1 : 0;
+            break;
+        case Scalar::Kind::integer:
+            fits = scalar.integer >= range.low &&
+                   (scalar.integer < 0 || static_cast<std::uint64_t>(scalar.integer) <= range.high);
+            bits = static_cast<std::uint64_t>(scalar.integer);
+            break;
+        case Scalar::Kind::unsigned_integer:
+            fits = scalar.unsigned_integer <= range.high;
+            bits = scalar.unsigned_integer;
+            break;
+        case Scalar::Kind::floating:
+            fail(Kind::type, parameter, scalar,
+                 "Pass an integer: int(x) cuts the fraction off, round(x) rounds.");
+        case Scalar::Kind::complex:
+            fail(Kind::type, parameter, scalar, "Pass an integer.");
+    }
+    if (!fits) {
+        fail(Kind::overflow, parameter, scalar,
+             fmt::format("`{}` holds {} to {}: pass a number in that range, or declare a wider type.",
+                         parameter.spelling, range.low, range.high));
+    }
+    std::memcpy(out, &bits, parameter.bytes);  // little-endian, as every device is
+}
+
+double to_double(const Scalar& scalar, const Parameter& parameter) {
+    switch (scalar.kind) {
+        case Scalar::Kind::boolean:
+            return scalar.boolean ? 1.0 : 0.0;
+        case Scalar::Kind::integer:
+            return static_cast<double>(scalar.integer);
+        case Scalar::Kind::unsigned_integer:
+            return static_cast<double>(scalar.unsigned_integer);
+        case Scalar::Kind::floating:
+            return scalar.floating;
+        case Scalar::Kind::complex:
+            break;
+    }
+    fail(Kind::type, parameter, scalar,
+         "A complex number does not go into a real one: pass x.real or abs(x).");
+}
+
+void check_narrowing(double before, double after, const Scalar& scalar, const Parameter& parameter) {
+    if (std::isfinite(before) && std::isinf(after)) {
+        fail(Kind::overflow, parameter, scalar,
+             fmt::format("That is beyond what `{}` holds and would become infinite: declare a wider type.",
+                         parameter.spelling));
+    }
+}
+
+/// One real number of `bytes` bytes.
+void write_floating(double value, std::uint32_t bytes, const Scalar& scalar, const Parameter& parameter,
+                    std::byte* out) {
+    if (bytes == 8) {
+        store(out, value);
+    } else if (bytes == 4) {
+        const auto narrow = static_cast<float>(value);
+        check_narrowing(value, narrow, scalar, parameter);
+        store(out, narrow);
+    } else if (parameter.type.bfloat16) {
+        const std::uint16_t pattern = to_bfloat16(value);
+        check_narrowing(value, (pattern & 0x7FFF) == 0x7F80 ? INFINITY : 0.0, scalar, parameter);
+        store(out, pattern);
+    } else {
+        const std::uint16_t pattern = to_half(value);
+        check_narrowing(value, (pattern & 0x7FFF) == 0x7C00 ? INFINITY : 0.0, scalar, parameter);
+        store(out, pattern);
+    }
+}
+
+void write_complex(const Scalar& scalar, const Parameter& parameter, std::byte* out) {
+    const bool complex = scalar.kind == Scalar::Kind::complex;
+    const double real = complex ? scalar.complex.real() : to_double(scalar, parameter);
+    const double imaginary = complex ? scalar.complex.imag() : 0.0;
+    const std::uint32_t half = parameter.bytes / 2;
+    write_floating(real, half, scalar, parameter, out);
+    write_floating(imaginary, half, scalar, parameter, out + half);
+}
+
+}  // namespace
+
+std::uint16_t to_half(double value) noexcept { return to_sixteen_bits(value, 10, 5); }
+
+std::uint16_t to_bfloat16(double value) noexcept { return to_sixteen_bits(value, 7, 8); }
+
+void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* out) {
+    if (parameter.type.bfloat16) {
+        write_floating(to_double(scalar, parameter), 2, scalar, parameter, out);
+        return;
+    }
+    switch (parameter.type.dtype.kind) {
+        case DType::Kind::boolean:
+        case DType::Kind::signed_integer:
+        case DType::Kind::unsigned_integer:
+            write_integer(scalar, parameter, out);
+            return;
+        case DType::Kind::floating:
+            write_floating(to_double(scalar, parameter), parameter.bytes, scalar, parameter, out);
+            return;
+        case DType::Kind::complex:
+            write_complex(scalar, parameter, out);
+            return;
+        default:
+            fail(Kind::type, parameter, scalar, "No scalar converts to that type.");
+    }
+}
+
+}  // namespace bascule

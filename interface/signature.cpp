@@ -1,0 +1,36 @@
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/signature.hpp>
+
+namespace bascule {
+
+int Signature::find(std::string_view name) const noexcept {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        if (parameters[i].name == name) return static_cast<int>(i);
+    }
+    return -1;
+}
+
+void lay_out(Signature& signature) noexcept {
+    std::uint32_t offset = 0;
+    for (Parameter& parameter : signature.parameters) {
+        offset = (offset + parameter.alignment - 1) / parameter.alignment * parameter.alignment;
+        parameter.offset = offset;
+        offset += parameter.bytes;
+    }
+    signature.bytes = offset;
+}
+
+std::string to_string(const Signature& signature) {
+    std::string text = fmt::format("void {}(", signature.kernel);
+    const char* separator = "";
+    for (const Parameter& parameter : signature.parameters) {
+        text += fmt::format("{}{} {}", separator, parameter.spelling, parameter.name);
+        separator = ", ";
+    }
+    return text + ")";
+}
+
+}  // namespace bascule
