@@ -1,0 +1,71 @@
+#include <cuda.h>
+#include <doctest/doctest.h>
+
+#include <bascule/interface/error.hpp>
+#include <bascule/runtime/library.hpp>
+
+using namespace bascule;
+
+namespace {
+
+/// A program in PTX, as the compiler would have written it.
+std::shared_ptr<Image> image_of(const std::string& body) {
+    auto image = std::make_shared<Image>();
+    image->arch = {.major = 8, .minor = 0, .suffix = '\0', .is_virtual = true};
+    image->ptx = ".version 7.0\n.target sm_80\n.address_size 64\n" + body;
+    image->kernels.push_back({.name = "empty", .lowered_name = "empty", .signature = {}, .line = 1});
+    return image;
+}
+
+constexpr const char* empty = ".visible .entry empty()\n{\n    ret;\n}\n";
+
+}  // namespace
+
+TEST_CASE("a kernel of an image is loaded with its limits") {
+    const Device device(0);
+    const std::shared_ptr<Image> image = image_of(empty);
+    const Library library(image, device);
+    const auto kernel = library.load(image->kernels[0], device);
+    CHECK(kernel->native != nullptr);
+    CHECK(kernel->limits.threads == 1024);
+    CHECK(kernel->static_shared_bytes == 0);
+    CHECK(kernel->limits.shared_bytes == device.limits().shared_bytes);
+    CHECK(library.load_milliseconds() >= 0);
+}
+
+TEST_CASE("code that the driver refuses brings the driver's own log") {
+    try {
+        const Library library(image_of(".visible .entry broken( {\n"), Device(0));
+        FAIL("no error");
+    } catch (const CudaError& error) {
+        const std::string message = error.what();
+        CHECK(error.code() == CUDA_ERROR_INVALID_PTX);
+        CHECK(message.find("loading code for compute_80") != std::string::npos);
+        CHECK(message.find("the driver says: ") != std::string::npos);
+    }
+}
+
+TEST_CASE("a cubin that the device cannot run falls back to the PTX") {
+    const Device device(0);
+    const std::shared_ptr<Image> image = image_of(empty);
+    image->cubin = std::string(
+                       "\x7f"
+                       "ELF",
+                       4) +
+                   std::string(1020, '\0');
+    const Library library(image, device);
+    CHECK(library.load(image->kernels[0], device)->native != nullptr);
+}
+
+TEST_CASE("a kernel that the image does not hold is an error that names it") {
+    const Device device(0);
+    const std::shared_ptr<Image> image = image_of(empty);
+    const Library library(image, device);
+    const KernelImage other{.name = "ns::other", .lowered_name = "other", .signature = {}, .line = 1};
+    try {
+        library.load(other, device);
+        FAIL("no error");
+    } catch (const CudaError& error) {
+        CHECK(std::string(error.what()).find("loading kernel 'ns::other'") == 0);
+    }
+}

@@ -1,0 +1,164 @@
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <bascule/runtime/lifetime.hpp>
+
+#include "support.hpp"
+
+using namespace bascule;
+using namespace bascule::testing;
+
+namespace {
+
+/// Counts the releases of the owners that it makes.
+struct Counter {
+    std::atomic<int> released{0};
+    Owner owner() {
+        return {this, [](void* self) noexcept { static_cast<Counter*>(self)->released.fetch_add(1); }};
+    }
+};
+
+/// Nothing is kept from an earlier test.
+void start_empty() {
+    synchronize();
+    REQUIRE(owners_held() == 0);
+}
+
+}  // namespace
+
+TEST_CASE("an owner is kept until its stream is synchronised") {
+    start_empty();
+    Counter counter;
+    const Stream stream;
+    const Owner owner = counter.owner();
+    keep_until_done(stream, {&owner, 1});
+    CHECK(counter.released == 0);
+    CHECK(owners_held() == 1);
+    stream.ref().synchronize();
+    CHECK(counter.released == 1);
+    CHECK(owners_held() == 0);
+}
+
+TEST_CASE("synchronising another stream releases nothing") {
+    start_empty();
+    Counter counter;
+    const Stream stream;
+    const Stream other;
+    const Owner owner = counter.owner();
+    keep_until_done(stream, {&owner, 1});
+    other.ref().synchronize();
+    CHECK(counter.released == 0);
+    synchronize();
+    CHECK(counter.released == 1);
+}
+
+TEST_CASE("what is enqueued while a synchronisation waits is not taken for finished") {
+    start_empty();
+    Counter before;
+    Counter meanwhile;
+    const Stream stream;
+    const Owner first = before.owner();
+    const Owner second = meanwhile.owner();
+    keep_until_done(stream, {&first, 1});
+    const KeptMark mark = kept_so_far();
+    keep_until_done(stream, {&second, 1});
+    release_finished(stream, mark);
+    CHECK(before.released == 1);
+    CHECK(meanwhile.released == 0);
+    stream.ref().synchronize();
+}
+
+TEST_CASE("finished owners are let go by later operations without any synchronisation") {
+    start_empty();
+    Counter counter;
+    const Stream stream;
+    const Owner owner = counter.owner();
+    for (int i = 0; i < 5000; ++i) {
+        keep_until_done(stream, {&owner, 1});
+        REQUIRE(owners_held() <= 1024 + 64);
+    }
+    CHECK(counter.released > 0);
+    stream.ref().synchronize();
+    CHECK(counter.released == 5000);
+}
+
+TEST_CASE("one marker serves 64 operations, and its event is used again") {
+    start_empty();
+    Counter counter;
+    const Stream stream;
+    const Owner owner = counter.owner();
+    const auto keep = [&](int operations) {
+        for (int i = 0; i < operations; ++i) keep_until_done(stream, {&owner, 1});
+    };
+    keep(64);
+    CHECK(calls_of("cuEventRecord", [&] { keep(640); }) == 10);
+    CHECK(calls_of("cuEventCreate", [&] { keep(640); }) <= 16);
+    stream.ref().synchronize();
+    CHECK(calls_of("cuEventCreate", [&] { keep(640); }) == 0);
+    stream.ref().synchronize();
+    CHECK(counter.released == 64 + 3 * 640);
+}
+
+TEST_CASE("an operation with many owners keeps them all") {
+    start_empty();
+    Counter counter;
+    const Stream stream;
+    const std::vector<Owner> owners(200, counter.owner());
+    keep_until_done(stream, owners);
+    CHECK(owners_held() == 200);
+    stream.ref().synchronize();
+    CHECK(counter.released == 200);
+}
+
+TEST_CASE("the owners of a destroyed stream are released all the same") {
+    start_empty();
+    Counter counter;
+    {
+        const Stream stream;
+        const Owner owner = counter.owner();
+        keep_until_done(stream, {&owner, 1});
+    }
+    synchronize();
+    CHECK(counter.released == 1);
+}
+
+TEST_CASE("a release may launch again: no lock is held") {
+    start_empty();
+    static Counter counter;
+    static const Stream* stream = nullptr;
+    const Stream made;
+    stream = &made;
+    const Owner chained{nullptr, [](void*) noexcept {
+                            const Owner next = counter.owner();
+                            keep_until_done(*stream, {&next, 1});
+                        }};
+    keep_until_done(made, {&chained, 1});
+    made.ref().synchronize();
+    made.ref().synchronize();
+    CHECK(counter.released == 1);
+}
+
+TEST_CASE("threads keep owners on one stream and on their own default streams") {
+    start_empty();
+    Counter counter;
+    const Stream shared;
+    const auto work = [&] {
+        const Owner owner = counter.owner();
+        const StreamRef own = StreamRef::per_thread_default(Device(0));
+        for (int i = 0; i < 1000; ++i) {
+            keep_until_done(shared, {&owner, 1});
+            keep_until_done(own, {&owner, 1});
+        }
+        own.synchronize();
+    };
+    std::thread first(work);
+    std::thread second(work);
+    first.join();
+    second.join();
+    synchronize();
+    CHECK(counter.released == 4000);
+    CHECK(owners_held() == 0);
+}

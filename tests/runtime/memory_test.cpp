@@ -1,0 +1,77 @@
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include <bascule/interface/error.hpp>
+#include <bascule/runtime/memory.hpp>
+
+#include "support.hpp"
+
+using namespace bascule;
+using namespace bascule::testing;
+
+TEST_CASE("what is copied to the device comes back") {
+    const Stream stream;
+    for (const std::size_t count : {1U, 31U, 32U, 33U, 100003U}) {
+        const std::vector<float> values = counting(count);
+        const DeviceBuffer buffer = on_device(stream, values);
+        CHECK(on_host(stream, buffer) == values);
+    }
+}
+
+TEST_CASE("no bytes allocate nothing and copy nothing") {
+    const DeviceBuffer buffer(0);
+    CHECK(buffer.address() == 0);
+    CHECK(buffer.bytes() == 0);
+    const Stream stream;
+    const Trace trace;
+    copy_to_device(stream, 0, nullptr, 0);
+    copy_to_host(stream, nullptr, 0, 0);
+    CHECK(trace.spelled({}).empty());
+}
+
+TEST_CASE("a moved buffer is freed once") {
+    DeviceBuffer first(1024);
+    const std::uint64_t address = first.address();
+    const std::uint64_t frees = calls_of("cuMemFree", [&] {
+        const DeviceBuffer second = std::move(first);
+        CHECK(second.address() == address);
+        CHECK(first.address() == 0);
+    });
+    CHECK(frees == 1);
+}
+
+TEST_CASE("too large an allocation says how much was asked for and how much is free") {
+    try {
+        const DeviceBuffer buffer(std::size_t{1} << 50);
+        FAIL("no error");
+    } catch (const CudaError& error) {
+        const std::string message = error.what();
+        CHECK(error.code() == CUDA_ERROR_OUT_OF_MEMORY);
+        CHECK(message.find("allocating 1125899906842624 bytes") != std::string::npos);
+        CHECK(message.find("are free") != std::string::npos);
+    }
+}
+
+TEST_CASE("a copy to pageable memory is there when the call returns, and keeps no owner") {
+    synchronize();
+    const Stream stream;
+    const DeviceBuffer buffer = on_device(stream, counting(64));
+    int released = 0;
+    const Owner owner{&released, [](void* count) noexcept { ++*static_cast<int*>(count); }};
+    std::vector<float> values(64);
+    copy_to_host(stream, values.data(), buffer.address(), buffer.bytes(), {}, {&owner, 1});
+    CHECK(values == counting(64));
+    CHECK(released == 1);
+}
+
+TEST_CASE("the owners of a copy that fails are taken all the same") {
+    synchronize();
+    int released = 0;
+    const Owner owner{&released, [](void* count) noexcept { ++*static_cast<int*>(count); }};
+    const Stream stream;
+    float value = 1;
+    CHECK_THROWS_AS(copy_to_device(stream, 0x10, &value, 4, {}, {&owner, 1}), CudaError);
+    synchronize();
+    CHECK(released == 1);
+}

@@ -1,0 +1,37 @@
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include <bascule/runtime/stream.hpp>
+
+#include "support.hpp"
+
+using namespace bascule;
+
+TEST_CASE("handles_0_and_1_are_both_the_legacy_default_stream") {
+    const Device device(0);
+    CHECK(StreamRef(0, device) == StreamRef(1, device));
+    CHECK(StreamRef(0, device).handle() == 1);
+    CHECK(StreamRef::legacy_default(device).handle() == 1);
+    CHECK(StreamRef::per_thread_default(device).handle() == 2);
+    CHECK_FALSE(StreamRef(1, device) == StreamRef(2, device));
+}
+
+TEST_CASE("a_stream_has_a_handle_of_its_own_and_moves_with_it") {
+    Stream first;
+    Stream second;
+    CHECK(first.ref().handle() > 2);
+    CHECK(first.ref().handle() != second.ref().handle());
+    const std::uint64_t handle = first.ref().handle();
+    const Stream moved = std::move(first);
+    CHECK(moved.ref().handle() == handle);
+}
+
+TEST_CASE("an_idle_stream_has_finished") {
+    const Stream stream;
+    stream.ref().synchronize();
+    CHECK(stream.ref().query());
+    CHECK_NOTHROW(StreamRef::legacy_default().synchronize());
+    CHECK_NOTHROW(StreamRef::per_thread_default().synchronize());
+    CHECK_NOTHROW(synchronize());
+}

@@ -1,0 +1,120 @@
+// What several of these tests use: small programs, arrays on the device, and traces of the driver's
+// operations.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <bascule/interface/argument.hpp>
+#include <bascule/interface/array_interface.hpp>
+#include <bascule/interface/dtype.hpp>
+#include <bascule/runtime/driver.hpp>
+#include <bascule/runtime/emulated_device.hpp>
+#include <bascule/runtime/kernel.hpp>
+#include <bascule/runtime/memory.hpp>
+#include <bascule/runtime/stream.hpp>
+
+namespace bascule::testing {
+
+/// A module from a text, compiled through the process's own cache.
+struct TestModule {
+    explicit TestModule(std::string text) : module(source_of(std::move(text))) {}
+    static Source source_of(std::string text) {
+        Source source;
+        source.text = std::move(text);
+        source.name = "test.cu";
+        return source;
+    }
+    Module module;
+};
+
+inline Scalar integer(std::int64_t value) {
+    Scalar scalar;
+    scalar.integer = value;
+    return scalar;
+}
+
+inline Scalar real(double value) {
+    Scalar scalar;
+    scalar.kind = Scalar::Kind::floating;
+    scalar.floating = value;
+    return scalar;
+}
+
+/// The buffer as a float array; `stream` 0 names none.
+inline ArrayView floats(const DeviceBuffer& buffer, std::uint64_t stream = 0) {
+    RawInterface raw;
+    raw.shape.push_back(static_cast<std::int64_t>(buffer.bytes() / sizeof(float)));
+    raw.typestr = "<f4";
+    raw.pointer = buffer.address();
+    raw.has_stream = stream != 0;
+    raw.stream = stream;
+    return validate(raw);
+}
+
+inline std::vector<float> counting(std::size_t count) {
+    std::vector<float> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i);
+    return values;
+}
+
+inline DeviceBuffer on_device(StreamRef stream, const std::vector<float>& values) {
+    DeviceBuffer buffer(values.size() * sizeof(float), stream.device());
+    copy_to_device(stream, buffer.address(), values.data(), buffer.bytes());
+    return buffer;
+}
+
+inline std::vector<float> on_host(StreamRef stream, const DeviceBuffer& buffer) {
+    std::vector<float> values(buffer.bytes() / sizeof(float));
+    copy_to_host(stream, values.data(), buffer.address(), buffer.bytes());
+    return values;
+}
+
+/// Records, waits and launches while it lives, spelled as in the rules: "R(e1,p) W(e1,C) L(C)". Streams get
+/// the names given, events are numbered by their first appearance.
+class Trace {
+  public:
+    Trace() : emulated_(*Driver::get().emulated_functions()) { emulated_.trace(1); }
+    ~Trace() { emulated_.trace(0); }
+    Trace(const Trace&) = delete;
+    Trace& operator=(const Trace&) = delete;
+
+    std::string spelled(const std::map<std::uint64_t, std::string>& names) const {
+        std::vector<BasculeEmulatedOperation> operations(emulated_.trace_read(nullptr, 0));
+        emulated_.trace_read(operations.data(), operations.size());
+        std::map<std::uint64_t, std::string> events;
+        std::string text;
+        for (const BasculeEmulatedOperation& operation : operations) {
+            const bool is_launch = operation.kind == BASCULE_EMULATED_LAUNCH;
+            const bool is_record = operation.kind == BASCULE_EMULATED_RECORD;
+            if (!is_launch && !is_record && operation.kind != BASCULE_EMULATED_WAIT) continue;
+            const auto name = names.find(operation.stream);
+            const std::string stream = name == names.end() ? std::to_string(operation.stream) : name->second;
+            if (!text.empty()) text += ' ';
+            if (is_launch) {
+                text += "L(" + stream + ")";
+                continue;
+            }
+            const auto event = events.emplace(operation.event, "e" + std::to_string(events.size() + 1)).first;
+            text += (is_record ? "R(" : "W(") + event->second + "," + stream + ")";
+        }
+        return text;
+    }
+
+  private:
+    const EmulatedFunctions& emulated_;
+};
+
+/// How many calls of a driver function an action makes.
+template <typename Action>
+std::uint64_t calls_of(const char* function, Action&& action) {
+    const EmulatedFunctions& emulated = *Driver::get().emulated_functions();
+    const std::uint64_t before = emulated.call_count(function);
+    action();
+    return emulated.call_count(function) - before;
+}
+
+}  // namespace bascule::testing
