@@ -1,0 +1,34 @@
+"""The README's examples run as they stand, in their order, and its links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+# Each example with what follows it at once: another fenced text is what it prints on failing.
+EXAMPLES = re.findall(r"^```python\n(.*?)^```\n(?:\n```\n(.*?)^```)?", README, re.MULTILINE | re.DOTALL)
+
+
+def test_the_examples_do_what_the_text_says(capsys):
+    names = {}
+    for code, failure in EXAMPLES:
+        program = compile(code, "README.md", "exec")
+        if failure:
+            kind, promised = failure.strip().removesuffix("...").strip().split(": ", 1)
+            with pytest.raises(Exception, match=re.escape(promised)) as caught:
+                exec(program, names)
+            assert f"{type(caught.value).__module__}.{type(caught.value).__qualname__}" == kind
+        else:
+            exec(program, names)
+        for expected in re.findall(r"print\(.*# (.+)$", code, re.MULTILINE):
+            assert expected in capsys.readouterr().out
+    np.testing.assert_array_equal(names["y"].copy_to_host(), 1 + 2 * np.arange(1 << 20, dtype="f4"))
+    assert len(EXAMPLES) == 3
+
+
+def test_the_links_lead_to_files():
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", README):
+        assert (ROOT / target).exists(), target
