@@ -1,0 +1,27 @@
+// What makes two compiles the same.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <bascule/jit/compiler.hpp>
+
+namespace bascule {
+
+/// The whole key as text, and its hash. Equal keys have equal text; the hash only finds them.
+struct CacheKey {
+    std::string text;
+    std::uint64_t hash = 0;
+
+    bool operator==(const CacheKey& other) const noexcept { return text == other.text; }
+};
+
+struct CacheKeyHash {
+    std::size_t operator()(const CacheKey& key) const noexcept { return key.hash; }
+};
+
+/// Length-prefixed fields in a fixed order: source, options, architecture, compiler, prelude, the user's
+/// headers. Names and places of the source are not part of it.
+CacheKey key_of(const Program& program, const Nvrtc& nvrtc, const std::string& user_headers);
+
+}  // namespace bascule

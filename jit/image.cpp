@@ -1,0 +1,13 @@
+#include <algorithm>
+
+#include <bascule/jit/image.hpp>
+
+namespace bascule {
+
+const KernelImage* Image::find(std::string_view name) const noexcept {
+    const auto kernel = std::find_if(kernels.begin(), kernels.end(),
+                                     [&](const KernelImage& each) { return each.name == name; });
+    return kernel == kernels.end() ? nullptr : &*kernel;
+}
+
+}  // namespace bascule
