@@ -107,7 +107,7 @@ struct DriverLoader {
             return nullptr;
         }
         loader.refuse_missing();
-        loader.driver->check(code, "cuInit", "initialising the CUDA driver");
+        loader.check_initialised(code);
         loader.count_devices();
         if (loader.driver->device_count_ == 0) {
             reason = fmt::format("the driver in {} reports no CUDA device", library->path());
@@ -174,6 +174,14 @@ struct DriverLoader {
         if (is_stub) return CUDA_ERROR_STUB_LIBRARY;
         if (driver->api_.cuInit == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
         return driver->api_.cuInit(0);
+    }
+
+    void check_initialised(CUresult code) const {
+        try {
+            driver->check(code, "cuInit", "initialising the CUDA driver");
+        } catch (const CudaError& error) {
+            throw CudaError(fmt::format("{} {}", error.what(), emulated_advice), error.details());
+        }
     }
 
     void refuse_missing() const {

@@ -66,7 +66,7 @@ EventPool& EventPool::of(Device device) {
     EventPool* pool = slot.load(std::memory_order_acquire);
     if (pool != nullptr) [[likely]]
         return *pool;
-    auto* made = new EventPool;  // reachable for ever through `pools`
+    auto* made = new EventPool(device);  // reachable for ever through `pools`
     if (slot.compare_exchange_strong(pool, made)) return *made;
     delete made;
     return *pool;
@@ -82,6 +82,7 @@ CUevent_st* EventPool::take() {
         }
     }
     const Driver& driver = Driver::get();
+    const ContextGuard context(device_.context());
     CUevent event = nullptr;
     driver.check(driver.api().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate",
                  "making an event");

@@ -15,13 +15,15 @@ class EventPool {
   public:
     static EventPool& of(Device device);
 
-    /// An event that nobody else has; makes one where none is idle. The device's context is current.
-    /// Throws: CudaError.
+    /// An event that nobody else has; makes one where none is idle. Throws: CudaError.
     CUevent_st* take();
     /// Its waits are enqueued or its record is done with: the next one may have it.
     void give_back(CUevent_st* event) noexcept;
 
   private:
+    explicit EventPool(Device device) noexcept : device_(device) {}
+
+    Device device_;
     std::mutex mutex_;
     std::vector<CUevent_st*> idle_;
 };

@@ -16,7 +16,8 @@ bool is_pinned(const Driver& driver, const void* host) noexcept {
     CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
     void* value = &type;
     const auto address = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(host));
-    return driver.api().cuPointerGetAttributes(1, &attribute, &value, address) == CUDA_SUCCESS && type != 0;
+    return driver.api().cuPointerGetAttributes(1, &attribute, &value, address) == CUDA_SUCCESS &&
+           type == CU_MEMORYTYPE_HOST;
 }
 
 [[noreturn]] void fail_allocation(const Driver& driver, CUresult code, std::size_t bytes) {
