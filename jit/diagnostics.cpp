@@ -14,8 +14,15 @@ namespace {
 
 constexpr std::size_t most_shown = 10;
 
-/// The parts of "file(12): error: text"; nothing for any other line.
+/// The parts of "file(12): error: text" or "At end of source: error: text"; nothing for any other line.
 std::optional<Diagnostic> parse_head(std::string_view line) {
+    static constexpr std::string_view at_end = "At end of source: ";
+    if (line.starts_with(at_end)) {
+        Diagnostic diagnostic;
+        diagnostic.message = std::string(line.substr(at_end.size()));
+        diagnostic.is_error = diagnostic.message.find("error") != std::string::npos;
+        return diagnostic;
+    }
     const std::size_t close = line.find("): ");
     const std::size_t open = close == line.npos ? line.npos : line.rfind('(', close);
     if (open == line.npos || open == 0) return std::nullopt;
@@ -44,6 +51,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 }
 
 std::string place(const Diagnostic& diagnostic, const Source& source, const std::string& canonical) {
+    if (diagnostic.line == 0) return source.name + ": at the end of the text";
     if (diagnostic.file != canonical) return fmt::format("{}:{}", diagnostic.file, diagnostic.line);
     return fmt::format("{}:{}", source.name, diagnostic.line + source.first_line - 1);
 }

@@ -12,7 +12,7 @@ namespace bascule {
 struct Diagnostic {
     bool is_error = false;
     std::string file;     ///< as NVRTC wrote it: the canonical name for the user's text
-    int line = 0;         ///< in `file`, from 1
+    int line = 0;         ///< in `file`, from 1; 0: at the end of the text
     std::string message;  ///< "error: identifier \"x\" is undefined"
     std::string body;     ///< the source line, the caret, notes; each line ends with a newline
 };
