@@ -1,6 +1,5 @@
 // Chooses the driver, resolves its functions, initialises it; turns its codes into errors.
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,7 +23,6 @@ constexpr const char* soname = "libcuda.so.1";
 constexpr const char* emulated_advice = "Set BASCULE_DEVICE=emulated to run without a GPU.";
 constexpr int oldest_version = 12000;  // CUlibrary and CUkernel
 
-std::atomic<const Driver*> the_driver{nullptr};  // made once, never destroyed: destructors at exit need it
 std::mutex making;
 
 DeviceChoice choice_of_environment() {
@@ -207,9 +205,9 @@ struct DriverLoader {
     }
 };
 
-const Driver& Driver::get() {
-    if (const Driver* made = existing()) [[likely]]
-        return *made;
+std::atomic<const Driver*> Driver::the_one{nullptr};
+
+const Driver& Driver::make() {
     const std::lock_guard lock(making);
     if (const Driver* made = existing()) return *made;
 
@@ -225,11 +223,9 @@ const Driver& Driver::get() {
             {.library = "CUDA driver", .paths_tried = cuda_candidates(), .loader_message = {}});
     }
     if (driver == nullptr) driver = DriverLoader::emulated(reason);
-    the_driver.store(driver.get(), std::memory_order_release);
+    the_one.store(driver.get(), std::memory_order_release);
     return *driver.release();
 }
-
-const Driver* Driver::existing() noexcept { return the_driver.load(std::memory_order_acquire); }
 
 std::string Driver::message_of(CUresult code, const std::string& doing, const std::string& report) const {
     const char* name = nullptr;

@@ -2,6 +2,7 @@
 // names libcuda.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -78,9 +79,12 @@ class Driver {
     /// Throws: LibraryError when the driver that was asked for cannot be loaded; CudaError when it does not
     /// initialise; Error for a BASCULE_DEVICE that is none of the three. A failure is not remembered: the
     /// next call tries again.
-    static const Driver& get();
+    static const Driver& get() {
+        const Driver* made = existing();
+        return made != nullptr ? *made : make();
+    }
     /// The driver if one was made already, else null. For destructors.
-    static const Driver* existing() noexcept;
+    static const Driver* existing() noexcept { return the_one.load(std::memory_order_acquire); }
 
     const DriverFunctions& api() const noexcept { return api_; }
     bool emulated() const noexcept { return emulated_ != nullptr; }
@@ -109,9 +113,12 @@ class Driver {
 
   private:
     Driver() = default;
+    static const Driver& make();
     std::string message_of(CUresult code, const std::string& doing, const std::string& report) const;
     [[noreturn]] void fail(CUresult code, const char* call, const std::string& doing) const;
     friend struct DriverLoader;
+
+    static std::atomic<const Driver*> the_one;  // never destroyed: destructors at exit need it
 
     DriverFunctions api_;
     const EmulatedFunctions* emulated_ = nullptr;

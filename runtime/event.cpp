@@ -1,6 +1,7 @@
 // Events, and the pool of those that ordering takes.
 #include <array>
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include <bascule/runtime/driver.hpp>
@@ -98,7 +99,33 @@ void EventPool::give_back(CUevent_st* event) noexcept {
     }
 }
 
-PooledEvent::PooledEvent(Device device) : native_(EventPool::of(device).take()), device_(device) {}
-PooledEvent::~PooledEvent() { EventPool::of(device_).give_back(native_); }
+namespace {
+
+/// A thread's own idle event: most launches take and give back one at a time, and need no lock then.
+struct IdleEvent {
+    CUevent event = nullptr;
+    std::optional<Device> device;
+    ~IdleEvent() {
+        if (event != nullptr) EventPool::of(*device).give_back(event);
+    }
+};
+
+thread_local IdleEvent mine;
+
+}  // namespace
+
+PooledEvent::PooledEvent(Device device) : device_(device) {
+    native_ = mine.event != nullptr && mine.device == device ? std::exchange(mine.event, nullptr)
+                                                             : EventPool::of(device).take();
+}
+
+PooledEvent::~PooledEvent() {
+    if (mine.event != nullptr) {
+        EventPool::of(device_).give_back(native_);
+        return;
+    }
+    mine.event = native_;
+    mine.device = device_;
+}
 
 }  // namespace bascule
