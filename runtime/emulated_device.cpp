@@ -1,6 +1,9 @@
 // Finds and loads the emulated device.
+#include <algorithm>
 #include <dlfcn.h>
 #include <filesystem>
+#include <link.h>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -32,6 +35,37 @@ std::filesystem::path own_directory() {
     return binary.parent_path();
 }
 
+/// The directories that the binary of this code was linked to search. The loader looks there too, but not
+/// when a sanitizer stands between it and us; and here each is named when nothing is found.
+std::vector<std::filesystem::path> own_run_path(const std::filesystem::path& origin) {
+    Dl_info info{};
+    link_map* map = nullptr;
+    const void* here = reinterpret_cast<const void*>(&emulated_library_candidates);
+    if (dladdr1(here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || map == nullptr)
+        return {};
+    const char* strings = nullptr;
+    std::size_t offset = 0;
+    bool found = false;
+    for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry) {
+        if (entry->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+        if (entry->d_tag != DT_RUNPATH && entry->d_tag != DT_RPATH) continue;
+        offset = entry->d_un.d_val;
+        found = true;
+    }
+    std::vector<std::filesystem::path> directories;
+    if (!found || strings == nullptr) return directories;
+    // glibc has made the table's address absolute; other loaders leave it as an offset.
+    if (reinterpret_cast<std::uintptr_t>(strings) < map->l_addr) strings += map->l_addr;
+    std::istringstream list(strings + offset);
+    for (std::string directory; std::getline(list, directory, ':');) {
+        constexpr std::string_view placeholder = "$ORIGIN";
+        const bool relative = directory.rfind(placeholder, 0) == 0;
+        if (relative) directory.replace(0, placeholder.size(), origin.string());
+        if (!directory.empty()) directories.emplace_back(directory);
+    }
+    return directories;
+}
+
 template <typename Function>
 void find(const DynamicLibrary& library, const char* name, Function*& function) {
     function = reinterpret_cast<Function*>(library.find(name));
@@ -58,8 +92,10 @@ std::vector<std::string> emulated_library_candidates() {
         candidates.push_back(directory / soname);
         candidates.push_back((directory / ".." / "lib" / soname).lexically_normal());
         candidates.push_back((directory / ".." / "lib" / multiarch / soname).lexically_normal());
+        for (const std::filesystem::path& listed : own_run_path(directory))
+            candidates.push_back(listed / soname);
     }
-    candidates.emplace_back(soname);  // RUNPATH and LD_LIBRARY_PATH
+    candidates.emplace_back(soname);  // LD_LIBRARY_PATH and the system's directories
     return candidates;
 }
 

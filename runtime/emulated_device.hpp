@@ -24,7 +24,7 @@ struct EmulatedFunctions {
 };
 
 /// Paths and sonames of the library in order: beside the binary that contains this code, the lib directories
-/// next to it, the loader's own search.
+/// next to it, those it was linked to search, the loader's own.
 std::vector<std::string> emulated_library_candidates();
 
 /// Opens the library. Throws: LibraryError that lists every path tried.
