@@ -11,8 +11,9 @@
 
 namespace emulated::memory {
 
-/// All memory that kernels can reach, of every device. Ordinary device memory lies in a window that the host cannot dereference and is
-/// backed by a second mapping; pinned and managed memory lies at its host address. Thread-safe. One for the process, handed to its users.
+/// All memory that kernels can reach, of every device. Ordinary device memory lies in a window that the host
+/// cannot dereference and is backed by a second mapping; pinned and managed memory lies at its host address.
+/// Thread-safe. One for the process, handed to its users.
 class Heap final : public Memory {
   public:
     /// `capacity` bytes a device. Throws std::bad_alloc when not even a small window can be reserved.
@@ -21,8 +22,8 @@ class Heap final : public Memory {
     Heap(const Heap&) = delete;
     Heap& operator=(const Heap&) = delete;
 
-    /// 256-byte aligned (at least `alignment`), poisoned, with redzones around it. Nothing when the device is full.
-    /// `bytes` is at least 1.
+    /// 256-byte aligned (at least `alignment`), poisoned, with redzones around it. Nothing when the device is
+    /// full. `bytes` is at least 1.
     std::optional<DeviceAddress> allocate(int device, std::uint64_t bytes, Allocation::Kind kind,
                                           std::uint64_t alignment = 256);
     /// False when no live allocation starts at `address`, or it is of another kind. The range is quarantined.
@@ -41,8 +42,9 @@ class Heap final : public Memory {
     std::uint64_t capacity(int device) const noexcept;
     std::uint64_t used(int device) const noexcept;
 
-    /// Where an address lies, for reports: "4 bytes past the 4096-byte allocation 'y'", "inside a freed 64-byte allocation",
-    /// "no allocation is near". For an access that starts inside and ends past the end it says so.
+    /// Where an address lies, for reports: "4 bytes past the 4096-byte allocation 'y'", "inside a freed
+    /// 64-byte allocation", "no allocation is near". For an access that starts inside and ends past the end
+    /// it says so.
     std::string describe(DeviceAddress address, std::uint64_t access_bytes) const;
 
   private:

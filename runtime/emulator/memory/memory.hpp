@@ -17,8 +17,8 @@ struct Allocation {
     std::uint64_t bytes = 0;    ///< exactly what was asked for
     std::byte* host = nullptr;  ///< where `base` lies in this process
     Kind kind = Kind::device;
-    bool read_only = false;     ///< a store is a fault (constants)
-    std::uint64_t serial = 0;   ///< counts allocations; never reused
+    bool read_only = false;    ///< a store is a fault (constants)
+    std::uint64_t serial = 0;  ///< counts allocations; never reused
     int device = 0;
 };
 
@@ -28,9 +28,9 @@ class Memory {
   public:
     virtual ~Memory() = default;
 
-    /// The live allocation that contains `address`, or null. The interpreter keeps the last answer per instruction and
-    /// asks again only when an address leaves it, so this need not be the fastest path. An answer stays valid while a
-    /// kernel that may use it runs: freeing waits for the device.
+    /// The live allocation that contains `address`, or null. The interpreter keeps the last answer per
+    /// instruction and asks again only when an address leaves it, so this need not be the fastest path. An
+    /// answer stays valid while a kernel that may use it runs: freeing waits for the device.
     virtual const Allocation* find(DeviceAddress address) const noexcept = 0;
 };
 

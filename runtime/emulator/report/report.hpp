@@ -9,8 +9,9 @@
 namespace emulated::report {
 
 /// Several lines without a trailing newline:
-/// "illegal address: kernel 'past' wrote 4 bytes at 0x..., 4 bytes past the 4096-byte allocation 'y'\n  block (3,0,0), thread (255,0,0)\n  line 7 of
-/// saxpy.cu\n  12 other threads of the warp did the same". Kernel names are demangled.
+/// "illegal address: kernel 'past' wrote 4 bytes at 0x..., 4 bytes past the 4096-byte allocation 'y'\n  block
+/// (3,0,0), thread (255,0,0)\n  line 7 of saxpy.cu\n  12 other threads of the warp did the same". Kernel
+/// names are demangled.
 std::string describe(const machine::Fault& fault, const memory::Heap& heap);
 
 /// The driver's code (CUresult) for a kind of fault: 700, 716, 717, 718, 719, 710, 715, 702.

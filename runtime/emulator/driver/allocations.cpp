@@ -1,0 +1,187 @@
+// Device, pinned and managed memory, and what a pointer is.
+#include <cstdint>
+
+#include "driver/call.hpp"
+
+using emulated::driver::current_context;
+using emulated::driver::Process;
+using emulated::memory::Allocation;
+
+namespace {
+
+CUresult allocate(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind) {
+    if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    const auto made = Process::get().heap().allocate(current_context()->device, bytes, kind);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = *made;
+    emulated::driver::trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, bytes, "cuMemAlloc");
+    return CUDA_SUCCESS;
+}
+
+/// Freeing waits for everything that may still use the memory, as cuMemFree documents.
+CUresult release(CUdeviceptr address, Allocation::Kind kind) {
+    auto& context = *current_context();
+    context.graph.synchronize_all();
+    if (context.error.load() != CUDA_SUCCESS) return context.error.load();
+    const bool freed = context.graph.exclusively([&] { return Process::get().heap().free(address, kind); });
+    if (freed) emulated::driver::trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
+    return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+void write(void* out, CUpointer_attribute which, const Allocation* allocation, CUdeviceptr address) {
+    const bool device_memory = allocation != nullptr && (allocation->kind == Allocation::Kind::device ||
+                                                         allocation->kind == Allocation::Kind::module_global);
+    const bool managed = allocation != nullptr && allocation->kind == Allocation::Kind::managed;
+    switch (which) {
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+            *static_cast<void**>(out) =
+                allocation == nullptr ? nullptr : &Process::get().primary(allocation->device);
+            break;
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            *static_cast<unsigned*>(out) = allocation == nullptr ? 0U
+                                           : device_memory || managed
+                                               ? static_cast<unsigned>(CU_MEMORYTYPE_DEVICE)
+                                               : static_cast<unsigned>(CU_MEMORYTYPE_HOST);
+            break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+            *static_cast<CUdeviceptr*>(out) = allocation == nullptr ? 0 : address;
+            break;
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+            *static_cast<void**>(out) = allocation == nullptr || device_memory
+                                            ? nullptr
+                                            : allocation->host + (address - allocation->base);
+            break;
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+            *static_cast<unsigned*>(out) = managed ? 1 : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            *static_cast<int*>(out) = allocation == nullptr ? -2 : allocation->device;
+            break;
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+            *static_cast<unsigned long long*>(out) = allocation == nullptr ? 0 : allocation->serial;
+            break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+            *static_cast<CUdeviceptr*>(out) = allocation == nullptr ? 0 : allocation->base;
+            break;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            *static_cast<std::size_t*>(out) = allocation == nullptr ? 0 : allocation->bytes;
+            break;
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+            *static_cast<unsigned*>(out) = allocation != nullptr ? 1 : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+            *static_cast<unsigned*>(out) = 0;
+            break;
+        default:
+            *static_cast<std::uint64_t*>(out) = 0;
+            break;
+    }
+}
+
+}  // namespace
+
+EMULATED_API cuMemAlloc(CUdeviceptr* address, std::size_t bytes) {
+    EMULATED_COUNT("cuMemAlloc");
+    EMULATED_NEEDS_CONTEXT();
+    return allocate(address, bytes, Allocation::Kind::device);
+}
+
+EMULATED_API cuMemFree(CUdeviceptr address) {
+    EMULATED_COUNT("cuMemFree");
+    EMULATED_NEEDS_CONTEXT();
+    if (address == 0) return CUDA_SUCCESS;
+    const CUresult result = release(address, Allocation::Kind::device);
+    return result == CUDA_ERROR_INVALID_VALUE ? release(address, Allocation::Kind::managed) : result;
+}
+
+EMULATED_API cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned int) {
+    EMULATED_COUNT("cuMemAllocManaged");
+    EMULATED_NEEDS_CONTEXT();
+    return allocate(address, bytes, Allocation::Kind::managed);
+}
+
+EMULATED_API cuMemHostAlloc(void** host, std::size_t bytes, unsigned int) {
+    EMULATED_COUNT("cuMemHostAlloc");
+    EMULATED_NEEDS_CONTEXT();
+    CUdeviceptr address = 0;
+    const CUresult result = allocate(&address, bytes, Allocation::Kind::pinned);
+    if (result == CUDA_SUCCESS) *host = reinterpret_cast<void*>(address);
+    return result;
+}
+
+EMULATED_API cuMemAllocHost(void** host, std::size_t bytes) {
+    EMULATED_COUNT("cuMemAllocHost");
+    return cuMemHostAlloc(host, bytes, 0);
+}
+
+EMULATED_API cuMemFreeHost(void* host) {
+    EMULATED_COUNT("cuMemFreeHost");
+    EMULATED_NEEDS_CONTEXT();
+    return release(reinterpret_cast<CUdeviceptr>(host), Allocation::Kind::pinned);
+}
+
+EMULATED_API cuMemHostRegister(void* host, std::size_t bytes, unsigned int) {
+    EMULATED_COUNT("cuMemHostRegister");
+    EMULATED_NEEDS_CONTEXT();
+    if (host == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    const bool done = Process::get().heap().register_host(host, bytes, current_context()->device);
+    return done ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+}
+
+EMULATED_API cuMemHostUnregister(void* host) {
+    EMULATED_COUNT("cuMemHostUnregister");
+    EMULATED_NEEDS_CONTEXT();
+    current_context()->graph.synchronize_all();
+    return Process::get().heap().unregister_host(host) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+EMULATED_API cuMemHostGetDevicePointer(CUdeviceptr* address, void* host, unsigned int) {
+    EMULATED_COUNT("cuMemHostGetDevicePointer");
+    EMULATED_NEEDS_CONTEXT();
+    *address = reinterpret_cast<CUdeviceptr>(host);
+    return Process::get().heap().find(*address) == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EMULATED_API cuMemGetInfo(std::size_t* free, std::size_t* total) {
+    EMULATED_COUNT("cuMemGetInfo");
+    EMULATED_NEEDS_CONTEXT();
+    const int device = current_context()->device;
+    *total = Process::get().heap().capacity(device);
+    *free = *total - Process::get().heap().used(device);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
+    EMULATED_COUNT("cuMemGetAddressRange");
+    EMULATED_NEEDS_CONTEXT();
+    const Allocation* allocation = Process::get().heap().find(address);
+    if (allocation == nullptr) return CUDA_ERROR_NOT_FOUND;
+    if (base != nullptr) *base = allocation->base;
+    if (bytes != nullptr) *bytes = allocation->bytes;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuPointerGetAttribute(void* value, CUpointer_attribute which, CUdeviceptr address) {
+    EMULATED_COUNT("cuPointerGetAttribute");
+    EMULATED_NEEDS_CONTEXT();
+    const Allocation* allocation = Process::get().heap().find(address);
+    if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    write(value, which, allocation, address);
+    return CUDA_SUCCESS;
+}
+
+/// Unlike the single query this succeeds for unknown pointers, and answers zeros.
+EMULATED_API cuPointerGetAttributes(unsigned int count, CUpointer_attribute* which, void** values,
+                                    CUdeviceptr address) {
+    EMULATED_COUNT("cuPointerGetAttributes");
+    EMULATED_NEEDS_CONTEXT();
+    const Allocation* allocation = Process::get().heap().find(address);
+    for (unsigned int i = 0; i < count; ++i) write(values[i], which[i], allocation, address);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuPointerSetAttribute(const void*, CUpointer_attribute which, CUdeviceptr) {
+    EMULATED_COUNT("cuPointerSetAttribute");
+    return which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -1,0 +1,52 @@
+// What every exported function begins with: counting, the state checks, the trace.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include <cuda.h>
+
+#include "driver/process.hpp"
+#include "emulated_abi.h"
+
+#define EMULATED_API extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI
+
+namespace emulated::driver {
+
+/// Counts the calls of one exported function; all of them form a list.
+class CallCounter {
+  public:
+    explicit CallCounter(const char* name) noexcept;
+    void add() noexcept { calls_.fetch_add(1, std::memory_order_relaxed); }
+    static std::uint64_t calls_of(std::string_view name) noexcept;
+
+  private:
+    const char* name_;
+    std::atomic<std::uint64_t> calls_{0};
+    CallCounter* next_;
+};
+
+#define EMULATED_COUNT(name)                                    \
+    static ::emulated::driver::CallCounter call_counter_(name); \
+    call_counter_.add()
+
+/// CUDA_SUCCESS, or why a function that needs a working current context cannot go on.
+inline CUresult ready() noexcept {
+    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
+    const Context* context = current_context();
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    return context->error.load(std::memory_order_acquire);
+}
+
+#define EMULATED_NEEDS_CONTEXT()                             \
+    do {                                                     \
+        const CUresult state_ = ::emulated::driver::ready(); \
+        if (state_ != CUDA_SUCCESS) return state_;           \
+    } while (false)
+
+/// Adds an operation to the trace, if one is being recorded.
+void trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
+           std::string_view name) noexcept;
+
+}  // namespace emulated::driver

@@ -1,0 +1,151 @@
+// Devices: what an sm_80 answers, with what is emulated of it.
+#include <cstdio>
+#include <cstring>
+
+#include "driver/call.hpp"
+#include "driver/limits.hpp"
+
+using emulated::driver::Process;
+
+namespace {
+
+bool is_device(CUdevice device) noexcept { return device >= 0 && device < Process::get().devices(); }
+
+CUresult device_state(CUdevice device) noexcept {
+    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
+    return is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+int attribute(CUdevice_attribute which, CUdevice device) noexcept {
+    using namespace emulated::driver::limits;
+    switch (which) {
+        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+            return threads_per_block;
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+            return block_x;
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+            return block_y;
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+            return block_z;
+        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+            return grid_x;
+        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+            return grid_y;
+        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+            return grid_z;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+            return shared_per_block;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+            return shared_per_block_optin;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+            return shared_per_multiprocessor;
+        case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+            return 1024;
+        case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+            return 65536;
+        case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+            return 32;
+        case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
+            return 2147483647;
+        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+            return registers_per_multiprocessor;
+        case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+            return 1'000'000;
+        case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+            return 1'000'000;
+        case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+            return 64;
+        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+            return 4 << 20;
+        case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
+            return 512;
+        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+            return multiprocessors;
+        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+            return threads_per_multiprocessor;
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+            return blocks_per_multiprocessor;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+            return 8;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+            return 0;
+        case CU_DEVICE_ATTRIBUTE_INTEGRATED:
+            return 0;
+        case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+        case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+        case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+        case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+        case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+        case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+        case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+            return 1;
+        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+            return device;
+        default:
+            return 0;  // memory pools, pageable access, clusters and the rest: not here
+    }
+}
+
+}  // namespace
+
+EMULATED_API cuInit(unsigned int flags) {
+    EMULATED_COUNT("cuInit");
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    Process::get().initialise();
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuDriverGetVersion(int* version) {
+    EMULATED_COUNT("cuDriverGetVersion");
+    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *version = 13000;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuDeviceGet(CUdevice* device, int ordinal) {
+    EMULATED_COUNT("cuDeviceGet");
+    const CUresult state = device_state(ordinal);
+    if (state == CUDA_SUCCESS) *device = ordinal;
+    return state;
+}
+
+EMULATED_API cuDeviceGetCount(int* count) {
+    EMULATED_COUNT("cuDeviceGetCount");
+    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
+    *count = Process::get().devices();
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuDeviceGetName(char* name, int length, CUdevice device) {
+    EMULATED_COUNT("cuDeviceGetName");
+    const CUresult state = device_state(device);
+    if (state == CUDA_SUCCESS)
+        std::snprintf(name, static_cast<std::size_t>(length), "Bascule emulated device");
+    return state;
+}
+
+EMULATED_API cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+    EMULATED_COUNT("cuDeviceGetUuid");
+    const CUresult state = device_state(device);
+    if (state != CUDA_SUCCESS) return state;
+    std::memset(uuid->bytes, 0, sizeof uuid->bytes);
+    std::memcpy(uuid->bytes, "bascule", 7);
+    uuid->bytes[15] = static_cast<char>(device);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuDeviceTotalMem(std::size_t* bytes, CUdevice device) {
+    EMULATED_COUNT("cuDeviceTotalMem");
+    const CUresult state = device_state(device);
+    if (state == CUDA_SUCCESS) *bytes = Process::get().heap().capacity(device);
+    return state;
+}
+
+EMULATED_API cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice device) {
+    EMULATED_COUNT("cuDeviceGetAttribute");
+    const CUresult state = device_state(device);
+    if (state == CUDA_SUCCESS) *value = attribute(which, device);
+    return state;
+}

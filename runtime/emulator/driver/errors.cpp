@@ -1,0 +1,72 @@
+// cuGetErrorName, cuGetErrorString: one row a code.
+#include <algorithm>
+#include <array>
+
+#include "driver/call.hpp"
+
+namespace {
+
+struct Row {
+    CUresult code;
+    const char* name;
+    const char* text;
+};
+
+#define ROW(code, text) \
+    Row { code, #code, text }
+
+constexpr std::array rows = {
+    ROW(CUDA_SUCCESS, "no error"),
+    ROW(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
+    ROW(CUDA_ERROR_OUT_OF_MEMORY, "out of memory"),
+    ROW(CUDA_ERROR_NOT_INITIALIZED, "cuInit was not called"),
+    ROW(CUDA_ERROR_DEINITIALIZED, "the driver is shutting down"),
+    ROW(CUDA_ERROR_STUB_LIBRARY, "the emulated device has no CUDA runtime tables"),
+    ROW(CUDA_ERROR_NO_DEVICE, "no device"),
+    ROW(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal"),
+    ROW(CUDA_ERROR_INVALID_IMAGE, "invalid device image"),
+    ROW(CUDA_ERROR_INVALID_CONTEXT, "invalid or missing context"),
+    ROW(CUDA_ERROR_NO_BINARY_FOR_GPU, "no PTX for the emulated device"),
+    ROW(CUDA_ERROR_INVALID_PTX, "the PTX has an error"),
+    ROW(CUDA_ERROR_INVALID_SOURCE, "invalid source"),
+    ROW(CUDA_ERROR_FILE_NOT_FOUND, "file not found"),
+    ROW(CUDA_ERROR_INVALID_HANDLE, "invalid handle"),
+    ROW(CUDA_ERROR_ILLEGAL_STATE, "illegal state"),
+    ROW(CUDA_ERROR_NOT_FOUND, "name not found"),
+    ROW(CUDA_ERROR_NOT_READY, "not finished yet"),
+    ROW(CUDA_ERROR_ILLEGAL_ADDRESS, "a kernel used an illegal address"),
+    ROW(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "the launch needs more than a multiprocessor has"),
+    ROW(CUDA_ERROR_LAUNCH_TIMEOUT, "a kernel made no progress for too long"),
+    ROW(CUDA_ERROR_ASSERT, "an assertion failed in a kernel"),
+    ROW(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "the host memory is registered already"),
+    ROW(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "the host memory is not registered"),
+    ROW(CUDA_ERROR_ILLEGAL_INSTRUCTION, "a kernel met an illegal instruction"),
+    ROW(CUDA_ERROR_MISALIGNED_ADDRESS, "a kernel used a misaligned address"),
+    ROW(CUDA_ERROR_INVALID_ADDRESS_SPACE, "a kernel used an address of another space"),
+    ROW(CUDA_ERROR_INVALID_PC, "a kernel jumped to an invalid place"),
+    ROW(CUDA_ERROR_LAUNCH_FAILED, "a kernel failed"),
+    ROW(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "too many blocks for a cooperative launch"),
+    ROW(CUDA_ERROR_NOT_PERMITTED, "not permitted"),
+    ROW(CUDA_ERROR_NOT_SUPPORTED, "not supported by the emulated device"),
+    ROW(CUDA_ERROR_UNKNOWN, "unknown error"),
+};
+
+CUresult look_up(CUresult code, const char** out, const char* Row::*member) {
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto row =
+        std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return each.code == code; });
+    *out = row == rows.end() ? nullptr : (*row).*member;
+    return row == rows.end() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+EMULATED_API cuGetErrorName(CUresult error, const char** name) {
+    EMULATED_COUNT("cuGetErrorName");
+    return look_up(error, name, &Row::name);
+}
+
+EMULATED_API cuGetErrorString(CUresult error, const char** text) {
+    EMULATED_COUNT("cuGetErrorString");
+    return look_up(error, text, &Row::text);
+}

@@ -1,0 +1,93 @@
+// The functions of emulated_abi.h.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "driver/call.hpp"
+
+namespace emulated::driver {
+namespace {
+
+std::atomic<CallCounter*> first_counter{nullptr};
+
+struct Trace {
+    std::atomic<bool> on{false};
+    std::mutex mutex;
+    std::vector<BasculeEmulatedOperation> operations;
+};
+
+Trace& the_trace() noexcept {
+    static Trace& trace = *new Trace;
+    return trace;
+}
+
+}  // namespace
+
+CallCounter::CallCounter(const char* name) noexcept : name_(name), next_(first_counter.load()) {
+    while (!first_counter.compare_exchange_weak(next_, this)) {
+    }
+}
+
+std::uint64_t CallCounter::calls_of(std::string_view name) noexcept {
+    for (const CallCounter* counter = first_counter.load(); counter != nullptr; counter = counter->next_) {
+        if (counter->name_ == name) return counter->calls_.load(std::memory_order_relaxed);
+    }
+    return 0;
+}
+
+void trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
+           std::string_view name) noexcept {
+    Trace& trace = the_trace();
+    if (!trace.on.load(std::memory_order_relaxed)) return;
+    BasculeEmulatedOperation operation = {};
+    operation.kind = kind;
+    operation.device = current_context() == nullptr ? -1 : current_context()->device;
+    operation.stream = reinterpret_cast<std::uint64_t>(stream);
+    operation.event = reinterpret_cast<std::uint64_t>(event);
+    operation.bytes = bytes;
+    const std::size_t length = std::min(name.size(), sizeof operation.name - 1);
+    std::memcpy(operation.name, name.data(), length);
+    const std::lock_guard lock(trace.mutex);
+    trace.operations.push_back(operation);
+}
+
+}  // namespace emulated::driver
+
+using emulated::driver::Process;
+
+#define EMULATED_EXPORT extern "C" __attribute__((visibility("default")))
+
+EMULATED_EXPORT uint32_t bascule_emulated_abi(void) { return BASCULE_EMULATED_ABI; }
+
+EMULATED_EXPORT size_t bascule_emulated_last_report(char* text, size_t capacity) {
+    const std::string report = Process::get().report();
+    if (capacity > 0) {
+        const std::size_t length = std::min(report.size(), capacity - 1);
+        std::memcpy(text, report.data(), length);
+        text[length] = '\0';
+    }
+    return report.size();
+}
+
+EMULATED_EXPORT void bascule_emulated_trace(int on) {
+    auto& trace = emulated::driver::the_trace();
+    const std::lock_guard lock(trace.mutex);
+    if (on != 0) trace.operations.clear();
+    trace.on.store(on != 0);
+}
+
+EMULATED_EXPORT size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out, size_t capacity) {
+    auto& trace = emulated::driver::the_trace();
+    const std::lock_guard lock(trace.mutex);
+    std::copy_n(trace.operations.begin(), std::min(capacity, trace.operations.size()), out);
+    return trace.operations.size();
+}
+
+EMULATED_EXPORT void bascule_emulated_name_allocation(uint64_t address, const char* name) {
+    Process::get().heap().set_name(address, name);
+}
+
+EMULATED_EXPORT uint64_t bascule_emulated_call_count(const char* driver_function) {
+    return emulated::driver::CallCounter::calls_of(driver_function);
+}

@@ -1,0 +1,103 @@
+#include "report/report.hpp"
+
+#include <cstdlib>
+#include <cxxabi.h>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace emulated::report {
+namespace {
+
+/// "scale" for "_Z5scalePffi"; the name itself where it is not mangled.
+std::string readable(const std::string& kernel) {
+    int status = 0;
+    const std::unique_ptr<char, void (*)(void*)> text(
+        abi::__cxa_demangle(kernel.c_str(), nullptr, nullptr, &status), std::free);
+    if (status != 0 || text == nullptr) return kernel;
+    std::string name = text.get();
+    // The parameter list starts at the parenthesis that closes last.
+    int depth = 0;
+    for (std::size_t i = name.size(); i-- > 0;) {
+        if (name[i] == ')') ++depth;
+        if (name[i] == '(' && --depth == 0) return name.substr(0, i);
+    }
+    return name;
+}
+
+const char* title(machine::Fault::Kind kind) noexcept {
+    using Kind = machine::Fault::Kind;
+    switch (kind) {
+        case Kind::illegal_address:
+            return "illegal address";
+        case Kind::misaligned_address:
+            return "misaligned address";
+        case Kind::invalid_address_space:
+            return "invalid address space";
+        case Kind::invalid_pc:
+            return "invalid program counter";
+        case Kind::launch_failed:
+            return "launch failure";
+        case Kind::assertion:
+            return "assertion";
+        case Kind::illegal_instruction:
+            return "illegal instruction";
+        case Kind::timeout:
+            return "timeout";
+    }
+    return "fault";
+}
+
+std::string triple(machine::Dim3 value) { return fmt::format("({},{},{})", value.x, value.y, value.z); }
+
+std::string place(const machine::Fault& fault) {
+    if (fault.line == 0) return fmt::format("PTX line {}", fault.ptx_line);
+    return fmt::format("line {} of {} (PTX line {})", fault.line,
+                       fault.file.empty() ? "the source" : fault.file, fault.ptx_line);
+}
+
+}  // namespace
+
+std::string describe(const machine::Fault& fault, const memory::Heap& heap) {
+    std::string text = fmt::format("{}: kernel '{}'", title(fault.kind), readable(fault.kernel));
+    if (fault.access_bytes > 0) {
+        text += fmt::format(" {} {} bytes of {} memory at {:#x}", fault.write ? "wrote" : "read",
+                            fault.access_bytes, fault.space, fault.address);
+        const std::string space = fault.space;
+        if (space == "global" || space == "generic" || space == "const") {
+            text += ", " + heap.describe(fault.address, fault.access_bytes);
+        }
+    }
+    text += fmt::format("\n  in block {}, thread {}", triple(fault.block), triple(fault.thread));
+    text += "\n  at " + place(fault);
+    if (!fault.message.empty()) text += "\n  " + fault.message;
+    if (fault.other_threads > 0) {
+        text += fmt::format("\n  {} other threads of the warp did the same", fault.other_threads);
+    }
+    return text;
+}
+
+int driver_code(machine::Fault::Kind kind) noexcept {
+    using Kind = machine::Fault::Kind;
+    switch (kind) {
+        case Kind::illegal_address:
+            return 700;
+        case Kind::timeout:
+            return 702;
+        case Kind::assertion:
+            return 710;
+        case Kind::illegal_instruction:
+            return 715;
+        case Kind::misaligned_address:
+            return 716;
+        case Kind::invalid_address_space:
+            return 717;
+        case Kind::invalid_pc:
+            return 718;
+        case Kind::launch_failed:
+            return 719;
+    }
+    return 719;
+}
+
+}  // namespace emulated::report
