@@ -1,0 +1,214 @@
+// Branches, calls, exits, barriers.
+#include <cstring>
+#include <ctime>
+
+#include "machine/registry.hpp"
+#include "machine/warp.hpp"
+
+namespace emulated::machine {
+namespace {
+
+using program::Flag;
+using program::Operation;
+using program::Type;
+
+std::uint32_t index_of(const Lanes& s, const Instruction* i) {
+    return static_cast<std::uint32_t>(i - s.code);
+}
+
+std::uint32_t& predicate_at(Lanes& s, std::uint32_t offset) {
+    return *reinterpret_cast<std::uint32_t*>(s.registers + offset);
+}
+
+const Instruction* fault(Lanes& s, const Instruction* i, LaneFault::What what) {
+    s.fault = {what, s.mask, index_of(s, i), 0, 0, false, ""};
+    s.stop = Stop::fault;
+    return nullptr;
+}
+
+const Instruction* reselect(Lanes& s, std::uint32_t pc) {
+    s.pc = pc;
+    s.stop = Stop::reselect;
+    return nullptr;
+}
+
+// The budget of backward branches is spent: is somebody else to run, is it time to give up?
+const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
+    GridState& grid = *s.block->grid;
+    if (grid.cancelled.load(std::memory_order_relaxed)) return fault(s, i, LaneFault::What::cancelled);
+    if (std::chrono::steady_clock::now() - s.block->progress > grid.timeout) {
+        return fault(s, i, LaneFault::What::timeout);
+    }
+    if (!s.alone) return reselect(s, next);
+    s.budget = alone_budget;
+    return s.code + next;
+}
+
+// Goes on at `next`, unless it is somebody else's turn.
+const Instruction* proceed(Lanes& s, const Instruction* i, std::uint32_t next, bool backward) {
+    if (backward && --s.budget == 0) return spent(s, i, next);
+    if (s.alone || next < s.yield_pc) return s.code + next;
+    return reselect(s, next);
+}
+
+const Instruction* bra(Lanes& s, const Instruction* i) {
+    return proceed(s, i, static_cast<std::uint32_t>(i->immediate), i->bits & Instruction::backward);
+}
+
+// Lanes that go the other way wait as a group of their own; those that are behind in the text run.
+const Instruction* diverge(Lanes& s, const Instruction* i, std::uint32_t taken) {
+    const auto target = static_cast<std::uint32_t>(i->immediate);
+    const std::uint32_t next = index_of(s, i) + 1;
+    const bool jump_first = target < next;
+    Group other;
+    other.pc = jump_first ? next : target;
+    other.mask = jump_first ? s.mask & ~taken : taken;
+    other.depth = s.depth;
+    s.warp->groups.push_back(other);
+    s.mask &= ~other.mask;
+    s.write_mask = s.mask | s.dead;
+    if (s.alone) s.budget = shared_budget;
+    s.alone = false;
+    if (!s.rotated && other.pc < s.yield_pc) s.yield_pc = other.pc;
+    return proceed(s, i, jump_first ? target : next, jump_first);
+}
+
+const Instruction* branch(Lanes& s, const Instruction* i) {
+    std::uint32_t p = predicate_at(s, i->operand[0]);
+    if (i->bits & Instruction::negated) p = ~p;
+    const std::uint32_t taken = p & s.mask;
+    if (taken == s.mask) return bra(s, i);
+    if (taken == 0) return proceed(s, i, index_of(s, i) + 1, false);
+    return diverge(s, i, taken);
+}
+
+// Runs the next instruction for the lanes whose predicate holds.
+const Instruction* guard(Lanes& s, const Instruction* i) {
+    std::uint32_t p = predicate_at(s, i->operand[0]);
+    if (i->bits & Instruction::negated) p = ~p;
+    const std::uint32_t mask = s.mask;
+    if ((mask & p) == 0) return i + 2;
+    s.mask = mask & p;
+    s.write_mask = s.mask | s.dead;
+    const Instruction* next = reinterpret_cast<Handler>(i[1].handler)(s, i + 1);
+    s.mask = mask;
+    s.write_mask = mask | s.dead;
+    return next;
+}
+
+// Each lane keeps where it returns to, so groups from different call sites can run a function together.
+const Instruction* call(Lanes& s, const Instruction* i) {
+    auto* back = reinterpret_cast<std::uint32_t*>(s.registers + i->operand[0]);
+    const std::uint32_t next = index_of(s, i) + 1;
+    for (unsigned l = 0; l < 32; ++l) {
+        if (s.mask >> l & 1) back[l] = next;
+    }
+    ++s.depth;
+    s.yield_pc = ~0u;  // nobody is deeper: the deepest run first
+    if (!s.alone) return reselect(s, static_cast<std::uint32_t>(i->immediate));
+    return s.code + i->immediate;
+}
+
+const Instruction* ret(Lanes& s, const Instruction* i) {
+    const auto* back = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[0]);
+    --s.depth;
+    std::uint32_t left = s.mask;
+    for (;;) {
+        const std::uint32_t pc = back[__builtin_ctz(left)];
+        std::uint32_t same = 0;
+        for (unsigned l = 0; l < 32; ++l) same |= static_cast<std::uint32_t>(back[l] == pc) << l;
+        same &= left;
+        left &= ~same;
+        if (left == 0) {
+            s.mask = same;
+            s.write_mask = s.mask | s.dead;
+            if (s.alone) return s.code + pc;
+            return reselect(s, pc);
+        }
+        Group other;
+        other.pc = pc;
+        other.mask = same;
+        other.depth = s.depth;
+        s.warp->groups.push_back(other);
+        s.alone = false;
+    }
+}
+
+const Instruction* exit(Lanes& s, const Instruction*) {
+    s.warp->exited |= s.mask;
+    s.stop = Stop::exited;
+    return nullptr;
+}
+
+const Instruction* trap(Lanes& s, const Instruction* i) { return fault(s, i, LaneFault::What::trap); }
+
+const Instruction* barrier(Lanes& s, const Instruction* i) {
+    const unsigned first = static_cast<unsigned>(__builtin_ctz(s.mask));
+    const auto* ids = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[0]);
+    s.barrier = ids[first];
+    s.barrier_count = 0;
+    if (i->bits & Instruction::has_count) {
+        s.barrier_count = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[1])[first];
+    }
+    if (s.barrier >= 16 || s.barrier_count % 32 != 0) return fault(s, i, LaneFault::What::bad_barrier);
+    s.pc = index_of(s, i) + 1;
+    s.stop = Stop::barrier;
+    return nullptr;
+}
+
+const Instruction* barrier_arrive(Lanes& s, const Instruction* i) {
+    const Instruction* parked = barrier(s, i);
+    if (s.stop == Stop::fault) return parked;
+    s.stop = Stop::none;
+    s.block->arrived[s.barrier] += static_cast<std::uint32_t>(__builtin_popcount(s.mask));
+    return i + 1;
+}
+
+const Instruction* fence(Lanes&, const Instruction* i) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return i + 1;
+}
+
+const Instruction* nothing(Lanes&, const Instruction* i) { return i + 1; }
+
+std::uint64_t nanoseconds(clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+template <class T, clockid_t Clock, unsigned Shift>
+const Instruction* read_clock(Lanes& s, const Instruction* i) {
+    auto* d = reinterpret_cast<T*>(s.registers + i->operand[0]);
+    const T now = static_cast<T>(nanoseconds(Clock) >> Shift);
+    for (unsigned l = 0; l < 32; ++l) {
+        if (s.mask >> l & 1) d[l] = now;
+    }
+    return i + 1;
+}
+
+}  // namespace
+
+void register_control(Registry& r) {
+    const auto none = Type::none;
+    r.add(Operation::bra, none, none, {}, bra);
+    r.add(Operation::branch, none, none, {}, branch);
+    r.add(Operation::guard, none, none, {}, guard);
+    r.add(Operation::call, none, none, {}, call);
+    r.add(Operation::ret, none, none, {}, ret);
+    r.add(Operation::exit, none, none, {}, exit);
+    r.add(Operation::trap, none, none, {}, trap);
+    r.add(Operation::bar, none, none, {Flag::sync}, barrier);
+    r.add(Operation::bar, none, none, {Flag::arrive}, barrier_arrive);
+    r.add(Operation::fence, none, none, {}, fence);
+    r.add(Operation::nanosleep, Type::u32, none, {}, nothing);
+    r.add(Operation::clock, Type::u32, none, {}, read_clock<std::uint32_t, CLOCK_MONOTONIC, 0>);
+    r.add(Operation::clock, Type::u32, none, {Flag::hi}, read_clock<std::uint32_t, CLOCK_MONOTONIC, 32>);
+    r.add(Operation::clock, Type::u64, none, {}, read_clock<std::uint64_t, CLOCK_MONOTONIC, 0>);
+    r.add(Operation::global_timer, Type::u32, none, {}, read_clock<std::uint32_t, CLOCK_REALTIME, 0>);
+    r.add(Operation::global_timer, Type::u32, none, {Flag::hi},
+          read_clock<std::uint32_t, CLOCK_REALTIME, 32>);
+    r.add(Operation::global_timer, Type::u64, none, {}, read_clock<std::uint64_t, CLOCK_REALTIME, 0>);
+}
+
+}  // namespace emulated::machine

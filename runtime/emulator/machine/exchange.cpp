@@ -1,0 +1,228 @@
+// What the lanes of a warp do together: shuffles, votes, matches. They wait for each other as on Volta and
+// later.
+#include "machine/registry.hpp"
+#include "machine/warp.hpp"
+
+namespace emulated::machine {
+namespace {
+
+using program::Flag;
+using program::Operation;
+using program::Type;
+using u32 = std::uint32_t;
+
+template <class T>
+T* lanes_at(Lanes& s, u32 offset) {
+    return reinterpret_cast<T*>(s.registers + offset);
+}
+u32& predicate_at(Lanes& s, u32 offset) { return *lanes_at<u32>(s, offset); }
+
+template <class Visit>
+void each_lane(u32 mask, Visit&& visit) {
+    for (; mask; mask &= mask - 1) visit(static_cast<unsigned>(__builtin_ctz(mask)));
+}
+
+void write_predicate(Lanes& s, u32 offset, u32 value) {
+    u32& d = predicate_at(s, offset);
+    d = (d & ~s.mask) | (value & s.mask);
+}
+
+// All lanes that the running ones' member masks name are here.
+bool all_here(Lanes& s, const Instruction* i, u32 mask_slot) {
+    u32 required = 0;
+    const u32* members = lanes_at<u32>(s, mask_slot);
+    each_lane(s.mask, [&](unsigned l) { required |= members[l]; });
+    return meet(s, i, required);
+}
+
+template <Flag Mode>
+const Instruction* shuffle(Lanes& s, const Instruction* i) {
+    if (!all_here(s, i, i->operand[5])) return nullptr;
+    const u32* a = lanes_at<u32>(s, i->operand[2]);
+    const u32* b = lanes_at<u32>(s, i->operand[3]);
+    const u32* c = lanes_at<u32>(s, i->operand[4]);
+    u32 r[32], inside = 0;
+    each_lane(s.mask, [&](unsigned lane) {
+        const int l = static_cast<int>(lane), distance = static_cast<int>(b[lane] & 31);
+        const u32 segment = c[lane] >> 8 & 31, clamp = c[lane] & 31;
+        const int high = static_cast<int>((lane & segment) | (clamp & ~segment));
+        const int low = static_cast<int>(lane & segment);
+        int from = l;
+        bool ok = true;
+        switch (Mode) {
+            case Flag::up:
+                from = l - distance, ok = from >= high;
+                break;  // the bound is the lower one here
+            case Flag::down:
+                from = l + distance, ok = from <= high;
+                break;
+            case Flag::bfly:
+                from = l ^ distance, ok = from <= high;
+                break;
+            default:
+                from = low | (distance & ~static_cast<int>(segment)), ok = from <= high;
+                break;
+        }
+        if (!ok) from = l;
+        r[lane] = a[from];
+        inside |= static_cast<u32>(ok) << lane;
+    });
+    u32* d = lanes_at<u32>(s, i->operand[0]);
+    each_lane(s.mask, [&](unsigned l) { d[l] = r[l]; });
+    write_predicate(s, i->operand[1], inside);
+    return i + 1;
+}
+
+template <Flag Mode>
+const Instruction* vote(Lanes& s, const Instruction* i) {
+    if (!all_here(s, i, i->operand[2])) return nullptr;
+    const u32 p = predicate_at(s, i->operand[1]) & s.mask;
+    const u32* members = lanes_at<u32>(s, i->operand[2]);
+    u32 truth = 0;
+    each_lane(s.mask, [&](unsigned l) {
+        const u32 voters = members[l] & s.mask, yes = p & voters;
+        if (Mode == Flag::ballot) lanes_at<u32>(s, i->operand[0])[l] = yes;
+        const bool holds = Mode == Flag::all   ? yes == voters
+                           : Mode == Flag::any ? yes != 0
+                                               : yes == 0 || yes == voters;
+        truth |= static_cast<u32>(holds) << l;
+    });
+    if (Mode != Flag::ballot) write_predicate(s, i->operand[0], truth);
+    return i + 1;
+}
+
+template <class T, Flag Mode>
+const Instruction* match(Lanes& s, const Instruction* i) {
+    if (!all_here(s, i, i->operand[3])) return nullptr;
+    const T* a = lanes_at<T>(s, i->operand[2]);
+    const u32* members = lanes_at<u32>(s, i->operand[3]);
+    u32 r[32], truth = 0;
+    each_lane(s.mask, [&](unsigned l) {
+        const u32 others = members[l] & s.mask;
+        u32 equal = 0;
+        each_lane(others, [&](unsigned k) { equal |= static_cast<u32>(a[k] == a[l]) << k; });
+        const bool all = equal == others;
+        r[l] = Mode == Flag::any ? equal : all ? others : 0;
+        truth |= static_cast<u32>(all) << l;
+    });
+    u32* d = lanes_at<u32>(s, i->operand[0]);
+    each_lane(s.mask, [&](unsigned l) { d[l] = r[l]; });
+    write_predicate(s, i->operand[1], truth);
+    return i + 1;
+}
+
+template <class T, Flag Mode>
+const Instruction* reduce(Lanes& s, const Instruction* i) {
+    if (!all_here(s, i, i->operand[2])) return nullptr;
+    const T* a = lanes_at<T>(s, i->operand[1]);
+    const u32* members = lanes_at<u32>(s, i->operand[2]);
+    T r[32];
+    each_lane(s.mask, [&](unsigned l) {
+        const u32 others = members[l] & s.mask;
+        T sum = a[__builtin_ctz(others)];
+        each_lane(others & (others - 1), [&](unsigned k) {
+            switch (Mode) {
+                case Flag::add:
+                    sum = static_cast<T>(static_cast<u32>(sum) + static_cast<u32>(a[k]));
+                    break;
+                case Flag::min:
+                    sum = a[k] < sum ? a[k] : sum;
+                    break;
+                case Flag::max:
+                    sum = a[k] > sum ? a[k] : sum;
+                    break;
+                case Flag::and_:
+                    sum &= a[k];
+                    break;
+                case Flag::or_:
+                    sum |= a[k];
+                    break;
+                default:
+                    sum ^= a[k];
+                    break;
+            }
+        });
+        r[l] = sum;
+    });
+    T* d = lanes_at<T>(s, i->operand[0]);
+    each_lane(s.mask, [&](unsigned l) { d[l] = r[l]; });
+    return i + 1;
+}
+
+const Instruction* active_mask(Lanes& s, const Instruction* i) {
+    u32* d = lanes_at<u32>(s, i->operand[0]);
+    each_lane(s.mask, [&](unsigned l) { d[l] = s.mask; });
+    return i + 1;
+}
+
+const Instruction* warp_barrier(Lanes& s, const Instruction* i) {
+    return all_here(s, i, i->operand[0]) ? i + 1 : nullptr;
+}
+
+template <Flag Space>
+const Instruction* is_space(Lanes& s, const Instruction* i) {
+    const std::uint64_t* a = lanes_at<std::uint64_t>(s, i->operand[1]);
+    u32 truth = 0;
+    each_lane(s.mask, [&](unsigned l) {
+        const auto in = [&](std::uint64_t window) { return a[l] - window < program::window_bytes; };
+        bool yes = false;
+        switch (Space) {
+            case Flag::shared:
+                yes = in(program::shared_window);
+                break;
+            case Flag::local:
+                yes = in(program::local_window);
+                break;
+            case Flag::param:
+                yes = in(program::param_window);
+                break;
+            case Flag::constant: {
+                const memory::Allocation* found = s.memory->find(a[l]);
+                yes = found && found->read_only;
+                break;
+            }
+            default:
+                yes = a[l] >= program::param_window + program::window_bytes;
+                break;
+        }
+        truth |= static_cast<u32>(yes) << l;
+    });
+    write_predicate(s, i->operand[0], truth);
+    return i + 1;
+}
+
+}  // namespace
+
+void register_exchange(Registry& r) {
+    const auto none = Type::none;
+    r.add(Operation::shfl, Type::u32, none, {Flag::up}, shuffle<Flag::up>);
+    r.add(Operation::shfl, Type::u32, none, {Flag::down}, shuffle<Flag::down>);
+    r.add(Operation::shfl, Type::u32, none, {Flag::bfly}, shuffle<Flag::bfly>);
+    r.add(Operation::shfl, Type::u32, none, {Flag::idx}, shuffle<Flag::idx>);
+    r.add(Operation::vote, Type::pred, none, {Flag::all}, vote<Flag::all>);
+    r.add(Operation::vote, Type::pred, none, {Flag::any}, vote<Flag::any>);
+    r.add(Operation::vote, Type::pred, none, {Flag::uni}, vote<Flag::uni>);
+    r.add(Operation::vote, Type::u32, none, {Flag::ballot}, vote<Flag::ballot>);
+    r.add(Operation::match, Type::u32, none, {Flag::any}, match<u32, Flag::any>);
+    r.add(Operation::match, Type::u64, none, {Flag::any}, match<std::uint64_t, Flag::any>);
+    r.add(Operation::match, Type::u32, none, {Flag::all}, match<u32, Flag::all>);
+    r.add(Operation::match, Type::u64, none, {Flag::all}, match<std::uint64_t, Flag::all>);
+    r.add(Operation::redux, Type::u32, none, {Flag::add}, reduce<u32, Flag::add>);
+    r.add(Operation::redux, Type::s32, none, {Flag::add}, reduce<std::int32_t, Flag::add>);
+    r.add(Operation::redux, Type::u32, none, {Flag::min}, reduce<u32, Flag::min>);
+    r.add(Operation::redux, Type::s32, none, {Flag::min}, reduce<std::int32_t, Flag::min>);
+    r.add(Operation::redux, Type::u32, none, {Flag::max}, reduce<u32, Flag::max>);
+    r.add(Operation::redux, Type::s32, none, {Flag::max}, reduce<std::int32_t, Flag::max>);
+    r.add(Operation::redux, Type::u32, none, {Flag::and_}, reduce<u32, Flag::and_>);
+    r.add(Operation::redux, Type::u32, none, {Flag::or_}, reduce<u32, Flag::or_>);
+    r.add(Operation::redux, Type::u32, none, {Flag::xor_}, reduce<u32, Flag::xor_>);
+    r.add(Operation::activemask, Type::u32, none, {}, active_mask);
+    r.add(Operation::bar_warp, none, none, {}, warp_barrier);
+    r.add(Operation::isspacep, Type::u64, none, {Flag::global}, is_space<Flag::global>);
+    r.add(Operation::isspacep, Type::u64, none, {Flag::constant}, is_space<Flag::constant>);
+    r.add(Operation::isspacep, Type::u64, none, {Flag::shared}, is_space<Flag::shared>);
+    r.add(Operation::isspacep, Type::u64, none, {Flag::local}, is_space<Flag::local>);
+    r.add(Operation::isspacep, Type::u64, none, {Flag::param}, is_space<Flag::param>);
+}
+
+}  // namespace emulated::machine

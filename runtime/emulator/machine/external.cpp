@@ -1,0 +1,210 @@
+// printf and assert: what CUDA gives kernels without a body in PTX.
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "machine/registry.hpp"
+#include "machine/warp.hpp"
+
+namespace emulated::machine {
+namespace {
+
+using program::Operation;
+using program::Type;
+
+// Bytes of this process behind an address of a thread, or null. `left` becomes how many follow.
+const std::byte* bytes_at(const Lanes& s, unsigned lane, std::uint64_t address, std::uint64_t& left) {
+    const auto window = [&](std::uint64_t start, std::uint64_t bytes,
+                            const std::byte* host) -> const std::byte* {
+        if (address - start >= bytes) return nullptr;
+        left = bytes - (address - start);
+        return host + (address - start);
+    };
+    if (const auto* at = window(program::shared_window, s.shared_bytes, s.shared)) return at;
+    if (const auto* at = window(program::local_window, s.local_bytes, s.local + lane * s.local_bytes))
+        return at;
+    if (const auto* at = window(program::param_window, s.parameter_bytes, s.parameters)) return at;
+    const memory::Allocation* found = s.memory->find(address);
+    return found ? window(found->base, found->bytes, found->host) : nullptr;
+}
+
+// A text that ends with 0 inside its memory, or nothing.
+std::optional<std::string> text_at(const Lanes& s, unsigned lane, std::uint64_t address) {
+    std::uint64_t left = 0;
+    const auto* from = reinterpret_cast<const char*>(bytes_at(s, lane, address, left));
+    if (!from) return std::nullopt;
+    const void* end = std::memchr(from, 0, left);
+    if (!end) return std::nullopt;
+    return std::string(from, static_cast<const char*>(end));
+}
+
+// One conversion after '%': flags, width and precision as they stand, the length rewritten for the value we
+// pass.
+struct Conversion {
+    std::string flags;
+    std::string length;
+    char letter = 0;
+};
+
+std::size_t read_conversion(const std::string& format, std::size_t at, Conversion& made) {
+    while (at < format.size() && std::strchr("-+ #0123456789.*", format[at])) made.flags += format[at++];
+    while (at < format.size() && std::strchr("hlLqjzt", format[at])) made.length += format[at++];
+    if (at < format.size()) made.letter = format[at++];
+    return at;
+}
+
+class Printer {
+  public:
+    Printer(const Lanes& lanes, unsigned lane, std::uint64_t values)
+        : lanes_(lanes), lane_(lane), at_(values) {}
+
+    std::string print(const std::string& format) {
+        std::string text;
+        for (std::size_t i = 0; i < format.size();) {
+            if (format[i] != '%') {
+                text += format[i++];
+            } else if (i + 1 < format.size() && format[i + 1] == '%') {
+                text += '%';
+                i += 2;
+            } else {
+                Conversion conversion;
+                i = read_conversion(format, i + 1, conversion);
+                convert(conversion, text);
+                ++count_;
+            }
+        }
+        return text;
+    }
+    int count() const { return count_; }
+
+  private:
+    // Arguments lie one after another, each at its own alignment, as varargs promote them.
+    template <class T>
+    T next() {
+        at_ = (at_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
+        T value{};
+        std::uint64_t left = 0;
+        const std::byte* from = bytes_at(lanes_, lane_, at_, left);
+        if (from && left >= sizeof(T)) std::memcpy(&value, from, sizeof value);
+        at_ += sizeof(T);
+        return value;
+    }
+
+    template <class T>
+    static void append(std::string& text, const std::string& format, T value) {
+        char small[256];
+        const int length = std::snprintf(small, sizeof small, format.c_str(), value);
+        if (length < 0) return;
+        if (static_cast<std::size_t>(length) < sizeof small) {
+            text.append(small, static_cast<std::size_t>(length));
+            return;
+        }
+        std::string large(static_cast<std::size_t>(length) + 1, 0);
+        std::snprintf(large.data(), large.size(), format.c_str(), value);
+        text.append(large, 0, static_cast<std::size_t>(length));
+    }
+
+    void convert(Conversion& conversion, std::string& text) {
+        for (std::size_t star; (star = conversion.flags.find('*')) != std::string::npos;) {
+            conversion.flags.replace(star, 1, std::to_string(next<std::int32_t>()));
+        }
+        const bool wide = conversion.length.find_first_of("lLqjzt") != std::string::npos;
+        const std::string head = "%" + conversion.flags;
+        switch (conversion.letter) {
+            case 'd':
+            case 'i':
+                return append(text, head + "lld", signed_value(conversion, wide));
+            case 'u':
+            case 'x':
+            case 'X':
+            case 'o':
+                return append(text, head + "ll" + conversion.letter, unsigned_value(conversion, wide));
+            case 'c':
+                return append(text, head + "c", next<std::int32_t>());
+            case 'p':
+                return append(text, head + "p", reinterpret_cast<void*>(next<std::uint64_t>()));
+            case 's': {
+                const auto string = text_at(lanes_, lane_, next<std::uint64_t>());
+                return append(text, head + "s", string ? string->c_str() : "(unreadable string)");
+            }
+            case 'e':
+            case 'E':
+            case 'f':
+            case 'F':
+            case 'g':
+            case 'G':
+            case 'a':
+            case 'A':
+                return append(text, head + conversion.letter, next<double>());
+            default:
+                text += head + conversion.length + conversion.letter;
+        }
+    }
+    long long signed_value(const Conversion& conversion, bool wide) {
+        if (wide) return next<std::int64_t>();
+        const auto value = next<std::int32_t>();
+        if (conversion.length == "hh") return static_cast<signed char>(value);
+        return conversion.length == "h" ? static_cast<short>(value) : value;
+    }
+    unsigned long long unsigned_value(const Conversion& conversion, bool wide) {
+        if (wide) return next<std::uint64_t>();
+        const auto value = next<std::uint32_t>();
+        if (conversion.length == "hh") return value & 0xff;
+        return conversion.length == "h" ? value & 0xffff : value;
+    }
+
+    const Lanes& lanes_;
+    unsigned lane_;
+    std::uint64_t at_;
+    int count_ = 0;
+};
+
+const Instruction* print(Lanes& s, const Instruction* i) {
+    const auto& put = s.block->grid->request->print;
+    const auto* formats = reinterpret_cast<const std::uint64_t*>(s.registers + i->operand[1]);
+    const auto* values = reinterpret_cast<const std::uint64_t*>(s.registers + i->operand[2]);
+    auto* results = reinterpret_cast<std::int32_t*>(s.registers + i->operand[0]);
+    for (unsigned l = 0; l < 32; ++l) {
+        if (!(s.mask >> l & 1)) continue;
+        const auto format = text_at(s, l, formats[l]);
+        if (!format) {
+            results[l] = -1;
+            continue;
+        }
+        Printer printer(s, l, values[l]);
+        const std::string text = printer.print(*format);
+        results[l] = printer.count();
+        if (put) {
+            put(text.data(), text.size());
+        } else {
+            std::fwrite(text.data(), 1, text.size(), stdout);
+            std::fflush(stdout);
+        }
+    }
+    return i + 1;
+}
+
+const Instruction* assertion(Lanes& s, const Instruction* i) {
+    const unsigned l = static_cast<unsigned>(__builtin_ctz(s.mask));
+    const auto wide = [&](unsigned k) {
+        return reinterpret_cast<const std::uint64_t*>(s.registers + i->operand[k])[l];
+    };
+    const auto line = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[2])[l];
+    const auto message = text_at(s, l, wide(0)), file = text_at(s, l, wide(1)),
+               function = text_at(s, l, wide(3));
+    s.block->message = file.value_or("?") + ":" + std::to_string(line) + ": " + function.value_or("?") +
+                       ": assertion `" + message.value_or("?") + "` failed";
+    s.fault = {LaneFault::What::assertion, s.mask, static_cast<std::uint32_t>(i - s.code), 0, 0, false, ""};
+    s.stop = Stop::fault;
+    return nullptr;
+}
+
+}  // namespace
+
+void register_external(Registry& r) {
+    r.add(Operation::print, Type::none, Type::none, {}, print);
+    r.add(Operation::assertion, Type::none, Type::none, {}, assertion);
+}
+
+}  // namespace emulated::machine

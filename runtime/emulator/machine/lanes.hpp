@@ -1,0 +1,97 @@
+// What a handler sees: the running group of lanes of one warp. Plain data and no functions of the standard
+// library: the handlers are compiled for several instruction sets, and an inline function must not leak from
+// one into another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "memory/memory.hpp"
+#include "program/code.hpp"
+
+namespace emulated::machine {
+
+using program::Instruction;
+
+struct Lanes;
+
+/// Runs one instruction for the active lanes. Returns the next one, or null after setting `Lanes::stop`.
+using Handler = const Instruction* (*)(Lanes&, const Instruction*);
+
+/// The allocation that an instruction touched last. Empty ones have bytes = 0, so every access misses.
+struct AllocationCache {
+    std::uint64_t base = 0;
+    std::uint64_t bytes = 0;
+    std::byte* host = nullptr;
+    bool read_only = false;
+};
+
+enum class Stop : std::uint8_t {
+    none,
+    reselect,  ///< other lanes wait at or before `pc`
+    barrier,   ///< parked until the block arrives
+    meeting,   ///< parked until the lanes of a shuffle or vote arrive
+    exited,
+    fault,
+};
+
+/// What went wrong in a handler; the warp makes a Fault of it.
+struct LaneFault {
+    enum class What : std::uint8_t {
+        none,
+        out_of_bounds,
+        misaligned,
+        read_only,
+        trap,
+        assertion,
+        timeout,
+        cancelled,
+        bad_barrier,
+        stack,
+    };
+    What what = What::none;
+    std::uint32_t lanes = 0;  ///< that did it
+    std::uint32_t pc = 0;
+    std::uint64_t address = 0;  ///< of the first such lane
+    std::uint32_t bytes = 0;
+    bool write = false;
+    const char* space = "";
+};
+
+struct Block;
+struct Warp;
+
+/// Owned by a worker, which sets it up for each warp it runs. Not thread-safe.
+struct alignas(64) Lanes {
+    std::byte* registers = nullptr;
+    std::uint32_t mask = 0;  ///< active lanes
+    std::uint32_t write_mask =
+        0;  ///< and those whose registers nobody will read again: exited, or never there
+    std::uint32_t dead = 0;
+    std::uint32_t depth = 0;       ///< of calls
+    std::uint32_t yield_pc = ~0u;  ///< others wait here: stop at or after it
+    std::uint32_t budget = 0;      ///< backward branches until somebody looks at the clock or at other lanes
+    bool alone = true;             ///< no other group in the warp
+    bool rotated = false;          ///< runs out of order for a while, so that a lock's holder gets on
+    Stop stop = Stop::none;
+    std::uint32_t pc = 0;  ///< where a stopped group continues
+    std::uint32_t barrier = 0, barrier_count = 0;
+
+    const Instruction* code = nullptr;
+    const std::uint32_t* lists = nullptr;
+    AllocationCache* caches = nullptr;
+    const memory::Memory* memory = nullptr;
+    std::byte* shared = nullptr;
+    std::byte* local = nullptr;  ///< of lane 0; the others follow at `local_bytes`
+    const std::byte* parameters = nullptr;
+    std::uint64_t shared_bytes = 0, local_bytes = 0, parameter_bytes = 0;
+    Warp* warp = nullptr;
+    Block* block = nullptr;
+
+    /// Where the lanes' accesses lie in this process: base + offset[lane]. Filled by locate().
+    std::uintptr_t base = 0;
+    alignas(64) std::uint64_t offset[32];
+    LaneFault fault;
+};
+
+}  // namespace emulated::machine

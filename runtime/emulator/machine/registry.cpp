@@ -1,0 +1,78 @@
+#include "machine/registry.hpp"
+
+#include <cstdlib>
+#include <string_view>
+
+namespace emulated::machine {
+namespace {
+
+bool wants_avx2() {
+#if defined(BASCULE_EMULATED_AVX2)
+    const char* asked = std::getenv("BASCULE_EMULATED_ISA");
+    if (asked && std::string_view(asked) == "baseline") return false;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+#else
+    return false;
+#endif
+}
+
+Registry baseline_handlers() {
+    Registry made;
+    baseline::register_arithmetic(made);
+    baseline::register_floats(made);
+    baseline::register_conversions(made);
+    baseline::register_memory(made);
+    register_exchange(made);
+    register_control(made);
+    register_external(made);
+    return made;
+}
+
+Registry best_handlers() {
+#if defined(BASCULE_EMULATED_AVX2)
+    if (wants_avx2()) {
+        Registry made;
+        avx2::register_arithmetic(made);
+        avx2::register_floats(made);
+        avx2::register_conversions(made);
+        avx2::register_memory(made);
+        register_exchange(made);
+        register_control(made);
+        register_external(made);
+        return made;
+    }
+#endif
+    return baseline_handlers();
+}
+
+}  // namespace
+
+std::size_t Registry::Hash::operator()(const program::Key& key) const noexcept {
+    const std::size_t head = static_cast<std::size_t>(key.operation) << 16 |
+                             static_cast<std::size_t>(key.type) << 8 | static_cast<std::size_t>(key.second);
+    return (head * 0x9e3779b97f4a7c15ull) ^ (key.flags.low() * 0xc2b2ae3d27d4eb4full) ^ key.flags.high();
+}
+
+void Registry::add(program::Operation operation, program::Type type, program::Type second,
+                   const program::FlagSet& flags, Handler handler) {
+    handlers_[{operation, type, second, flags}] = handler;
+}
+
+Handler Registry::find(const program::Key& key) const {
+    const auto found = handlers_.find(key);
+    return found == handlers_.end() ? nullptr : found->second;
+}
+
+const Registry& registry() {
+    static const Registry made = best_handlers();
+    return made;
+}
+
+const Registry& baseline_registry() {
+    static const Registry made = baseline_handlers();
+    return made;
+}
+
+const char* instruction_set() noexcept { return wants_avx2() ? "AVX2" : "baseline"; }
+
+}  // namespace emulated::machine

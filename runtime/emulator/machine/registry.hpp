@@ -1,0 +1,50 @@
+// Which handler runs which operation, for one instruction set.
+#pragma once
+
+#include <cstddef>
+#include <unordered_map>
+
+#include "machine/lanes.hpp"
+
+namespace emulated::machine {
+
+/// Filled once by the handler files, then read by any thread.
+class Registry {
+  public:
+    void add(program::Operation operation, program::Type type, program::Type second,
+             const program::FlagSet& flags, Handler handler);
+    /// Null when there is none: a gap in the machine, which a test looks for.
+    Handler find(const program::Key& key) const;
+
+  private:
+    struct Hash {
+        std::size_t operator()(const program::Key& key) const noexcept;
+    };
+    std::unordered_map<program::Key, Handler, Hash> handlers_;
+};
+
+/// For this processor: AVX2 and FMA where it has them. BASCULE_EMULATED_ISA=baseline asks for the other.
+const Registry& registry();
+const char* instruction_set() noexcept;
+
+/// For tests: each instruction set that can run here.
+const Registry& baseline_registry();
+
+void register_control(Registry& registry);
+void register_exchange(Registry& registry);
+void register_external(Registry& registry);
+
+namespace baseline {
+void register_arithmetic(Registry& registry);
+void register_floats(Registry& registry);
+void register_conversions(Registry& registry);
+void register_memory(Registry& registry);
+}  // namespace baseline
+namespace avx2 {
+void register_arithmetic(Registry& registry);
+void register_floats(Registry& registry);
+void register_conversions(Registry& registry);
+void register_memory(Registry& registry);
+}  // namespace avx2
+
+}  // namespace emulated::machine

@@ -1,0 +1,117 @@
+// Which group of a warp runs next: the one deepest in calls, then the one that is furthest behind in the
+// text. Groups that stand at the same place become one. A group that only goes round gives others a turn, so
+// that the lane that holds a lock can release it.
+#include "machine/warp.hpp"
+
+#include <algorithm>
+
+namespace emulated::machine {
+namespace {
+
+bool before(const Group& a, const Group& b) { return a.depth != b.depth ? a.depth > b.depth : a.pc < b.pc; }
+
+// The ready group to run, or null.
+Group* choose(Warp& warp, bool oldest) {
+    Group* best = nullptr;
+    for (Group& group : warp.groups) {
+        if (group.state != Group::State::ready) continue;
+        if (!best || (oldest ? group.stamp < best->stamp : before(group, *best))) best = &group;
+    }
+    return best;
+}
+
+// Lanes that wait for a shuffle's others go on when those have exited meanwhile.
+bool try_meeting_again(Warp& warp) {
+    if (warp.met_after_exits == warp.exited) return false;
+    bool any = false;
+    for (Group& group : warp.groups) {
+        if (group.state != Group::State::meeting) continue;
+        group.state = Group::State::ready;
+        any = true;
+    }
+    warp.met_after_exits = warp.exited;
+    return any;
+}
+
+void take(Lanes& lanes, Warp& warp, Group chosen, bool rotated) {
+    std::uint32_t yield = ~0u;
+    std::erase_if(warp.groups, [&](const Group& group) {
+        if (group.state != Group::State::ready || group.pc != chosen.pc || group.depth != chosen.depth)
+            return false;
+        chosen.mask |= group.mask;
+        return true;
+    });
+    for (const Group& group : warp.groups) {
+        if (group.state == Group::State::ready && group.depth == chosen.depth)
+            yield = std::min(yield, group.pc);
+    }
+    lanes.mask = chosen.mask;
+    lanes.dead = ~warp.exists | warp.exited;
+    lanes.write_mask = lanes.mask | lanes.dead;
+    lanes.depth = chosen.depth;
+    lanes.alone = warp.groups.empty();
+    lanes.rotated = rotated;
+    lanes.yield_pc = rotated ? ~0u : yield;
+    lanes.budget = lanes.alone ? alone_budget : shared_budget;
+    lanes.stop = Stop::none;
+    lanes.pc = chosen.pc;
+}
+
+}  // namespace
+
+bool run_warp(Lanes& lanes, Warp& warp) {
+    lanes.warp = &warp;
+    lanes.registers = warp.registers;
+    bool rotate = false;
+    std::uint64_t stamp = 0;
+    for (;;) {
+        const Group* chosen = choose(warp, rotate);
+        if (!chosen) {
+            if (try_meeting_again(warp)) continue;
+            return true;
+        }
+        take(lanes, warp, *chosen, rotate);
+        rotate = false;
+        const Instruction* at = lanes.code + lanes.pc;
+        while (at) at = reinterpret_cast<Handler>(at->handler)(lanes, at);
+
+        Group parked{lanes.pc,      lanes.mask,          lanes.depth, Group::State::ready,
+                     lanes.barrier, lanes.barrier_count, ++stamp};
+        switch (lanes.stop) {
+            case Stop::fault:
+                return false;
+            case Stop::exited:
+                continue;
+            case Stop::barrier:
+                parked.state = Group::State::barrier;
+                break;
+            case Stop::meeting:
+                parked.state = Group::State::meeting;
+                break;
+            default:
+                rotate = lanes.budget == 0 && !lanes.rotated;
+                break;
+        }
+        warp.groups.push_back(parked);
+    }
+}
+
+bool meet(Lanes& lanes, const Instruction* at, std::uint32_t required) {
+    required &= ~lanes.dead;
+    if ((lanes.mask & required) == required) return true;
+    const auto pc = static_cast<std::uint32_t>(at - lanes.code);
+    std::erase_if(lanes.warp->groups, [&](const Group& group) {
+        if (group.pc != pc || group.depth != lanes.depth || group.state == Group::State::barrier)
+            return false;
+        lanes.mask |= group.mask;
+        return true;
+    });
+    lanes.write_mask = lanes.mask | lanes.dead;
+    lanes.alone = lanes.warp->groups.empty();
+    if ((lanes.mask & required) == required) return true;
+    lanes.pc = pc;
+    lanes.stop = Stop::meeting;
+    return false;
+}
+
+}  // namespace emulated::machine

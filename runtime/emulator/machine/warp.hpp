@@ -1,0 +1,69 @@
+// Warps as groups of lanes that run together, and the block they belong to.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "machine/lanes.hpp"
+#include "machine/launch.hpp"
+
+namespace emulated::machine {
+
+/// Lanes of one warp that stand at the same instruction and call depth, and wait for their turn or for
+/// others.
+struct Group {
+    enum class State : std::uint8_t { ready, barrier, meeting };
+    std::uint32_t pc = 0;
+    std::uint32_t mask = 0;
+    std::uint32_t depth = 0;
+    State state = State::ready;
+    std::uint32_t barrier = 0;
+    std::uint32_t barrier_count = 0;  ///< of threads; 0: the whole block
+    std::uint64_t stamp = 0;          ///< when it last ran
+};
+
+/// One warp of a block. Owned and run by one worker.
+struct Warp {
+    std::uint32_t index = 0;
+    std::uint32_t exists = 0;  ///< lanes that have a thread
+    std::uint32_t exited = 0;
+    std::uint32_t met_after_exits = ~0u;  ///< meeting groups were tried again when these lanes had exited
+    std::byte* registers = nullptr;
+    std::vector<Group> groups;  ///< those that do not run
+};
+
+/// What all workers of a launch share.
+struct GridState {
+    const LaunchRequest* request = nullptr;
+    const program::Code* code = nullptr;
+    std::chrono::nanoseconds timeout{};
+    std::atomic<std::uint64_t> next_block{0};
+    std::atomic<bool> cancelled{false};
+};
+
+/// The block that a worker runs.
+struct Block {
+    GridState* grid = nullptr;
+    Dim3 index;
+    std::uint32_t threads = 0;
+    std::array<std::uint32_t, 16> arrived{};  ///< by bar.arrive, which does not wait
+    std::chrono::steady_clock::time_point progress;
+    std::string message;  ///< of an assertion
+};
+
+/// Runs every group of the warp until each has exited or waits for other warps. False: lanes.fault says why.
+bool run_warp(Lanes& lanes, Warp& warp);
+
+/// For operations that a set of lanes does together: true when the running group has all of `required`, after
+/// taking in those that wait here. Otherwise the group parks, and the handler returns null.
+bool meet(Lanes& lanes, const Instruction* at, std::uint32_t required);
+
+/// Backward branches between two looks at the clock, or at the other groups of the warp.
+inline constexpr std::uint32_t alone_budget = 1u << 16;
+inline constexpr std::uint32_t shared_budget = 1u << 10;
+
+}  // namespace emulated::machine

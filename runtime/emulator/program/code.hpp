@@ -1,0 +1,110 @@
+// Bytecode: what a kernel, with every function it calls, becomes once.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "program/operations.hpp"
+
+namespace emulated::program {
+
+/// What selects a handler. `flags` holds selecting flags only.
+struct Key {
+    Operation operation = Operation::mov;
+    Type type = Type::none;
+    Type second = Type::none;  ///< cvt's source; a load's or store's register (b16, b32 or b64)
+    FlagSet flags;
+    bool operator==(const Key&) const = default;
+};
+
+/// One step. Registers are byte offsets into a warp's register file, where a value is 32 contiguous lanes and
+/// a predicate is 32 bits.
+struct Instruction {
+    static constexpr std::uint16_t negated = 1;    ///< branch, guard: when the predicate is false
+    static constexpr std::uint16_t backward = 2;   ///< branch: to an earlier instruction
+    static constexpr std::uint16_t has_count = 4;  ///< bar: operand[1] is a thread count
+    static constexpr std::uint16_t narrow = 8;     ///< memory: the address register has 32 bits
+
+    mutable void (*handler)() = nullptr;     ///< set by the machine when it links the code; of its own type
+    std::int64_t immediate = 0;              ///< address offset, branch target, table
+    std::array<std::uint32_t, 6> operand{};  ///< results first; of vectors the start in Code::lists
+    std::uint16_t count = 1;                 ///< vector length
+    std::uint16_t bits = 0;
+    std::uint32_t extra = 0;  ///< memory: the index of this instruction's allocation cache
+};
+
+/// Special registers that a warp finds in its register file.
+enum class Special : std::uint8_t {
+    tid_x,
+    tid_y,
+    tid_z,
+    ntid_x,
+    ntid_y,
+    ntid_z,
+    ctaid_x,
+    ctaid_y,
+    ctaid_z,
+    nctaid_x,
+    nctaid_y,
+    nctaid_z,
+    laneid,
+    warpid,
+    nwarpid,
+    smid,
+    nsmid,
+    gridid,
+    lanemask_eq,
+    lanemask_le,
+    lanemask_lt,
+    lanemask_ge,
+    lanemask_gt,
+    dynamic_smem_size,
+    total_smem_size,
+    zero,
+};
+
+/// Where things that are not device memory appear in the generic address space: below 4 GiB, so that 32-bit
+/// registers hold their addresses, and above the first pages, so that null plus an offset is a fault.
+inline constexpr std::uint64_t shared_window = 0x0100'0000;
+inline constexpr std::uint64_t local_window = 0x0200'0000;
+inline constexpr std::uint64_t param_window = 0x0300'0000;
+inline constexpr std::uint64_t window_bytes = 0x0100'0000;
+
+struct Code {
+    struct Constant {
+        std::uint32_t offset = 0;  ///< in the register file
+        std::uint32_t bytes = 4;   ///< a lane
+        std::uint64_t value = 0;   ///< or the addend
+        std::int32_t global = -1;  ///< plus the address of this global
+    };
+    struct SpecialSlot {
+        Special special = Special::zero;
+        std::uint32_t offset = 0;
+    };
+    struct Line {
+        std::uint32_t ptx = 0, file = 0, source = 0;
+    };
+
+    std::vector<Instruction> instructions;
+    std::vector<Key> keys;             ///< by instruction
+    std::vector<Line> lines;           ///< by instruction
+    std::vector<std::string> files;    ///< by Line::file; the first is empty: unknown
+    std::vector<std::uint32_t> lists;  ///< operand lists of vector instructions
+    std::vector<Constant> constants;
+    std::vector<SpecialSlot> specials;
+    std::vector<std::string> functions;  ///< names of what `call` can call, for reports
+    std::uint32_t register_bytes = 0;    ///< of a warp's register file
+    std::uint32_t shared_bytes = 0;      ///< static
+    std::uint32_t local_bytes = 0;       ///< a thread
+    std::uint32_t caches = 0;
+    bool has_barrier = false;
+
+    /// Guards `handler`, which depends on the processor and is found at the first launch.
+    mutable std::once_flag linked;
+};
+
+}  // namespace emulated::program

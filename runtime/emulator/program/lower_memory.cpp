@@ -1,0 +1,316 @@
+#include <fmt/format.h>
+
+#include "program/lowering.hpp"
+
+namespace emulated::program {
+namespace {
+
+using Kind = ptx::Operand::Kind;
+
+// Only the space selects the handler; constants lie in global memory. No flag: generic.
+FlagSet space_of(const FlagSet& flags) {
+    if (flags.has(Flag::global) || flags.has(Flag::constant)) return {Flag::global};
+    return flags & FlagSet{Flag::shared, Flag::local, Flag::param};
+}
+
+Type memory_type(Type type, unsigned register_bytes) {
+    const unsigned bytes = ptx::bytes_of(type);
+    if (!ptx::is_signed(type) || bytes == register_bytes) return unsigned_of(bytes);
+    return type;
+}
+
+}  // namespace
+
+Lowering::Address Lowering::address(const ptx::Operand& given) {
+    if (given.kind != Kind::address || given.parts.size() > 1)
+        refuse("this kind of address is not supported");
+    const auto offset = static_cast<std::int64_t>(given.bits);
+    if (given.parts.empty()) return {functions_.layout().constant(0, 8), offset, false};
+    const ptx::Operand& base = given.parts[0];
+    if (base.kind != Kind::reg) return {symbol_address(base, 8, 0), offset, false};
+    const unsigned bytes = width(base);
+    if (bytes != 4 && bytes != 8) refuse("an address register has 32 or 64 bits");
+    return {register_of(base), offset, bytes == 4};
+}
+
+// The parameter that [name+4] names, if it does.
+const ptx::Variable* Lowering::argument_variable(const ptx::Operand& given) const {
+    if (given.kind != Kind::address || given.parts.size() != 1 || given.parts[0].kind != Kind::variable)
+        return nullptr;
+    const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(given.parts[0].index)];
+    return variable.space == ptx::Space::param ? &variable : nullptr;
+}
+
+// Where a .param variable of a call lies. Those of equal name and size share a place: no two calls overlap.
+std::uint32_t Lowering::argument_place(std::int32_t index) {
+    const Functions::Entry& entry = functions_.at(index_);
+    std::size_t at = 0;
+    for (const auto* list : {&function_.results, &function_.parameters}) {
+        for (const std::int32_t formal : *list) {
+            if (formal == index) return entry.argument_places[at];
+            ++at;
+        }
+    }
+    const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(index)];
+    const std::uint32_t stride = Functions::stride(variable);
+    const auto found = places_.find({variable.name, stride});
+    if (found != places_.end()) return found->second;
+    return places_[{variable.name, stride}] = functions_.layout().reserve(32 * stride);
+}
+
+void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const ptx::Operand& to = operand(instruction, 0);
+    const ptx::Operand& from = operand(instruction, 1);
+    std::vector<const ptx::Operand*> parts;
+    if (to.kind == Kind::vector) {
+        for (const ptx::Operand& part : to.parts) parts.push_back(&part);
+    } else {
+        parts.push_back(&to);
+    }
+    const unsigned lanes = opcode.flags.has(Flag::v4) ? 4 : opcode.flags.has(Flag::v2) ? 2 : 1;
+    if (parts.size() != lanes)
+        refuse(fmt::format("{} needs {} destination registers", instruction.opcode, lanes));
+    const unsigned bytes = ptx::bytes_of(opcode.type);
+    unsigned wide = std::max(2u, bytes);
+    for (const ptx::Operand* part : parts) {
+        if (part->kind == Kind::reg) wide = width(*part);
+    }
+    if (wide < bytes) refuse("the destination register is narrower than what is loaded");
+    std::vector<Ref> results;
+    for (const ptx::Operand* part : parts) results.push_back(result(*part, wide));
+    Key key{Operation::ld, memory_type(opcode.type, wide), register_type(wide), space_of(opcode.flags)};
+
+    // Parameters by name: of a kernel the same for all lanes, of a call in the register file.
+    if (const ptx::Variable* variable = argument_variable(from)) {
+        const std::int32_t index = from.parts[0].index;
+        const std::uint64_t end = from.bits + std::uint64_t{bytes} * lanes;
+        if (end > variable->bytes) refuse(fmt::format("{} reads past the parameter", instruction.opcode));
+        bool of_kernel = false;
+        std::int64_t offset = static_cast<std::int64_t>(from.bits);
+        for (std::size_t i = 0; function_.is_entry && i < function_.parameters.size(); ++i) {
+            if (function_.parameters[i] != index) continue;
+            of_kernel = true;
+            offset += parameters_[i].offset;
+        }
+        key.operation = of_kernel ? Operation::load_parameter : Operation::load_argument;
+        key.flags = {};
+        for (std::size_t i = 0; i < results.size(); ++i) {
+            Step& step = emit(key, {results[i]}, {});
+            step.immediate = offset + static_cast<std::int64_t>(i * bytes);
+            if (of_kernel) continue;
+            step.sources = {{Ref::Kind::fixed, argument_place(index)}};
+            step.extra = Functions::stride(*variable);
+        }
+        return;
+    }
+    const Address where = address(from);
+    Step& step = lanes == 1 ? emit(key, results, {where.base}) : emit(key, {}, {where.base});
+    step.immediate = where.offset;
+    step.bits = where.narrow ? Instruction::narrow : std::uint16_t{0};
+    step.memory = true;
+    if (lanes > 1) {
+        step.listed = step.list_is_result = true;
+        step.list = std::move(results);
+    }
+}
+
+void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const ptx::Operand& to = operand(instruction, 0);
+    const ptx::Operand& from = operand(instruction, 1);
+    if (opcode.flags.has(Flag::constant)) refuse("constant memory cannot be stored to");
+    std::vector<const ptx::Operand*> parts;
+    if (from.kind == Kind::vector) {
+        for (const ptx::Operand& part : from.parts) parts.push_back(&part);
+    } else {
+        parts.push_back(&from);
+    }
+    const unsigned lanes = opcode.flags.has(Flag::v4) ? 4 : opcode.flags.has(Flag::v2) ? 2 : 1;
+    if (parts.size() != lanes) refuse(fmt::format("{} needs {} source registers", instruction.opcode, lanes));
+    const unsigned bytes = ptx::bytes_of(opcode.type);
+    unsigned wide = std::max(2u, bytes);
+    for (const ptx::Operand* part : parts) {
+        if (part->kind == Kind::reg) wide = width(*part);
+    }
+    if (wide < bytes) refuse("the source register is narrower than what is stored");
+    std::vector<Ref> values;
+    for (const ptx::Operand* part : parts) values.push_back(source(*part, wide, opcode.type));
+    Key key{Operation::st, unsigned_of(bytes), register_type(wide), space_of(opcode.flags)};
+
+    if (const ptx::Variable* variable = argument_variable(to)) {
+        if (to.bits + std::uint64_t{bytes} * lanes > variable->bytes) {
+            refuse(fmt::format("{} writes past the parameter", instruction.opcode));
+        }
+        key.operation = Operation::store_argument;
+        key.flags = {};
+        const std::uint32_t place = argument_place(to.parts[0].index);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            Step& step = emit(key, {}, {{Ref::Kind::fixed, place}, values[i]});
+            step.immediate = static_cast<std::int64_t>(to.bits + i * bytes);
+            step.extra = Functions::stride(*variable);
+        }
+        return;
+    }
+    if (opcode.flags.has(Flag::param)) refuse("a kernel's parameters cannot be stored to");
+    const Address where = address(to);
+    Step& step = lanes == 1 ? emit(key, {}, {values[0], where.base}) : emit(key, {}, {where.base});
+    step.immediate = where.offset;
+    step.bits = where.narrow ? Instruction::narrow : std::uint16_t{0};
+    step.memory = true;
+    if (lanes > 1) {
+        step.listed = true;
+        step.list = std::move(values);
+    }
+}
+
+// red is atom whose result nobody reads.
+void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const bool reduces = opcode.row->operation == Operation::red;
+    const std::size_t first = reduces ? 0 : 1;
+    const unsigned bytes = ptx::bytes_of(opcode.type);
+    const FlagSet flags = opcode.flags & opcode.row->selecting;
+    const bool cas = flags.has(Flag::cas);
+    const Ref d = reduces ? temporary(bytes) : result(operand(instruction, 0), bytes);
+    const Address where = address(operand(instruction, first));
+    const Ref b = source(operand(instruction, first + 1), bytes, opcode.type);
+    const Ref c = cas ? source(operand(instruction, first + 2), bytes, opcode.type) : b;
+    if (instruction.operands.size() != first + (cas ? 3 : 2)) {
+        refuse(fmt::format("{} has too many operands: cache policies are not supported", instruction.opcode));
+    }
+    Type type = canonical(Operation::atom, opcode.type, flags);
+    if (!ptx::is_float(type) && flags.has(Flag::add)) type = unsigned_of(bytes);
+    Step& step = emit({Operation::atom, type, Type::none, flags}, {d}, {where.base, b, c});
+    step.immediate = where.offset;
+    step.bits = where.narrow ? Instruction::narrow : std::uint16_t{0};
+    step.memory = true;
+}
+
+void Lowering::call(const ptx::Instruction& instruction) {
+    const ptx::Operand* results = nullptr;
+    const ptx::Operand* arguments = nullptr;
+    const ptx::Operand* target = nullptr;
+    for (const ptx::Operand& each : instruction.operands) {
+        if (each.kind == Kind::list && !target)
+            results = &each;
+        else if (each.kind == Kind::list)
+            arguments = &each;
+        else if (!target)
+            target = &each;
+    }
+    if (!target || target->kind != Kind::symbol) refuse("calls through a pointer are not supported");
+    const auto found = functions_.symbols().functions.find(target->name);
+    if (found == functions_.symbols().functions.end() || !found->second->has_body) {
+        return call_external(instruction, target->name, results, arguments);
+    }
+    const ptx::Function& callee = *found->second;
+    const std::size_t index = functions_.require(callee);
+    functions_.at(index_).calls.emplace_back(index, line_.ptx);
+
+    const auto copies = [&](const ptx::Operand* given, const std::vector<std::int32_t>& formals,
+                            std::size_t first, bool to_callee) {
+        const std::size_t count = given ? given->parts.size() : 0;
+        if (count != formals.size())
+            refuse(fmt::format("'{}' is called with {} arguments", callee.name, count));
+        for (std::size_t i = 0; i < count; ++i) {
+            if (given->parts[i].kind == Kind::sink) continue;
+            if (given->parts[i].kind != Kind::variable)
+                refuse("arguments of a call must be .param variables");
+            const ptx::Variable& formal = callee.variables[static_cast<std::size_t>(formals[i])];
+            const ptx::Variable& actual =
+                function_.variables[static_cast<std::size_t>(given->parts[i].index)];
+            if (Functions::stride(formal) != Functions::stride(actual)) {
+                refuse(fmt::format("an argument of '{}' has another size than its parameter", callee.name));
+            }
+            Ref to{Ref::Kind::fixed, functions_.at(index).argument_places[first + i]};
+            Ref from{Ref::Kind::fixed, argument_place(given->parts[i].index)};
+            if (!to_callee) std::swap(to, from);
+            emit({Operation::copy_argument, Type::none, Type::none, {}}, {to}, {from}).extra =
+                Functions::stride(formal);
+        }
+    };
+    copies(arguments, callee.parameters, callee.results.size(), true);
+    emit({Operation::call, Type::none, Type::none, {}},
+         {{Ref::Kind::fixed, functions_.at(index).return_slot}}, {})
+        .immediate = static_cast<std::int64_t>(index);
+    if (results) copies(results, callee.results, 0, false);
+}
+
+// What CUDA offers inside a kernel without a body in PTX.
+void Lowering::call_external(const ptx::Instruction& instruction, std::string_view name,
+                             const ptx::Operand* results, const ptx::Operand* arguments) {
+    const auto argument = [&](std::size_t i, unsigned bytes) {
+        if (!arguments || i >= arguments->parts.size() || arguments->parts[i].kind != Kind::variable) {
+            refuse(fmt::format("'{}' is called with too few arguments", name));
+        }
+        const Ref value = temporary(bytes);
+        const std::int32_t index = arguments->parts[i].index;
+        Step& step = emit({Operation::load_argument, unsigned_of(bytes), register_type(bytes), {}}, {value},
+                          {{Ref::Kind::fixed, argument_place(index)}});
+        step.extra = Functions::stride(function_.variables[static_cast<std::size_t>(index)]);
+        return value;
+    };
+    if (name == "vprintf") {
+        const Ref format = argument(0, 8), values = argument(1, 8), count = temporary(4);
+        emit({Operation::print, Type::none, Type::none, {}}, {count}, {format, values});
+        if (results && !results->parts.empty() && results->parts[0].kind == Kind::variable) {
+            const std::int32_t index = results->parts[0].index;
+            emit({Operation::store_argument, Type::u32, Type::b32, {}}, {},
+                 {{Ref::Kind::fixed, argument_place(index)}, count})
+                .extra = Functions::stride(function_.variables[static_cast<std::size_t>(index)]);
+        }
+        return;
+    }
+    if (name == "__assertfail") {
+        const Ref message = argument(0, 8), file = argument(1, 8), line = argument(2, 4),
+                  function = argument(3, 8);
+        emit({Operation::assertion, Type::none, Type::none, {}}, {}, {message, file, line, function});
+        return;
+    }
+    refuse(fmt::format("{} of '{}', which has no body in this module, is not supported", instruction.opcode,
+                       name));
+}
+
+void Lowering::shuffle(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const ptx::Operand& to = operand(instruction, 0);
+    const bool pair = to.kind == Kind::pair;
+    if (instruction.operands.size() != 5)
+        refuse("shfl without .sync is not supported: compile for compute_70 or newer");
+    std::vector<Ref> sources;
+    for (std::size_t i = 1; i < 5; ++i) sources.push_back(source(operand(instruction, i), 4));
+    emit({Operation::shfl, Type::u32, Type::none, opcode.flags & opcode.row->selecting},
+         {result(pair ? to.parts[0] : to, 4), pair ? result(to.parts[1], 0) : temporary(0)},
+         std::move(sources));
+}
+
+void Lowering::vote(const ptx::Instruction& instruction, const Opcode& opcode) {
+    if (instruction.operands.size() != 3)
+        refuse("vote without .sync is not supported: compile for compute_70 or newer");
+    const bool ballot = opcode.flags.has(Flag::ballot);
+    if (ballot != (opcode.type == Type::b32)) refuse(fmt::format("{} is not supported", instruction.opcode));
+    const Ref a = predicate(instruction.operands[1]);
+    const Ref mask = source(instruction.operands[2], 4);
+    emit({Operation::vote, opcode.type == Type::pred ? Type::pred : Type::u32, Type::none,
+          opcode.flags & opcode.row->selecting},
+         {result(instruction.operands[0], ballot ? 4 : 0)}, {a, mask});
+}
+
+void Lowering::match(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const ptx::Operand& to = operand(instruction, 0);
+    const bool pair = to.kind == Kind::pair;
+    const unsigned bytes = ptx::bytes_of(opcode.type);
+    const Ref a = source(operand(instruction, 1), bytes);
+    const Ref mask = source(operand(instruction, 2), 4);
+    emit({Operation::match, unsigned_of(bytes), Type::none, opcode.flags & opcode.row->selecting},
+         {result(pair ? to.parts[0] : to, 4), pair ? result(to.parts[1], 0) : temporary(0)}, {a, mask});
+}
+
+void Lowering::barrier(const ptx::Instruction& instruction, const Opcode& opcode) {
+    functions_.layout().has_barrier();
+    std::vector<Ref> sources{source(operand(instruction, 0), 4)};
+    const bool counted = instruction.operands.size() == 2;
+    if (counted) sources.push_back(source(instruction.operands[1], 4));
+    emit({Operation::bar, Type::none, Type::none, opcode.flags & FlagSet{Flag::sync, Flag::arrive}}, {},
+         std::move(sources))
+        .bits = counted ? Instruction::has_count : std::uint16_t{0};
+}
+
+}  // namespace emulated::program

@@ -1,0 +1,248 @@
+#include <bit>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "program/lowering.hpp"
+
+namespace emulated::program {
+namespace {
+
+struct SpecialName {
+    std::string_view name;
+    Special special;
+};
+constexpr SpecialName special_names[] = {
+    {"%tid.x", Special::tid_x},
+    {"%tid.y", Special::tid_y},
+    {"%tid.z", Special::tid_z},
+    {"%ntid.x", Special::ntid_x},
+    {"%ntid.y", Special::ntid_y},
+    {"%ntid.z", Special::ntid_z},
+    {"%ctaid.x", Special::ctaid_x},
+    {"%ctaid.y", Special::ctaid_y},
+    {"%ctaid.z", Special::ctaid_z},
+    {"%nctaid.x", Special::nctaid_x},
+    {"%nctaid.y", Special::nctaid_y},
+    {"%nctaid.z", Special::nctaid_z},
+    {"%laneid", Special::laneid},
+    {"%warpid", Special::warpid},
+    {"%nwarpid", Special::nwarpid},
+    {"%smid", Special::smid},
+    {"%nsmid", Special::nsmid},
+    {"%gridid", Special::gridid},
+    {"%lanemask_eq", Special::lanemask_eq},
+    {"%lanemask_le", Special::lanemask_le},
+    {"%lanemask_lt", Special::lanemask_lt},
+    {"%lanemask_ge", Special::lanemask_ge},
+    {"%lanemask_gt", Special::lanemask_gt},
+    {"%dynamic_smem_size", Special::dynamic_smem_size},
+    {"%total_smem_size", Special::total_smem_size},
+    {"%envreg1", Special::zero},
+    {"%envreg2", Special::zero},
+};
+
+// What a constant written as a float means in an instruction of this type.
+std::uint64_t float_bits(const ptx::Operand& operand, Type type, unsigned bytes) {
+    const bool single = operand.kind == ptx::Operand::Kind::float_bits;
+    if (single && bytes == 4) return operand.bits;
+    if (!single && bytes == 8) return operand.bits;
+    const double value = single ? double{std::bit_cast<float>(static_cast<std::uint32_t>(operand.bits))}
+                                : std::bit_cast<double>(operand.bits);
+    if (type == Type::f64 || bytes == 8) return std::bit_cast<std::uint64_t>(value);
+    return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+}
+
+}  // namespace
+
+Type unsigned_of(unsigned bytes) noexcept {
+    switch (bytes) {
+        case 1:
+            return Type::u8;
+        case 2:
+            return Type::u16;
+        case 4:
+            return Type::u32;
+        default:
+            return Type::u64;
+    }
+}
+
+Type register_type(unsigned bytes) noexcept {
+    return bytes <= 2 ? Type::b16 : bytes == 4 ? Type::b32 : Type::b64;
+}
+
+Type canonical(Operation operation, Type type, const FlagSet& flags) noexcept {
+    const bool bits = type >= Type::b8 && type <= Type::b64;
+    if (bits) return unsigned_of(ptx::bytes_of(type));
+    switch (operation) {
+        case Operation::add:
+        case Operation::sub:
+        case Operation::mul:
+        case Operation::mad:
+            if (ptx::is_float(type) || flags.has(Flag::hi) || flags.has(Flag::wide) || flags.has(Flag::sat))
+                return type;
+            return unsigned_of(ptx::bytes_of(type));
+        case Operation::mov:
+        case Operation::selp:
+        case Operation::slct:
+        case Operation::shl:
+            return type == Type::pred ? type : unsigned_of(ptx::bytes_of(type));
+        default:
+            return type;
+    }
+}
+
+void Lowering::refuse(const std::string& reason) const { throw Refused{line_.ptx, reason}; }
+
+const ptx::Operand& Lowering::operand(const ptx::Instruction& instruction, std::size_t index) const {
+    if (index >= instruction.operands.size()) {
+        refuse(fmt::format("{} has {} operands, which is too few", instruction.opcode,
+                           instruction.operands.size()));
+    }
+    return instruction.operands[index];
+}
+
+unsigned Lowering::width(const ptx::Operand& operand) const {
+    if (operand.kind != ptx::Operand::Kind::reg) return 0;
+    return body_.register_bytes[static_cast<std::size_t>(operand.index)];
+}
+
+Ref Lowering::register_of(const ptx::Operand& operand) const {
+    return {Ref::Kind::virtual_register, static_cast<std::uint32_t>(operand.index)};
+}
+
+Ref Lowering::source(const ptx::Operand& operand, unsigned bytes, Type type) {
+    using Kind = ptx::Operand::Kind;
+    const unsigned slot = std::max(bytes, 2u);
+    switch (operand.kind) {
+        case Kind::reg:
+            if (width(operand) != slot) {
+                refuse(fmt::format("an operand has {} bits where the instruction needs {}",
+                                   8 * width(operand), 8 * slot));
+            }
+            return register_of(operand);
+        case Kind::integer: {
+            const std::uint64_t mask = slot == 8 ? ~0ull : (1ull << (8 * slot)) - 1;
+            return functions_.layout().constant(operand.bits & mask, slot);
+        }
+        case Kind::floating:
+        case Kind::float_bits:
+            return functions_.layout().constant(float_bits(operand, type, slot), slot);
+        case Kind::special:
+            return special(operand, slot);
+        case Kind::symbol:
+        case Kind::variable:
+            return symbol_address(operand, slot, 0);
+        case Kind::address:
+            if (operand.parts.size() == 1 && operand.parts[0].kind != Kind::reg) {
+                return symbol_address(operand.parts[0], slot, static_cast<std::int64_t>(operand.bits));
+            }
+            break;
+        default:
+            break;
+    }
+    refuse("an operand of this kind is not supported here");
+}
+
+Ref Lowering::predicate(const ptx::Operand& operand) {
+    if (operand.kind == ptx::Operand::Kind::integer) {
+        return functions_.layout().constant((operand.bits != 0) != operand.negated ? ~0u : 0u, 0);
+    }
+    if (operand.kind != ptx::Operand::Kind::reg || width(operand) != 0)
+        refuse("an operand must be a predicate here");
+    if (!operand.negated) return register_of(operand);
+    const Ref inverted = temporary(0);
+    emit({Operation::not_, Type::pred, Type::none, {}}, {inverted}, {register_of(operand)});
+    return inverted;
+}
+
+Ref Lowering::result(const ptx::Operand& operand, unsigned bytes) {
+    const unsigned slot = bytes == 0 ? 0 : std::max(bytes, 2u);
+    if (operand.kind == ptx::Operand::Kind::sink) return temporary(slot);
+    if (operand.kind != ptx::Operand::Kind::reg) refuse("a result must be a register");
+    if (width(operand) != slot) {
+        refuse(fmt::format("the result register has {} bits where the instruction writes {}",
+                           8 * width(operand), 8 * slot));
+    }
+    return register_of(operand);
+}
+
+Ref Lowering::temporary(unsigned bytes) {
+    body_.register_bytes.push_back(static_cast<std::uint8_t>(bytes == 1 ? 2 : bytes));
+    return {Ref::Kind::virtual_register, static_cast<std::uint32_t>(body_.register_bytes.size() - 1)};
+}
+
+Ref Lowering::special(const ptx::Operand& operand, unsigned bytes) {
+    for (const SpecialName& known : special_names) {
+        if (known.name != operand.name) continue;
+        const Ref slot = functions_.layout().special(known.special);
+        if (bytes == 4) return slot;
+        const Ref widened = temporary(bytes);
+        emit({Operation::cvt, unsigned_of(bytes), Type::u32, {}}, {widened}, {slot});
+        return widened;
+    }
+    refuse(fmt::format("the special register {} is not supported", operand.name));
+}
+
+Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::int64_t addend) {
+    Layout& layout = functions_.layout();
+    const auto plus = static_cast<std::uint64_t>(addend);
+    const auto of = [&](const ptx::Variable& variable) -> Ref {
+        switch (variable.space) {
+            case ptx::Space::shared:
+                if (variable.unsized) {
+                    layout.align_dynamic_shared(variable.alignment);
+                    return layout.constant(plus, bytes, -1, true);
+                }
+                return layout.constant(layout.shared_address(variable) + plus, bytes);
+            case ptx::Space::global:
+            case ptx::Space::constant: {
+                const auto found = functions_.symbols().globals.find(variable.name);
+                if (found == functions_.symbols().globals.end()) {
+                    refuse(fmt::format("'{}' is declared .extern: link the module that defines it",
+                                       variable.name));
+                }
+                return layout.constant(plus, bytes, static_cast<std::int32_t>(found->second));
+            }
+            default:
+                refuse(fmt::format("the address of '{}' cannot be taken", variable.name));
+        }
+    };
+    if (operand.kind == ptx::Operand::Kind::variable) {
+        const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(operand.index)];
+        if (variable.space == ptx::Space::local) {
+            const auto found = addresses_.find(operand.index);
+            const std::uint64_t address = found != addresses_.end()
+                                              ? found->second
+                                              : addresses_[operand.index] = layout.local_address(variable);
+            return layout.constant(address + plus, bytes);
+        }
+        if (variable.space == ptx::Space::param && function_.is_entry) {
+            for (std::size_t i = 0; i < function_.parameters.size(); ++i) {
+                if (function_.parameters[i] == operand.index) {
+                    return layout.constant(param_window + parameters_[i].offset + plus, bytes);
+                }
+            }
+        }
+        return of(variable);
+    }
+    const auto found = functions_.symbols().variables.find(operand.name);
+    if (found != functions_.symbols().variables.end()) return of(*found->second);
+    if (functions_.symbols().functions.contains(operand.name)) {
+        refuse(fmt::format("taking the address of the function '{}' is not supported", operand.name));
+    }
+    refuse(fmt::format("'{}' is not declared", operand.name));
+}
+
+Step& Lowering::emit(const Key& key, std::vector<Ref> results, std::vector<Ref> sources) {
+    Step step;
+    step.key = key;
+    step.results = std::move(results);
+    step.sources = std::move(sources);
+    step.line = line_;
+    body_.steps.push_back(std::move(step));
+    return body_.steps.back();
+}
+
+}  // namespace emulated::program

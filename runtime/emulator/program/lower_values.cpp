@@ -1,0 +1,253 @@
+#include <fmt/format.h>
+
+#include "program/lowering.hpp"
+
+namespace emulated::program {
+
+void Lowering::move(const ptx::Instruction& instruction, const Opcode& opcode) {
+    using Kind = ptx::Operand::Kind;
+    const ptx::Operand& to = operand(instruction, 0);
+    const ptx::Operand& from = operand(instruction, 1);
+    if (opcode.type == Type::pred) {
+        const Ref value = predicate(from);
+        emit({Operation::mov, Type::pred, Type::none, {}}, {result(to, 0)}, {value});
+        return;
+    }
+    const unsigned bytes = ptx::bytes_of(opcode.type);
+    if (to.kind == Kind::vector || from.kind == Kind::vector) {
+        const bool packs = from.kind == Kind::vector;
+        const ptx::Operand& parts = packs ? from : to;
+        const unsigned part = bytes / static_cast<unsigned>(std::max<std::size_t>(1, parts.parts.size()));
+        if (part < 2 || part * parts.parts.size() != bytes)
+            refuse("only parts of 16 and 32 bits can be packed");
+        std::vector<Ref> list;
+        for (const ptx::Operand& each : parts.parts)
+            list.push_back(packs ? source(each, part) : result(each, part));
+        const Key key{
+            packs ? Operation::pack : Operation::unpack, unsigned_of(bytes), register_type(part), {}};
+        Step& step = packs ? emit(key, {result(to, bytes)}, {}) : emit(key, {}, {source(from, bytes)});
+        step.listed = true;
+        step.list_is_result = !packs;
+        step.list = std::move(list);
+        return;
+    }
+    if (from.kind == Kind::special &&
+        (from.name.starts_with("%clock") || from.name.starts_with("%globaltimer"))) {
+        const bool timer = from.name.starts_with("%globaltimer");
+        const bool high = from.name.ends_with("_hi");
+        emit({timer ? Operation::global_timer : Operation::clock, unsigned_of(bytes), Type::none,
+              high ? FlagSet{Flag::hi} : FlagSet{}},
+             {result(to, bytes)}, {});
+        return;
+    }
+    const Ref value = source(from, bytes, opcode.type);
+    emit({Operation::mov, unsigned_of(bytes), Type::none, {}}, {result(to, bytes)}, {value});
+}
+
+namespace {
+
+// lo ls hi hs are lt le gt ge by another name.
+FlagSet comparison_of(const FlagSet& flags) {
+    FlagSet made;
+    for (const Flag flag : {Flag::eq, Flag::ne, Flag::lt, Flag::le, Flag::gt, Flag::ge, Flag::equ, Flag::neu,
+                            Flag::ltu, Flag::leu, Flag::gtu, Flag::geu, Flag::num, Flag::is_nan, Flag::ftz}) {
+        if (flags.has(flag)) made.add(flag);
+    }
+    if (flags.has(Flag::lo)) made.add(Flag::lt);
+    if (flags.has(Flag::ls)) made.add(Flag::le);
+    if (flags.has(Flag::hi)) made.add(Flag::gt);
+    if (flags.has(Flag::hs)) made.add(Flag::ge);
+    return made;
+}
+
+Operation combination_of(const FlagSet& flags) {
+    return flags.has(Flag::and_) ? Operation::and_ : flags.has(Flag::or_) ? Operation::or_ : Operation::xor_;
+}
+
+}  // namespace
+
+// setp.lt.and.f32 p|q, a, b, c: p = (a < b) and c, q = !(a < b) and c.
+void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const ptx::Operand& to = operand(instruction, 0);
+    const bool pair = to.kind == ptx::Operand::Kind::pair;
+    const bool combined = instruction.operands.size() == 4;
+    const FlagSet combinations{Flag::and_, Flag::or_, Flag::xor_};
+    if (combined != (opcode.flags & combinations).single()) {
+        refuse(fmt::format("{} needs {} operands", instruction.opcode, combined ? 3 : 4));
+    }
+    const unsigned bytes = ptx::bytes_of(opcode.type);
+    const Ref a = source(operand(instruction, 1), bytes, opcode.type);
+    const Ref b = source(operand(instruction, 2), bytes, opcode.type);
+    const Key key{Operation::setp, canonical(Operation::setp, opcode.type, {}), Type::none,
+                  comparison_of(opcode.flags)};
+    if (!pair && !combined) {
+        emit(key, {result(to, 0)}, {a, b});
+        return;
+    }
+    const Ref plain = temporary(0);
+    emit(key, {plain}, {a, b});
+    const Ref with = combined ? predicate(instruction.operands[3]) : Ref{};
+    const auto write = [&](const ptx::Operand& where, Ref value) {
+        const Ref d = result(where, 0);
+        if (combined)
+            emit({combination_of(opcode.flags), Type::pred, Type::none, {}}, {d}, {value, with});
+        else
+            emit({Operation::mov, Type::pred, Type::none, {}}, {d}, {value});
+    };
+    if (!pair) return write(to, plain);
+    const Ref opposite = temporary(0);
+    emit({Operation::not_, Type::pred, Type::none, {}}, {opposite}, {plain});
+    // The combining operand may be one of the results: keep it.
+    Ref kept = with;
+    if (combined) {
+        kept = temporary(0);
+        emit({Operation::mov, Type::pred, Type::none, {}}, {kept}, {with});
+    }
+    const auto write_kept = [&](const ptx::Operand& where, Ref value) {
+        const Ref d = result(where, 0);
+        if (combined)
+            emit({combination_of(opcode.flags), Type::pred, Type::none, {}}, {d}, {value, kept});
+        else
+            emit({Operation::mov, Type::pred, Type::none, {}}, {d}, {value});
+    };
+    write_kept(to.parts[0], plain);
+    write_kept(to.parts[1], opposite);
+}
+
+// set.lt.u32.f32 d, a, b: all ones or 1.0 where true, else 0.
+void Lowering::compare_to_value(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const unsigned bytes = ptx::bytes_of(opcode.second);
+    const Ref a = source(operand(instruction, 1), bytes, opcode.second);
+    const Ref b = source(operand(instruction, 2), bytes, opcode.second);
+    const Ref truth = temporary(0);
+    emit({Operation::setp, canonical(Operation::setp, opcode.second, {}), Type::none,
+          comparison_of(opcode.flags)},
+         {truth}, {a, b});
+    const unsigned wide = ptx::bytes_of(opcode.type);
+    std::uint64_t one = wide == 2 ? 0xffff : 0xffff'ffff;
+    if (opcode.type == Type::f32) one = 0x3f80'0000;
+    if (opcode.type == Type::f16) one = 0x3c00;
+    if (opcode.type == Type::bf16) one = 0x3f80;
+    Layout& layout = functions_.layout();
+    const Ref yes = layout.constant(one, wide), no = layout.constant(0, wide);
+    emit({Operation::selp, unsigned_of(wide), Type::none, {}}, {result(operand(instruction, 0), wide)},
+         {yes, no, truth});
+}
+
+namespace {
+
+bool is_integer(Type type) { return type >= Type::u8 && type <= Type::s64; }
+
+const FlagSet integral_roundings{Flag::rni, Flag::rzi, Flag::rmi, Flag::rpi};
+const FlagSet float_roundings{Flag::rn, Flag::rz, Flag::rm, Flag::rp};
+
+// Which conversions exist, and with which modifiers.
+bool valid_conversion(const Opcode& opcode) {
+    const Type to = opcode.type, from = opcode.second;
+    const FlagSet integral = opcode.flags & integral_roundings, directed = opcode.flags & float_roundings;
+    if (opcode.flags.has(Flag::relu)) return false;
+    if (is_integer(to) && is_integer(from))
+        return integral.empty() && directed.empty() && !opcode.flags.has(Flag::ftz);
+    if (is_integer(to)) return integral.single() && directed.empty();
+    if (is_integer(from)) return directed.single() && integral.empty() && !opcode.flags.has(Flag::ftz);
+    const bool brain = to == Type::bf16 || from == Type::bf16;
+    if (to == from) return directed.empty() && (integral.empty() || integral.single());
+    if (brain && (to == Type::f16 || from == Type::f16 || to == Type::f64 || from == Type::f64)) return false;
+    const bool narrows = ptx::bytes_of(to) < ptx::bytes_of(from);
+    return integral.empty() && (narrows ? directed.single() : directed.empty());
+}
+
+}  // namespace
+
+void Lowering::convert(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const ptx::Operand& to = operand(instruction, 0);
+    if (opcode.type == Type::f16x2 || opcode.type == Type::bf16x2) {
+        // cvt.rn.f16x2.f32 d, a, b: a goes to the upper half.
+        if (opcode.second != Type::f32 || !(opcode.flags & float_roundings).single() ||
+            opcode.flags.has(Flag::relu)) {
+            refuse(fmt::format("{} is not supported", instruction.opcode));
+        }
+        Opcode half = opcode;
+        half.type = opcode.type == Type::f16x2 ? Type::f16 : Type::bf16;
+        const Ref high = temporary(2), low = temporary(2);
+        convert_scalar(high, 2, source(operand(instruction, 1), 4, Type::f32), 4, half);
+        convert_scalar(low, 2, source(operand(instruction, 2), 4, Type::f32), 4, half);
+        Step& step = emit({Operation::pack, Type::u32, Type::b16, {}}, {result(to, 4)}, {});
+        step.listed = true;
+        step.list = {low, high};
+        return;
+    }
+    if (!valid_conversion(opcode)) refuse(fmt::format("{} is not supported", instruction.opcode));
+    const ptx::Operand& from = operand(instruction, 1);
+    const unsigned natural = std::max(2u, ptx::bytes_of(opcode.second));
+    const bool is_register = from.kind == ptx::Operand::Kind::reg;
+    const unsigned given = is_register ? width(from) : natural;
+    if (to.kind != ptx::Operand::Kind::reg) refuse("a conversion's result must be a register");
+    convert_scalar(register_of(to), width(to), source(from, given, opcode.second), given, opcode);
+}
+
+// Registers may be wider than the types: the source's low bits count, the result is extended.
+void Lowering::convert_scalar(Ref to, unsigned to_bytes, Ref from, unsigned from_bytes,
+                              const Opcode& opcode) {
+    const unsigned natural_from = std::max(2u, ptx::bytes_of(opcode.second));
+    const unsigned natural_to = std::max(2u, ptx::bytes_of(opcode.type));
+    if (from_bytes < natural_from || to_bytes < natural_to)
+        refuse("a register is too narrow for this conversion");
+    if (from_bytes > natural_from) {
+        const Ref narrow = temporary(natural_from);
+        emit({Operation::cvt, unsigned_of(natural_from), unsigned_of(from_bytes), {}}, {narrow}, {from});
+        from = narrow;
+    }
+    FlagSet flags = opcode.flags.minus({Flag::rn});
+    // Rounding to an integral value without a rounding is a plain copy; .sat between equal integers is too.
+    const Ref direct = to_bytes > natural_to ? temporary(natural_to) : to;
+    emit({Operation::cvt, opcode.type, opcode.second, flags}, {direct}, {from});
+    if (to_bytes > natural_to) {
+        const bool extends = ptx::is_signed(opcode.type);
+        const Type narrow =
+            natural_to == 2 ? (extends ? Type::s16 : Type::u16) : (extends ? Type::s32 : Type::u32);
+        emit({Operation::cvt, unsigned_of(to_bytes), narrow, {}}, {to}, {direct});
+    }
+}
+
+void Lowering::carry(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const bool reads = opcode.row->name.ends_with("c") && opcode.row->name.size() == 4;
+    const bool writes = opcode.flags.has(Flag::cc);
+    if (carry_.kind == Ref::Kind::none) carry_ = temporary(0);
+    const unsigned bytes = ptx::bytes_of(opcode.type);
+    const std::size_t count = opcode.row->operation == Operation::mad_carry ? 3 : 2;
+    std::vector<Ref> sources;
+    for (std::size_t i = 0; i < count; ++i) sources.push_back(source(operand(instruction, i + 1), bytes));
+    sources.push_back(reads ? carry_ : functions_.layout().constant(0, 0));
+    const FlagSet half = opcode.flags & FlagSet{Flag::lo, Flag::hi};
+    const Type type = half.has(Flag::hi) ? opcode.type : unsigned_of(bytes);
+    emit({opcode.row->operation, type, Type::none, half},
+         {result(operand(instruction, 0), bytes), writes ? carry_ : temporary(0)}, std::move(sources));
+}
+
+void Lowering::dot_product(const ptx::Instruction& instruction, const Opcode& opcode) {
+    std::vector<Ref> sources;
+    for (std::size_t i = 1; i <= 3; ++i) sources.push_back(source(operand(instruction, i), 4));
+    emit({opcode.row->operation, opcode.type, opcode.second, opcode.flags & opcode.row->selecting},
+         {result(operand(instruction, 0), 4)}, std::move(sources));
+}
+
+void Lowering::lookup3(const ptx::Instruction& instruction, const Opcode&) {
+    std::vector<Ref> sources;
+    for (std::size_t i = 1; i <= 3; ++i) sources.push_back(source(operand(instruction, i), 4));
+    const ptx::Operand& table = operand(instruction, 4);
+    if (table.kind != ptx::Operand::Kind::integer) refuse("lop3 needs a constant table");
+    emit({Operation::lop3, Type::u32, Type::none, {}}, {result(operand(instruction, 0), 4)},
+         std::move(sources))
+        .immediate = static_cast<std::int64_t>(table.bits & 0xff);
+}
+
+void Lowering::is_space(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const Ref address = source(operand(instruction, 1), 8);
+    FlagSet flags = opcode.flags & opcode.row->selecting;
+    if (flags.has(Flag::constant)) flags = {Flag::constant};
+    emit({Operation::isspacep, Type::u64, Type::none, flags}, {result(operand(instruction, 0), 0)},
+         {address});
+}
+
+}  // namespace emulated::program

@@ -1,0 +1,92 @@
+// The lowering of one function: which method lowers which family is decided in lower.cpp.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "program/lower.hpp"
+#include "program/operations.hpp"
+
+namespace emulated::program {
+
+class Lowering {
+  public:
+    Lowering(Functions& functions, std::size_t index, const std::map<std::uint32_t, std::uint32_t>& files,
+             const std::vector<Kernel::Parameter>& parameters);
+    Body run();
+
+  private:
+    // lower.cpp: the frame around every instruction
+    void instruction(const ptx::Instruction& instruction);
+    void dispatch(const ptx::Instruction& instruction, const Opcode& opcode);
+    void by_letters(const ptx::Instruction& instruction, const Opcode& opcode);
+    void branch(const ptx::Instruction& instruction);
+    std::int32_t new_label();
+    void stand(std::int32_t label);
+
+    // lower_values.cpp: movement, comparison, conversion
+    void move(const ptx::Instruction& instruction, const Opcode& opcode);
+    void compare(const ptx::Instruction& instruction, const Opcode& opcode);
+    void compare_to_value(const ptx::Instruction& instruction, const Opcode& opcode);
+    void convert(const ptx::Instruction& instruction, const Opcode& opcode);
+    void convert_scalar(Ref result, unsigned result_bytes, Ref source, unsigned source_bytes,
+                        const Opcode& opcode);
+    void carry(const ptx::Instruction& instruction, const Opcode& opcode);
+    void dot_product(const ptx::Instruction& instruction, const Opcode& opcode);
+    void lookup3(const ptx::Instruction& instruction, const Opcode& opcode);
+    void is_space(const ptx::Instruction& instruction, const Opcode& opcode);
+
+    // lower_memory.cpp: memory, calls, and what lanes do together
+    struct Address {
+        Ref base;
+        std::int64_t offset = 0;
+        bool narrow = false;
+    };
+    void load(const ptx::Instruction& instruction, const Opcode& opcode);
+    void store(const ptx::Instruction& instruction, const Opcode& opcode);
+    void atomic(const ptx::Instruction& instruction, const Opcode& opcode);
+    void call(const ptx::Instruction& instruction);
+    void call_external(const ptx::Instruction& instruction, std::string_view name,
+                       const ptx::Operand* results, const ptx::Operand* arguments);
+    void shuffle(const ptx::Instruction& instruction, const Opcode& opcode);
+    void vote(const ptx::Instruction& instruction, const Opcode& opcode);
+    void match(const ptx::Instruction& instruction, const Opcode& opcode);
+    void barrier(const ptx::Instruction& instruction, const Opcode& opcode);
+    Address address(const ptx::Operand& operand);
+    const ptx::Variable* argument_variable(const ptx::Operand& operand) const;
+    std::uint32_t argument_place(std::int32_t variable);
+
+    // lower_operands.cpp: operands
+    [[noreturn]] void refuse(const std::string& reason) const;
+    const ptx::Operand& operand(const ptx::Instruction& instruction, std::size_t index) const;
+    unsigned width(const ptx::Operand& operand) const;  ///< of a register; 0 for a predicate
+    Ref source(const ptx::Operand& operand, unsigned bytes, Type type = Type::none);
+    Ref predicate(const ptx::Operand& operand);
+    Ref result(const ptx::Operand& operand, unsigned bytes);
+    Ref register_of(const ptx::Operand& operand) const;
+    Ref symbol_address(const ptx::Operand& operand, unsigned bytes, std::int64_t addend);
+    Ref special(const ptx::Operand& operand, unsigned bytes);
+    Ref temporary(unsigned bytes);
+    Step& emit(const Key& key, std::vector<Ref> results, std::vector<Ref> sources);
+
+    Functions& functions_;
+    std::size_t index_;
+    const ptx::Function& function_;
+    const std::map<std::uint32_t, std::uint32_t>& files_;
+    const std::vector<Kernel::Parameter>& parameters_;
+    Body body_;
+    Code::Line line_;
+    Ref carry_;                                        ///< the .cc flag, once something uses it
+    std::map<std::int32_t, std::uint64_t> addresses_;  ///< of local variables, by variable index
+    std::map<std::pair<std::string_view, std::uint32_t>, std::uint32_t> places_;  ///< of call arguments
+};
+
+/// The type that stands for all types with the same handler: `.b32` and `.s32` add like `.u32`.
+Type canonical(Operation operation, Type type, const FlagSet& flags) noexcept;
+Type unsigned_of(unsigned bytes) noexcept;
+Type register_type(unsigned bytes) noexcept;  ///< b16, b32 or b64
+
+}  // namespace emulated::program

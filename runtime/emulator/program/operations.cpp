@@ -1,0 +1,370 @@
+#include "program/operations.hpp"
+
+namespace emulated::program {
+namespace {
+
+using enum ptx::Type;
+using O = Operation;
+using F = Flag;
+
+// --- sets the rows share
+// ------------------------------------------------------------------------------------------
+
+constexpr TypeSet any_pred{pred};
+constexpr TypeSet bits{b16, b32, b64};
+constexpr TypeSet all_bits = bits | any_pred;
+constexpr TypeSet integers{u16, u32, u64, s16, s32, s64};
+constexpr TypeSet integers_32{u32, s32};
+constexpr TypeSet integers_32_64{u32, u64, s32, s64};
+constexpr TypeSet narrow_integers{u16, u32, s16, s32};
+constexpr TypeSet unsigned_integers{u16, u32, u64};
+constexpr TypeSet signed_integers{s16, s32, s64};
+constexpr TypeSet singles{f32};
+constexpr TypeSet doubles{f64};
+constexpr TypeSet floats{f32, f64};
+constexpr TypeSet halves{f16, f16x2, bf16, bf16x2};
+constexpr TypeSet scalars = bits | integers | floats;
+constexpr TypeSet memory_types = scalars | TypeSet{b8, u8, s8};
+constexpr TypeSet convertible = integers | floats | TypeSet{u8, s8, f16, bf16};
+constexpr TypeSet sized_32_64{b32, b64};
+
+constexpr TypeSet untyped{Type::none};
+
+constexpr FlagSet no_flags{};
+constexpr FlagSet nearest{F::rn};
+constexpr FlagSet directed{F::rz, F::rm, F::rp};
+constexpr FlagSet flush{F::ftz};
+constexpr FlagSet single_flags{F::rz, F::rm, F::rp, F::ftz, F::sat};
+constexpr FlagSet half_flags{F::sat};
+constexpr FlagSet width{F::lo, F::hi, F::wide};
+constexpr FlagSet equality{F::eq, F::ne};
+constexpr FlagSet ordered{F::eq, F::ne, F::lt, F::le, F::gt, F::ge};
+constexpr FlagSet unsigned_order{F::lo, F::ls, F::hi, F::hs};
+constexpr FlagSet unordered{F::equ, F::neu, F::ltu, F::leu, F::gtu, F::geu, F::num, F::is_nan};
+constexpr FlagSet combinations{F::and_, F::or_, F::xor_};
+constexpr FlagSet spaces{F::global, F::constant, F::shared, F::local, F::param};
+constexpr FlagSet hints{F::ca, F::cg, F::cs, F::cv, F::lu, F::wb, F::wt, F::evict, F::nc, F::weak};
+constexpr FlagSet order{F::is_volatile, F::relaxed, F::acquire, F::release, F::acq_rel, F::sc,
+                        F::mmio,        F::cta,     F::gpu,     F::sys,     F::cluster};
+constexpr FlagSet atomic_spaces{F::global, F::shared};
+constexpr FlagSet atomic_neutral = order | FlagSet{F::noftz, F::ftz, F::evict};
+constexpr FlagSet prmt_modes{F::f4e, F::b4e, F::rc8, F::ecl, F::ecr, F::rc16};
+
+// --- the table
+// ---------------------------------------------------------------------------------------------------- Loads
+// and stores carry spaces as selecting flags and are generic without one.
+constexpr Row table[] = {
+    // name, operation, operands, types, second, selecting, neutral, one_of
+    {"add", O::add, "DAA", integers, {}, {F::sat}, no_flags, no_flags},
+    {"add", O::add, "DAA", singles, {}, single_flags, nearest, no_flags},
+    {"add", O::add, "DAA", doubles, {}, directed, nearest, no_flags},
+    {"add", O::add, "DAA", halves, {}, half_flags, nearest, no_flags},
+    {"sub", O::sub, "DAA", integers, {}, {F::sat}, no_flags, no_flags},
+    {"sub", O::sub, "DAA", singles, {}, single_flags, nearest, no_flags},
+    {"sub", O::sub, "DAA", doubles, {}, directed, nearest, no_flags},
+    {"sub", O::sub, "DAA", halves, {}, half_flags, nearest, no_flags},
+    {"mul", O::mul, "DAA", integers, {}, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
+    {"mul", O::mul, "dAA", narrow_integers, {}, {F::wide}, no_flags, {F::wide}},
+    {"mul", O::mul, "DAA", singles, {}, single_flags, nearest, no_flags},
+    {"mul", O::mul, "DAA", doubles, {}, directed, nearest, no_flags},
+    {"mul", O::mul, "DAA", halves, {}, half_flags, nearest, no_flags},
+    {"mad", O::mad, "DAAA", integers, {}, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
+    {"mad", O::mad, "dAAa", narrow_integers, {}, {F::wide}, no_flags, {F::wide}},
+    {"mad", O::fma, "DAAA", singles, {}, single_flags, nearest, no_flags},
+    {"mad", O::fma, "DAAA", doubles, {}, directed, nearest, no_flags},
+    {"fma", O::fma, "DAAA", singles, {}, single_flags, nearest, no_flags},
+    {"fma", O::fma, "DAAA", doubles, {}, directed, nearest, no_flags},
+    {"fma", O::fma, "DAAA", halves, {}, {F::sat}, nearest, no_flags},
+    {"fma", O::fma, "DAAA", halves, {}, {F::relu}, nearest, {F::relu}},
+    {"mul24", O::mul24, "DAA", integers_32, {}, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
+    {"mad24", O::mad24, "DAAA", integers_32, {}, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
+    {"sad", O::sad, "DAAA", integers, {}, no_flags, no_flags, no_flags},
+    {"div", O::div, "DAA", integers, {}, no_flags, no_flags, no_flags},
+    {"div", O::div, "DAA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx, F::full}, no_flags},
+    {"div", O::div, "DAA", doubles, {}, directed, nearest, no_flags},
+    {"rem", O::rem, "DAA", integers, {}, no_flags, no_flags, no_flags},
+    {"abs", O::abs, "DA", signed_integers, {}, no_flags, no_flags, no_flags},
+    {"abs", O::abs, "DA", singles, {}, flush, no_flags, no_flags},
+    {"abs", O::abs, "DA", halves, {}, no_flags, no_flags, no_flags},
+    {"abs", O::abs, "DA", doubles, {}, no_flags, no_flags, no_flags},
+    {"neg", O::neg, "DA", signed_integers, {}, no_flags, no_flags, no_flags},
+    {"neg", O::neg, "DA", singles, {}, flush, no_flags, no_flags},
+    {"neg", O::neg, "DA", halves, {}, no_flags, no_flags, no_flags},
+    {"neg", O::neg, "DA", doubles, {}, no_flags, no_flags, no_flags},
+    {"min", O::min, "DAA", integers, {}, no_flags, no_flags, no_flags},
+    {"min", O::min, "DAA", singles, {}, {F::ftz, F::nan_wins}, no_flags, no_flags},
+    {"min", O::min, "DAA", halves, {}, {F::nan_wins}, no_flags, no_flags},
+    {"min", O::min, "DAA", doubles, {}, no_flags, no_flags, no_flags},
+    {"max", O::max, "DAA", integers, {}, no_flags, no_flags, no_flags},
+    {"max", O::max, "DAA", singles, {}, {F::ftz, F::nan_wins}, no_flags, no_flags},
+    {"max", O::max, "DAA", halves, {}, {F::nan_wins}, no_flags, no_flags},
+    {"max", O::max, "DAA", doubles, {}, no_flags, no_flags, no_flags},
+    // .cc forms; the translator adds the carry operands
+    {"add", O::add_carry, "*", integers_32_64, {}, {F::cc}, no_flags, {F::cc}},
+    {"addc", O::add_carry, "*", integers_32_64, {}, {F::cc}, no_flags, no_flags},
+    {"sub", O::sub_borrow, "*", integers_32_64, {}, {F::cc}, no_flags, {F::cc}},
+    {"subc", O::sub_borrow, "*", integers_32_64, {}, {F::cc}, no_flags, no_flags},
+    {"mad", O::mad_carry, "*", integers_32_64, {}, {F::cc, F::lo, F::hi}, no_flags, {F::lo, F::hi}},
+    {"madc", O::mad_carry, "*", integers_32_64, {}, {F::cc, F::lo, F::hi}, no_flags, {F::lo, F::hi}},
+
+    {"popc", O::popc, "uA", sized_32_64, {}, no_flags, no_flags, no_flags},
+    {"clz", O::clz, "uA", sized_32_64, {}, no_flags, no_flags, no_flags},
+    {"bfind", O::bfind, "uA", integers_32_64, {}, {F::shiftamt}, no_flags, no_flags},
+    {"brev", O::brev, "DA", sized_32_64, {}, no_flags, no_flags, no_flags},
+    {"bfe", O::bfe, "DAUU", integers_32_64, {}, no_flags, no_flags, no_flags},
+    {"bfi", O::bfi, "DAAUU", sized_32_64, {}, no_flags, no_flags, no_flags},
+    {"bmsk", O::bmsk, "DAA", {b32}, {}, {F::wrap, F::clamp}, no_flags, {F::wrap, F::clamp}},
+    {"fns", O::fns, "DAAA", {b32}, {}, no_flags, no_flags, no_flags},
+    {"prmt", O::prmt, "DAAA", {b32}, {}, prmt_modes, no_flags, no_flags},
+    {"lop3", O::lop3, "DAAA*", {b32}, {}, no_flags, no_flags, no_flags},
+    {"shf", O::shf, "DAAU", {b32}, {}, {F::left, F::right, F::wrap, F::clamp}, no_flags, {F::left, F::right}},
+    {"shl", O::shl, "DAU", bits, {}, no_flags, no_flags, no_flags},
+    {"shr", O::shr, "DAU", bits | integers, {}, no_flags, no_flags, no_flags},
+    {"dp4a", O::dp4a, "*", integers_32, integers_32, no_flags, no_flags, no_flags},
+    {"dp2a", O::dp2a, "*", integers_32, integers_32, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
+    {"and", O::and_, "DAA", all_bits, {}, no_flags, no_flags, no_flags},
+    {"or", O::or_, "DAA", all_bits, {}, no_flags, no_flags, no_flags},
+    {"xor", O::xor_, "DAA", all_bits, {}, no_flags, no_flags, no_flags},
+    {"not", O::not_, "DA", all_bits, {}, no_flags, no_flags, no_flags},
+    {"cnot", O::cnot, "DA", bits, {}, no_flags, no_flags, no_flags},
+    {"copysign", O::copysign, "DAA", floats, {}, no_flags, no_flags, no_flags},
+    {"testp",
+     O::testp,
+     "PA",
+     floats,
+     {},
+     {F::finite, F::infinite, F::number, F::notanumber, F::normal, F::subnormal},
+     no_flags,
+     {F::finite, F::infinite, F::number, F::notanumber, F::normal, F::subnormal}},
+
+    // Approximations are correctly rounded here, so .approx and .full say nothing new.
+    {"rcp", O::rcp, "DA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx}, no_flags},
+    {"rcp", O::rcp, "DA", doubles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx}, no_flags},
+    {"sqrt", O::sqrt, "DA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx}, no_flags},
+    {"sqrt", O::sqrt, "DA", doubles, {}, directed, nearest, no_flags},
+    {"rsqrt", O::rsqrt, "DA", floats, {}, flush, {F::approx}, no_flags},
+    {"sin", O::sin, "DA", singles, {}, flush, {F::approx}, no_flags},
+    {"cos", O::cos, "DA", singles, {}, flush, {F::approx}, no_flags},
+    {"lg2", O::lg2, "DA", singles, {}, flush, {F::approx}, no_flags},
+    {"ex2", O::ex2, "DA", singles, {}, flush, {F::approx}, no_flags},
+    {"ex2", O::ex2, "DA", halves, {}, no_flags, {F::approx, F::ftz}, no_flags},
+    {"tanh", O::tanh, "DA", singles | halves, {}, no_flags, {F::approx}, no_flags},
+
+    {"setp", O::setp, "*", bits, {}, equality | combinations, no_flags, equality},
+    {"setp", O::setp, "*", signed_integers, {}, ordered | combinations, no_flags, ordered},
+    {"setp",
+     O::setp,
+     "*",
+     unsigned_integers,
+     {},
+     ordered | unsigned_order | combinations,
+     no_flags,
+     ordered | unsigned_order},
+    {"setp",
+     O::setp,
+     "*",
+     floats | TypeSet{f16, bf16},
+     {},
+     ordered | unordered | combinations | flush,
+     no_flags,
+     ordered | unordered},
+    {"set", O::set, "*", {u32, s32, f32}, signed_integers, ordered, no_flags, ordered},
+    {"set", O::set, "*", {u32, s32, f32}, bits, equality, no_flags, equality},
+    {"set",
+     O::set,
+     "*",
+     {u32, s32, f32},
+     unsigned_integers,
+     ordered | unsigned_order,
+     no_flags,
+     ordered | unsigned_order},
+    {"set", O::set, "*", {u32, s32, f32}, floats, ordered | unordered | flush, no_flags, ordered | unordered},
+    {"set",
+     O::set,
+     "*",
+     {f16, u16, u32, s32},
+     {f16},
+     ordered | unordered | flush,
+     no_flags,
+     ordered | unordered},
+    {"set", O::set, "*", {bf16, u16, u32, s32}, {bf16}, ordered | unordered, no_flags, ordered | unordered},
+    {"set", O::set, "DAA", {f16x2}, {f16x2}, ordered | unordered | flush, no_flags, ordered | unordered},
+    {"set", O::set, "DAA", {bf16x2}, {bf16x2}, ordered | unordered, no_flags, ordered | unordered},
+    {"selp", O::selp, "DAAQ", scalars, {}, no_flags, no_flags, no_flags},
+    {"slct", O::slct, "DAAF", scalars, {s32, f32}, flush, no_flags, no_flags},
+    {"mov", O::mov, "*", all_bits | integers | floats, {}, no_flags, no_flags, no_flags},
+    {"cvt",
+     O::cvt,
+     "*",
+     convertible | TypeSet{f16x2, bf16x2},
+     convertible,
+     {F::rni, F::rzi, F::rmi, F::rpi, F::rn, F::rz, F::rm, F::rp, F::ftz, F::sat, F::relu},
+     no_flags,
+     no_flags},
+    {"cvta", O::cvta, "*", {u64, u32}, {}, spaces | FlagSet{F::to}, no_flags, spaces},
+    {"isspacep", O::isspacep, "*", untyped, {}, spaces, no_flags, spaces},
+
+    {"ld", O::ld, "*", memory_types, {}, spaces | FlagSet{F::v2, F::v4}, hints | order, no_flags},
+    {"ldu", O::ld, "*", memory_types, {}, spaces | FlagSet{F::v2, F::v4}, hints, no_flags},
+    {"st", O::st, "*", memory_types, {}, spaces | FlagSet{F::v2, F::v4}, hints | order, no_flags},
+    {"atom",
+     O::atom,
+     "*",
+     integers_32_64 | floats | halves,
+     {},
+     FlagSet{F::add} | atomic_spaces,
+     atomic_neutral,
+     {F::add}},
+    {"atom",
+     O::atom,
+     "*",
+     integers_32_64,
+     {},
+     FlagSet{F::min, F::max} | atomic_spaces,
+     atomic_neutral,
+     {F::min, F::max}},
+    {"atom",
+     O::atom,
+     "*",
+     sized_32_64,
+     {},
+     FlagSet{F::and_, F::or_, F::xor_} | atomic_spaces,
+     atomic_neutral,
+     {F::and_, F::or_, F::xor_}},
+    {"atom",
+     O::atom,
+     "*",
+     {u32},
+     {},
+     FlagSet{F::inc, F::dec} | atomic_spaces,
+     atomic_neutral,
+     {F::inc, F::dec}},
+    {"red",
+     O::red,
+     "*",
+     integers_32_64 | floats | halves,
+     {},
+     FlagSet{F::add} | atomic_spaces,
+     atomic_neutral,
+     {F::add}},
+    {"red",
+     O::red,
+     "*",
+     integers_32_64,
+     {},
+     FlagSet{F::min, F::max} | atomic_spaces,
+     atomic_neutral,
+     {F::min, F::max}},
+    {"red",
+     O::red,
+     "*",
+     sized_32_64,
+     {},
+     FlagSet{F::and_, F::or_, F::xor_} | atomic_spaces,
+     atomic_neutral,
+     {F::and_, F::or_, F::xor_}},
+    {"red",
+     O::red,
+     "*",
+     {u32},
+     {},
+     FlagSet{F::inc, F::dec} | atomic_spaces,
+     atomic_neutral,
+     {F::inc, F::dec}},
+    {"atom", O::atom, "*", bits, {}, FlagSet{F::cas} | atomic_spaces, atomic_neutral, {F::cas}},
+    {"atom", O::atom, "*", sized_32_64, {}, FlagSet{F::exch} | atomic_spaces, atomic_neutral, {F::exch}},
+    {"prefetch", O::prefetch, "*", untyped, {}, no_flags, {F::global, F::local, F::evict}, no_flags},
+
+    {"shfl",
+     O::shfl,
+     "*",
+     {b32},
+     {},
+     {F::up, F::down, F::bfly, F::idx},
+     {F::sync},
+     {F::up, F::down, F::bfly, F::idx}},
+    {"vote",
+     O::vote,
+     "*",
+     {pred, b32},
+     {},
+     {F::all, F::any, F::uni, F::ballot},
+     {F::sync},
+     {F::all, F::any, F::uni, F::ballot}},
+    {"match", O::match, "*", sized_32_64, {}, {F::any, F::all}, {F::sync}, {F::any, F::all}},
+    {"redux",
+     O::redux,
+     "DA*",
+     {u32, s32, b32},
+     {},
+     {F::add, F::min, F::max, F::and_, F::or_, F::xor_},
+     {F::sync},
+     {F::add, F::min, F::max, F::and_, F::or_, F::xor_}},
+    {"activemask", O::activemask, "u", {b32}, {}, no_flags, no_flags, no_flags},
+    {"bar", O::bar_warp, "*", untyped, {}, {F::warp}, {F::sync}, {F::warp}},
+    {"bar", O::bar, "*", untyped, {}, {F::sync, F::arrive}, {F::cta, F::aligned}, {F::sync, F::arrive}},
+    {"barrier", O::bar, "*", untyped, {}, {F::sync, F::arrive}, {F::cta, F::aligned}, {F::sync, F::arrive}},
+    {"membar", O::fence, "*", untyped, {}, no_flags, {F::cta, F::gl, F::sys, F::gpu}, no_flags},
+    {"fence", O::fence, "*", untyped, {}, no_flags, order, no_flags},
+    {"nanosleep", O::nanosleep, "U", {u32}, {}, no_flags, no_flags, no_flags},
+
+    {"bra", O::bra, "*", untyped, {}, no_flags, {F::uni}, no_flags},
+    {"call", O::call, "*", untyped, {}, no_flags, {F::uni}, no_flags},
+    {"ret", O::ret, "", untyped, {}, no_flags, {F::uni}, no_flags},
+    {"exit", O::exit, "", untyped, {}, no_flags, no_flags, no_flags},
+    {"trap", O::trap, "", untyped, {}, no_flags, no_flags, no_flags},
+};
+
+bool matches(const Row& row, const Opcode& opcode, std::string_view name) {
+    if (row.name != name || !row.types.has(opcode.type)) return false;
+    if (row.second.empty() ? opcode.second != Type::none : !row.second.has(opcode.second)) return false;
+    if (!opcode.flags.minus(row.selecting | row.neutral).empty()) return false;
+    return row.one_of.empty() || (opcode.flags & row.one_of).single();
+}
+
+bool known(std::string_view name) {
+    for (const Row& row : table) {
+        if (row.name == name) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+std::span<const Row> operation_table() noexcept { return table; }
+
+std::variant<Opcode, Refusal> find_operation(std::string_view text) {
+    Opcode opcode;
+    const std::size_t dot = text.find('.');
+    const std::string_view name = text.substr(0, dot);
+    const auto refuse = [&](const std::string& why) {
+        return Refusal{std::string(text) + " is not supported" + why};
+    };
+    if (!known(name)) return refuse("");
+
+    int types = 0;
+    for (std::size_t at = dot; at != std::string_view::npos;) {
+        const std::size_t next = text.find('.', at + 1);
+        const std::string_view part =
+            text.substr(at + 1, next == std::string_view::npos ? next : next - at - 1);
+        at = next;
+        if (const auto type = ptx::type_named(part)) {
+            if (types == 0) opcode.type = *type;
+            if (types == 1) opcode.second = *type;
+            if (++types > 2) return refuse("");
+        } else if (const auto flag = flag_named(part)) {
+            opcode.flags.add(*flag == Flag::shared_cta ? Flag::shared : *flag);
+        } else {
+            return refuse(": the modifier ." + std::string(part) + " is unknown here");
+        }
+    }
+    for (const Row& row : table) {
+        if (matches(row, opcode, name)) {
+            opcode.row = &row;
+            return opcode;
+        }
+    }
+    return refuse("");
+}
+
+}  // namespace emulated::program

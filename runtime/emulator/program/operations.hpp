@@ -1,0 +1,171 @@
+// The operation table. One row says everything about a family of instructions: which types, which modifiers
+// change what it does and which change nothing here, and what its operands are. What no row allows is
+// refused.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "program/flags.hpp"
+#include "ptx/types.hpp"
+
+namespace emulated::program {
+
+using ptx::Type;
+
+/// What the machine can do. Most are elementwise; the others say so.
+enum class Operation : std::uint8_t {
+    // elementwise arithmetic
+    add,
+    sub,
+    mul,
+    mad,
+    fma,
+    mul24,
+    mad24,
+    sad,
+    div,
+    rem,
+    abs,
+    neg,
+    min,
+    max,
+    add_carry,
+    sub_borrow,
+    mad_carry,  ///< the carry is a predicate operand
+    popc,
+    clz,
+    bfind,
+    brev,
+    bfe,
+    bfi,
+    bmsk,
+    fns,
+    prmt,
+    lop3,
+    shf,
+    shl,
+    shr,
+    dp4a,
+    dp2a,
+    and_,
+    or_,
+    xor_,
+    not_,
+    cnot,
+    copysign,
+    testp,
+    rcp,
+    sqrt,
+    rsqrt,
+    sin,
+    cos,
+    lg2,
+    ex2,
+    tanh,
+    // selection and movement
+    setp,
+    set,
+    selp,
+    slct,
+    mov,
+    cvt,
+    cvta,
+    isspacep,
+    pack,
+    unpack,
+    // memory
+    ld,
+    st,
+    atom,
+    red,
+    prefetch,
+    load_parameter,  ///< a kernel's, the same for every lane
+    load_argument,
+    store_argument,
+    copy_argument,  ///< of a call, in the register file
+    // between threads
+    shfl,
+    vote,
+    match,
+    redux,
+    activemask,
+    bar,
+    bar_warp,
+    fence,
+    nanosleep,
+    // control
+    bra,
+    branch,
+    call,
+    ret,
+    exit,
+    trap,
+    guard,
+    clock,
+    global_timer,
+    print,
+    assertion,
+    count,
+};
+
+/// A set of types, as bits.
+class TypeSet {
+  public:
+    constexpr TypeSet() = default;
+    constexpr TypeSet(std::initializer_list<Type> types) {
+        for (const Type type : types) bits_ |= bit(type);
+    }
+    constexpr bool has(Type type) const { return (bits_ & bit(type)) != 0; }
+    constexpr bool empty() const { return bits_ == 0; }
+    constexpr TypeSet operator|(TypeSet other) const {
+        other.bits_ |= bits_;
+        return other;
+    }
+    template <class Visit>
+    constexpr void each(Visit&& visit) const {
+        for (unsigned i = 0; i < static_cast<unsigned>(Type::count); ++i) {
+            if (has(static_cast<Type>(i))) visit(static_cast<Type>(i));
+        }
+    }
+
+  private:
+    static constexpr std::uint32_t bit(Type type) { return 1u << static_cast<unsigned>(type); }
+    std::uint32_t bits_ = 0;
+};
+
+/// One row. `operands` has a letter an operand:
+///   D result of the type       d result of twice its width   u result .u32 or .b32      P result predicate,
+///   perhaps p|q A source of the type       a source of twice its width   U source .u32 or .b32      Q source
+///   predicate F source of the second type                              * the translator knows
+struct Row {
+    std::string_view name;
+    Operation operation;
+    std::string_view operands;
+    TypeSet types;
+    TypeSet second;     ///< of a second type (cvt, set, slct); empty: there is none
+    FlagSet selecting;  ///< each changes what is done: the machine has a handler for every combination
+    FlagSet neutral;    ///< change nothing on this device: cache hints, .rn where it is the default, .uni
+    FlagSet one_of;     ///< exactly one of these (they are selecting too); empty: no such rule
+};
+
+/// An opcode, taken apart and found in the table.
+struct Opcode {
+    const Row* row = nullptr;
+    Type type = Type::none;
+    Type second = Type::none;
+    FlagSet flags;  ///< all of them
+};
+
+std::span<const Row> operation_table() noexcept;
+
+/// Why an opcode is refused, without its line: "redux.sync.f32 is not supported: ...".
+struct Refusal {
+    std::string reason;
+};
+std::variant<Opcode, Refusal> find_operation(std::string_view opcode);
+
+}  // namespace emulated::program

@@ -1,0 +1,52 @@
+// Between PTX and bytecode: instructions over virtual registers, as the allocator wants them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "program/code.hpp"
+
+namespace emulated::program {
+
+/// One operand of a step.
+struct Ref {
+    enum class Kind : std::uint8_t {
+        none,
+        virtual_register,
+        fixed
+    };  ///< fixed: a place in the register file
+    Kind kind = Kind::none;
+    std::uint32_t index = 0;
+};
+
+struct Step {
+    Key key;
+    std::vector<Ref> results, sources;  ///< in the machine's order: results, then sources
+    bool listed = false;                ///< vector: `list` goes to Code::lists instead
+    bool list_is_result = false;
+    std::vector<Ref> list;
+    std::int64_t immediate = 0;
+    std::int32_t label = -1;  ///< branch target
+    std::uint16_t bits = 0;
+    bool partial = false;     ///< guarded: what it does not write stays
+    bool memory = false;      ///< wants an allocation cache
+    std::uint32_t extra = 0;  ///< goes to Instruction::extra
+    Code::Line line;
+};
+
+/// One function on its way.
+struct Body {
+    std::vector<Step> steps;
+    std::vector<std::uint8_t> register_bytes;  ///< of each virtual register: 2, 4, 8; 0 means a predicate
+    std::vector<std::size_t> labels;           ///< by label index: the step it stands before
+};
+
+/// Gives every virtual register its place; values that never live at the same time share one. Three kinds of
+/// widths never overlap, so an elementwise instruction may read and write the same place. Returns the bytes
+/// used from `base`.
+std::uint32_t allocate_registers(const Body& body, std::uint32_t base, std::vector<std::uint32_t>& place);
+
+/// True for steps after which the next one is not reached by falling through.
+bool ends_flow(const Step& step) noexcept;
+
+}  // namespace emulated::program

@@ -1,0 +1,220 @@
+// Lowers PTX to steps, function by function, places their registers, and lays the steps out as bytecode.
+#include "program/translate.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "program/lower.hpp"
+#include "program/step.hpp"
+
+namespace emulated::program {
+namespace {
+
+std::uint32_t round_up(std::uint32_t value, std::uint32_t to) { return (value + to - 1) / to * to; }
+
+}  // namespace
+
+std::uint32_t layout_parameters(const ptx::Function& function, std::vector<Kernel::Parameter>& into) {
+    std::uint32_t at = 0;
+    for (const std::int32_t index : function.parameters) {
+        const ptx::Variable& variable = function.variables[static_cast<std::size_t>(index)];
+        at = round_up(at, variable.alignment);
+        into.push_back({at, static_cast<std::uint32_t>(variable.bytes), variable.alignment});
+        at += static_cast<std::uint32_t>(variable.bytes);
+    }
+    return at;
+}
+
+// --- the kernel's register file and address windows
+// -----------------------------------------------------------------
+
+Ref Layout::constant(std::uint64_t value, unsigned bytes, std::int32_t global, bool dynamic_shared) {
+    const auto key = std::make_tuple(value, bytes, global, dynamic_shared);
+    const auto found = constants_.find(key);
+    if (found != constants_.end()) return {Ref::Kind::fixed, found->second};
+    const std::uint32_t place = reserve(bytes == 0 ? 4 : 32 * bytes);
+    constants_.emplace(key, place);
+    if (dynamic_shared) dynamic_constants_.push_back(code_.constants.size());
+    code_.constants.push_back({place, bytes, value, global});
+    return {Ref::Kind::fixed, place};
+}
+
+Ref Layout::special(Special special) {
+    for (const Code::SpecialSlot& slot : code_.specials) {
+        if (slot.special == special) return {Ref::Kind::fixed, slot.offset};
+    }
+    const std::uint32_t place = reserve(128);
+    code_.specials.push_back({special, place});
+    return {Ref::Kind::fixed, place};
+}
+
+std::uint32_t Layout::reserve(std::uint32_t bytes) {
+    const std::uint32_t place = top_;
+    top_ += round_up(bytes, 64);
+    return place;
+}
+
+std::uint64_t Layout::shared_address(const ptx::Variable& variable) {
+    const auto found = shared_.find(&variable);
+    if (found != shared_.end()) return found->second;
+    code_.shared_bytes = round_up(code_.shared_bytes, variable.alignment);
+    const std::uint64_t address = shared_window + code_.shared_bytes;
+    code_.shared_bytes += static_cast<std::uint32_t>(variable.bytes);
+    shared_.emplace(&variable, address);
+    return address;
+}
+
+std::uint64_t Layout::local_address(const ptx::Variable& variable) {
+    code_.local_bytes = round_up(code_.local_bytes, std::max(variable.alignment, 4u));
+    const std::uint64_t address = local_window + code_.local_bytes;
+    code_.local_bytes += static_cast<std::uint32_t>(variable.bytes);
+    return address;
+}
+
+void Layout::finish() {
+    // Dynamic shared memory begins where the static variables end, and those are known only now.
+    code_.shared_bytes = round_up(code_.shared_bytes, dynamic_constants_.empty() ? 4 : dynamic_alignment_);
+    for (const std::size_t index : dynamic_constants_) {
+        code_.constants[index].value += shared_window + code_.shared_bytes;
+    }
+    code_.local_bytes = round_up(code_.local_bytes, 16);
+    code_.register_bytes = top_;
+}
+
+namespace {
+
+// --- steps -> instructions
+// ------------------------------------------------------------------------------------------
+
+class Emitter {
+  public:
+    Emitter(Code& code, Layout& layout) : code_(code), layout_(layout) {}
+
+    // The index of the function's first instruction.
+    std::uint32_t emit(const Body& body, std::uint32_t& frame_bytes) {
+        std::vector<std::uint32_t> place;
+        const std::uint32_t base = layout_.top();
+        frame_bytes = allocate_registers(body, base, place);
+        layout_.reserve(frame_bytes);
+
+        std::vector<bool> target(body.steps.size() + 1, false);
+        for (const Step& step : body.steps) {
+            if (step.label >= 0) target[body.labels[static_cast<std::size_t>(step.label)]] = true;
+        }
+        const auto first = static_cast<std::uint32_t>(code_.instructions.size());
+        std::vector<std::uint32_t> at(body.steps.size() + 1);
+        std::vector<std::pair<std::size_t, std::int32_t>> branches;
+        for (std::size_t i = 0; i < body.steps.size(); ++i) {
+            const Step& step = body.steps[i];
+            // Where paths meet, a group of lanes stops to see whether others wait there: a jump to the next
+            // step does.
+            if (target[i] && i > 0 && body.steps[i - 1].label < 0 && !ends_flow(body.steps[i - 1])) {
+                Instruction meet;
+                meet.immediate = static_cast<std::int64_t>(code_.instructions.size()) + 1;
+                push(meet, {Operation::bra, Type::none, Type::none, {}}, step.line);
+            }
+            at[i] = static_cast<std::uint32_t>(code_.instructions.size());
+            if (step.label >= 0) branches.emplace_back(code_.instructions.size(), step.label);
+            push(instruction(step, place), step.key, step.line);
+        }
+        at[body.steps.size()] = static_cast<std::uint32_t>(code_.instructions.size());
+        for (const auto& [index, label] : branches) {
+            Instruction& branch = code_.instructions[index];
+            branch.immediate = at[body.labels[static_cast<std::size_t>(label)]];
+            if (static_cast<std::size_t>(branch.immediate) <= index) branch.bits |= Instruction::backward;
+        }
+        return first;
+    }
+
+  private:
+    Instruction instruction(const Step& step, const std::vector<std::uint32_t>& place) {
+        const auto offset = [&](const Ref& ref) {
+            return ref.kind == Ref::Kind::virtual_register ? place[ref.index] : ref.index;
+        };
+        Instruction made;
+        made.immediate = step.immediate;
+        made.bits = step.bits;
+        if (step.memory) made.extra = code_.caches++;
+        std::size_t at = 0;
+        if (step.listed) {
+            made.operand[at++] = static_cast<std::uint32_t>(code_.lists.size());
+            made.count = static_cast<std::uint16_t>(step.list.size());
+            for (const Ref& ref : step.list) code_.lists.push_back(offset(ref));
+        }
+        for (const Ref& ref : step.results) made.operand[at++] = offset(ref);
+        for (const Ref& ref : step.sources) made.operand[at++] = offset(ref);
+        if (step.extra != 0) made.extra = step.extra;
+        return made;
+    }
+
+    void push(const Instruction& instruction, const Key& key, const Code::Line& line) {
+        code_.instructions.push_back(instruction);
+        code_.keys.push_back(key);
+        code_.lines.push_back(line);
+    }
+
+    Code& code_;
+    Layout& layout_;
+};
+
+}  // namespace
+
+bool ends_flow(const Step& step) noexcept {
+    switch (step.key.operation) {
+        case Operation::bra:
+        case Operation::ret:
+        case Operation::exit:
+        case Operation::trap:
+        case Operation::assertion:
+            return true;
+        default:
+            return false;
+    }
+}
+
+std::variant<Translation, std::string> translate(const ptx::Module& module, const ptx::Function& entry,
+                                                 const Symbols& symbols) {
+    Translation made;
+    made.code = std::make_shared<Code>();
+    Code& code = *made.code;
+    made.parameter_bytes = layout_parameters(entry, made.parameters);
+
+    code.files.emplace_back();
+    std::map<std::uint32_t, std::uint32_t> files;
+    for (const ptx::Module::File& file : module.files) {
+        files[file.index] = static_cast<std::uint32_t>(code.files.size());
+        code.files.emplace_back(file.name);
+    }
+    try {
+        Layout layout(code);
+        Functions functions(layout, symbols);
+        functions.require(entry);
+        Emitter emitter(code, layout);
+        std::vector<std::uint32_t> starts;
+        for (std::size_t i = 0; i < functions.size(); ++i) {  // grows while bodies name new functions
+            const Body body = lower(functions, i, files, made.parameters);
+            std::uint32_t frame_bytes = 0;
+            starts.push_back(emitter.emit(body, frame_bytes));
+            made.registers += frame_bytes / 128;
+            code.functions.emplace_back(functions.at(i).function->name);
+        }
+        functions.refuse_recursion();
+        for (std::size_t i = 0; i < code.instructions.size(); ++i) {
+            if (code.keys[i].operation != Operation::call) continue;
+            Instruction& call = code.instructions[i];
+            call.immediate = starts[static_cast<std::size_t>(call.immediate)];
+        }
+        layout.finish();
+    } catch (const Refused& refused) {
+        return fmt::format("line {}: {}", refused.line, refused.reason);
+    }
+    made.registers = std::clamp(made.registers, 8u, 255u);
+    return made;
+}
+
+}  // namespace emulated::program

@@ -1,0 +1,96 @@
+// What the parser makes of PTX: declarations and statements, names resolved by lexical scope, nothing
+// interpreted. Everything borrows the text.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "ptx/types.hpp"
+
+namespace emulated::ptx {
+
+/// A variable of any memory space, or a parameter.
+struct Variable {
+    /// The address of a symbol, stored at `offset` of the initial value.
+    struct Reference {
+        std::uint64_t offset = 0;
+        std::string_view symbol;
+        std::int64_t addend = 0;
+    };
+    std::string_view name;
+    Space space = Space::global;
+    Type type = Type::b8;
+    std::uint32_t alignment = 1;
+    std::uint64_t bytes = 0;
+    bool is_extern = false;
+    bool unsized = false;  ///< `d[]`: dynamic shared memory
+    std::uint32_t line = 0;
+    std::vector<std::byte> initial;  ///< as long as the initialiser says: the rest is zero
+    std::vector<Reference> references;
+};
+
+struct Operand {
+    enum class Kind : std::uint8_t {
+        reg,         ///< `index`, perhaps negated
+        special,     ///< `name`: %tid.x
+        integer,     ///< `bits`
+        floating,    ///< a double's bits
+        float_bits,  ///< a float's bits
+        variable,    ///< of the function: `index`
+        symbol,      ///< of the module: `name`
+        label,       ///< `index`
+        address,     ///< parts[0] + `bits`; no parts: an absolute address
+        vector,      ///< {parts}
+        list,        ///< (parts), of a call
+        pair,        ///< parts[0] | parts[1]
+        sink,        ///< _
+    };
+    Kind kind = Kind::sink;
+    bool negated = false;
+    std::int32_t index = -1;
+    std::uint64_t bits = 0;
+    std::string_view name;
+    std::vector<Operand> parts;
+};
+
+struct Instruction {
+    std::uint32_t line = 0;
+    std::uint32_t file = 0, source_line = 0;  ///< from .loc; 0 when there is none
+    std::int32_t guard = -1;                  ///< a predicate register, or -1
+    bool guard_negated = false;
+    std::string_view opcode;  ///< `ld.global.f32`
+    std::vector<Operand> operands;
+};
+
+struct Function {
+    struct Label {
+        std::string_view name;
+        std::size_t at = 0;  ///< index of the instruction it stands before
+    };
+    std::string_view name;
+    bool is_entry = false;
+    bool has_body = false;
+    std::uint32_t line = 0;
+    std::vector<Type> registers;      ///< by register index; same names in inner scopes are other indices
+    std::vector<Variable> variables;  ///< parameters first
+    std::vector<std::int32_t> results, parameters;  ///< indices into variables
+    std::vector<Label> labels;
+    std::vector<Instruction> body;
+    std::uint32_t max_threads = 0;  ///< from .maxntid or .reqntid; 0 when not given
+};
+
+struct Module {
+    struct File {
+        std::uint32_t index = 0;
+        std::string_view name;
+    };
+    int major = 0, minor = 0;
+    std::string_view target;
+    std::vector<Variable> variables;
+    std::vector<Function> functions;
+    std::vector<File> files;
+};
+
+}  // namespace emulated::ptx

@@ -1,0 +1,681 @@
+// Recursive descent over the tokens. Scopes are a stack: { } blocks declare registers, variables and labels
+// that shadow outer ones, and a label can be named before it stands.
+#include "ptx/parser.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "ptx/lexer.hpp"
+
+namespace emulated::ptx {
+namespace {
+
+using Kind = Token::Kind;
+
+// What a name means in one { } block.
+struct Scope {
+    struct Range {  // %r<5> declares five registers at once
+        std::int32_t first = 0;
+        std::uint32_t count = 0;
+    };
+    struct Forward {  // an operand that names a label not seen yet
+        std::size_t instruction;
+        std::size_t operand;
+        std::string_view name;
+        std::uint32_t line;
+    };
+    std::unordered_map<std::string_view, std::int32_t> registers, variables, labels;
+    std::unordered_map<std::string_view, Range> ranges;
+    std::vector<Forward> forward;
+};
+
+class Parser {
+  public:
+    explicit Parser(std::string_view text) : tokens_(tokenize(text)) {}
+
+    Module run() {
+        if (!peek().is(".version")) fail("PTX begins with a .version directive: is this PTX text?");
+        while (peek().kind != Kind::end) top_level();
+        return std::move(module_);
+    }
+
+  private:
+    // --- tokens
+    // ---------------------------------------------------------------------------------------------------
+
+    const Token& peek(std::size_t ahead = 0) const {
+        return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];
+    }
+    const Token& take() {
+        const Token& token = peek();
+        if (at_ + 1 < tokens_.size()) ++at_;
+        return token;
+    }
+    bool accept(std::string_view text) {
+        if (!peek().is(text)) return false;
+        take();
+        return true;
+    }
+    void expect(std::string_view text) {
+        if (!accept(text))
+            fail("expected '" + std::string(text) + "' before '" + std::string(peek().text) + "'");
+    }
+    std::string_view word(const char* what) {
+        if (peek().kind != Kind::word) {
+            fail(std::string("expected ") + what + " before '" + std::string(peek().text) + "'");
+        }
+        return take().text;
+    }
+    std::uint64_t integer(const char* what) {
+        if (peek().kind != Kind::integer) {
+            fail(std::string("expected ") + what + " before '" + std::string(peek().text) + "'");
+        }
+        return take().bits;
+    }
+    [[noreturn]] void fail(const std::string& message) const { throw SyntaxError(peek().line, message); }
+
+    // --- module scope
+    // ---------------------------------------------------------------------------------------------
+
+    void top_level() {
+        const Token& token = peek();
+        if (token.kind == Kind::word && at_ > 0 && token.text.starts_with("$")) {  // stray label
+            fail("a label outside of a function");
+        }
+        if (accept(".version")) return version();
+        if (accept(".target")) return target();
+        if (accept(".address_size")) {
+            if (integer("32 or 64") != 64)
+                fail("only .address_size 64 is supported: compile for a 64-bit target");
+            return;
+        }
+        if (accept(".file")) return file();
+        if (accept(".section")) return section();
+        if (accept(".loc")) return loc();
+        if (accept(".pragma")) return skip_past(";");
+        if (accept(";")) return;
+        linkage_ = {};
+        for (;;) {
+            if (accept(".visible") || accept(".weak") || accept(".common")) continue;
+            if (accept(".extern")) {
+                linkage_.is_extern = true;
+                continue;
+            }
+            break;
+        }
+        if (accept(".entry")) return function(true);
+        if (accept(".func")) return function(false);
+        if (accept(".alias")) return skip_past(";");
+        if (const auto space = variable_space()) return variables(*space, module_.variables, nullptr);
+        fail("'" + std::string(peek().text) + "' cannot stand at module scope");
+    }
+
+    void version() {
+        const Token& token = take();
+        const std::string_view text = token.text;
+        if (token.kind != Kind::floating) fail(".version needs MAJOR.MINOR");
+        std::from_chars(text.data(), text.data() + text.size(), module_.major);
+        const std::size_t dot = text.find('.');
+        std::from_chars(text.data() + dot + 1, text.data() + text.size(), module_.minor);
+    }
+
+    void target() {
+        module_.target = word("a target such as sm_80");
+        while (accept(",")) take();
+    }
+
+    void file() {
+        const auto index = static_cast<std::uint32_t>(integer("a file number"));
+        if (peek().kind != Kind::string) fail(".file needs a name in quotes");
+        module_.files.push_back({index, take().text});
+        while (accept(",")) integer("a time stamp or a size");
+    }
+
+    void section() {
+        take();
+        expect("{");
+        for (int depth = 1; depth > 0;) {
+            if (peek().kind == Kind::end) fail("this .section is never closed: add }");
+            if (peek().is("{")) ++depth;
+            if (peek().is("}")) --depth;
+            take();
+        }
+    }
+
+    void skip_past(std::string_view what) {
+        while (!peek().is(what)) {
+            if (peek().kind == Kind::end) fail("expected '" + std::string(what) + "'");
+            take();
+        }
+        take();
+    }
+
+    void loc() {
+        loc_file_ = static_cast<std::uint32_t>(integer("a file number"));
+        loc_line_ = static_cast<std::uint32_t>(integer("a line"));
+        integer("a column");
+        if (!accept(",")) return;
+        // function_name LABEL [+ offset], inlined_at FILE LINE COLUMN: code inlined from a header is shown
+        // where it stands in that header, as debuggers do.
+        while (peek().kind == Kind::word || peek().is("+") || peek().is(",") ||
+               peek().kind == Kind::integer) {
+            const bool last = peek().is("inlined_at");
+            take();
+            if (last) {
+                for (int i = 0; i < 3; ++i) integer("a number");
+                return;
+            }
+        }
+    }
+
+    // --- variables
+    // ------------------------------------------------------------------------------------------------
+
+    std::optional<Space> variable_space() {
+        if (accept(".global")) return Space::global;
+        if (accept(".const")) return Space::constant;
+        if (accept(".shared")) return Space::shared;
+        if (accept(".local")) return Space::local;
+        if (accept(".param")) return Space::param;
+        return std::nullopt;
+    }
+
+    Type type() {
+        if (peek().kind != Kind::directive) fail("expected a type such as .b32");
+        const auto found = type_named(peek().text.substr(1));
+        if (!found) fail("the type " + std::string(peek().text) + " is not supported");
+        take();
+        return *found;
+    }
+
+    // Everything between the space and the name: .align 8 .v4 .b8, and for kernel parameters .ptr .global
+    // .align 4.
+    Variable declared(Space space) {
+        Variable variable;
+        variable.space = space;
+        variable.line = peek().line;
+        variable.is_extern = linkage_.is_extern;
+        std::uint32_t alignment = 0, lanes = 1;
+        bool typed = false;
+        for (;;) {
+            if (accept(".align")) {
+                const auto value = static_cast<std::uint32_t>(integer("an alignment"));
+                if (!std::has_single_bit(value)) fail("an alignment is a power of two");
+                if (!in_ptr_) alignment = value;
+            } else if (accept(".v2")) {
+                lanes = 2;
+            } else if (accept(".v4")) {
+                lanes = 4;
+            } else if (accept(".ptr")) {
+                in_ptr_ = true;  // what follows describes the pointee
+            } else if (in_ptr_ &&
+                       (accept(".global") || accept(".const") || accept(".shared") || accept(".local"))) {
+            } else if (accept(".managed") || accept(".attribute")) {
+                if (accept("(")) skip_past(")");
+            } else if (!typed && peek().kind == Kind::directive) {
+                if (peek().is(".texref") || peek().is(".samplerref") || peek().is(".surfref")) {
+                    take();  // texture references: their users are refused, the module is not
+                    variable.type = Type::b64;
+                } else {
+                    variable.type = type();
+                }
+                typed = true;
+            } else {
+                break;
+            }
+        }
+        in_ptr_ = false;
+        if (!typed) fail("this variable has no type: write for example .b32 before its name");
+        element_bytes_ = bytes_of(variable.type) * lanes;
+        variable.alignment = std::max(alignment, element_bytes_ == 0 ? 1u
+                                                 : alignment         ? alignment
+                                                                     : element_bytes_);
+        return variable;
+    }
+
+    void dimensions(Variable& variable) {
+        std::uint64_t elements = 1;
+        while (accept("[")) {
+            if (accept("]")) {
+                variable.unsized = true;
+                continue;
+            }
+            elements *= integer("an array length");
+            expect("]");
+        }
+        variable.bytes = variable.unsized ? 0 : elements * element_bytes_;
+    }
+
+    void variables(Space space, std::vector<Variable>& into, Scope* scope) {
+        Variable model = declared(space);
+        do {
+            Variable variable = model;
+            variable.line = peek().line;
+            variable.name = word("a variable's name");
+            std::uint64_t count = 0;
+            if (accept("<")) {  // .param .b32 p<4>: used by hand-written code only
+                count = integer("a count");
+                fail("parameterised variable names are for registers only (" + std::to_string(count) +
+                     " asked)");
+            }
+            dimensions(variable);
+            if (accept("=")) {
+                initializer(variable);
+                if (variable.unsized) {
+                    variable.bytes = variable.initial.size();
+                    variable.unsized = false;
+                }
+            }
+            if (scope) scope->variables[variable.name] = static_cast<std::int32_t>(into.size());
+            into.push_back(std::move(variable));
+        } while (accept(","));
+        expect(";");
+    }
+
+    void initializer(Variable& variable) {
+        if (accept("{")) {
+            if (accept("}")) return;
+            do {
+                initializer(variable);
+            } while (accept(","));
+            expect("}");
+            return;
+        }
+        const unsigned bytes = bytes_of(variable.type);
+        std::uint64_t bits = 0;
+        if (peek().kind == Kind::word) {
+            Variable::Reference reference;
+            reference.offset = variable.initial.size();
+            if (accept("generic")) {
+                expect("(");
+                reference.symbol = word("a symbol");
+                expect(")");
+            } else {
+                reference.symbol = word("a symbol");
+            }
+            if (peek().is("+") || peek().is("-")) {
+                const bool minus = take().is("-");
+                const auto value = static_cast<std::int64_t>(constant());
+                reference.addend = minus ? -value : value;
+            }
+            if (bytes != 8) fail("an address needs 8 bytes: mask() initialisers are not supported");
+            variable.references.push_back(reference);
+        } else if (is_float(variable.type)) {
+            bits = float_constant(variable.type);
+        } else {
+            bits = constant();
+        }
+        const std::size_t at = variable.initial.size();
+        variable.initial.resize(at + bytes);
+        std::memcpy(variable.initial.data() + at, &bits, bytes);
+    }
+
+    std::uint64_t float_constant(Type type) {
+        const bool minus = accept("-");
+        if (!minus) accept("+");
+        const Token& token = take();
+        double value = 0;
+        if (token.kind == Kind::float_bits) {
+            value = std::bit_cast<float>(static_cast<std::uint32_t>(token.bits));
+            if (type == Type::f32 && !minus) return token.bits;
+        } else if (token.kind == Kind::floating) {
+            value = std::bit_cast<double>(token.bits);
+        } else if (token.kind == Kind::integer) {
+            value = static_cast<double>(token.bits);
+        } else {
+            fail("expected a floating-point constant");
+        }
+        if (minus) value = -value;
+        if (type == Type::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+        if (type == Type::f64) return std::bit_cast<std::uint64_t>(value);
+        fail("initialisers of this type are written as .b16");
+    }
+
+    std::uint64_t constant() {
+        std::uint64_t value = primary_constant();
+        for (;;) {
+            if (accept("+"))
+                value += primary_constant();
+            else if (accept("-"))
+                value -= primary_constant();
+            else if (accept("*"))
+                value *= primary_constant();
+            else
+                return value;
+        }
+    }
+    std::uint64_t primary_constant() {
+        if (accept("-")) return 0 - primary_constant();
+        if (accept("+")) return primary_constant();
+        if (accept("~")) return ~primary_constant();
+        if (accept("!")) return primary_constant() == 0;
+        if (accept("(")) {
+            const std::uint64_t value = constant();
+            expect(")");
+            return value;
+        }
+        if (accept("WARP_SZ")) return 32;
+        return integer("an integer constant");
+    }
+
+    // --- functions
+    // ------------------------------------------------------------------------------------------------
+
+    void function(bool is_entry) {
+        Function made;
+        made.is_entry = is_entry;
+        made.line = peek().line;
+        function_ = &made;
+        scopes_.clear();
+        scopes_.emplace_back();
+        loc_file_ = loc_line_ = 0;
+        if (accept(".noreturn")) {
+        }
+        if (peek().is("(")) made.results = parameters();
+        made.name = word("a function's name");
+        if (peek().is("(")) made.parameters = parameters();
+        while (peek().kind == Kind::directive) attribute(made);
+        if (accept("{")) {
+            made.has_body = true;
+            block();
+        } else {
+            expect(";");
+        }
+        function_ = nullptr;
+        // A declaration may come before or after the definition: the definition stays.
+        for (Function& other : module_.functions) {
+            if (other.name == made.name) {
+                if (made.has_body) other = std::move(made);
+                return;
+            }
+        }
+        module_.functions.push_back(std::move(made));
+    }
+
+    std::vector<std::int32_t> parameters() {
+        std::vector<std::int32_t> indices;
+        expect("(");
+        if (accept(")")) return indices;
+        do {
+            if (accept(".reg"))
+                fail("functions that pass registers are not supported: pass .param variables");
+            expect(".param");
+            Variable variable = declared(Space::param);
+            variable.name = word("a parameter's name");
+            dimensions(variable);
+            const auto index = static_cast<std::int32_t>(function_->variables.size());
+            scopes_.back().variables[variable.name] = index;
+            function_->variables.push_back(std::move(variable));
+            indices.push_back(index);
+        } while (accept(","));
+        expect(")");
+        return indices;
+    }
+
+    void attribute(Function& made) {
+        const Token& token = take();
+        const bool bounds = token.is(".maxntid") || token.is(".reqntid");
+        if (token.is(".pragma")) return skip_past(";");
+        if (token.is(".noreturn") || token.is(".explicitcluster")) return;
+        std::uint64_t product = 1;
+        while (peek().kind == Kind::integer) {
+            product *= take().bits;
+            if (!accept(",")) break;
+        }
+        if (bounds) made.max_threads = static_cast<std::uint32_t>(product);
+    }
+
+    // After "{": statements until "}". Labels named but not found yet go to the enclosing block.
+    void block() {
+        while (!accept("}")) {
+            if (peek().kind == Kind::end) fail("the body of this function is never closed: add }");
+            statement();
+        }
+        Scope closed = std::move(scopes_.back());
+        scopes_.pop_back();
+        for (const Scope::Forward& use : closed.forward) {
+            const auto found = closed.labels.find(use.name);
+            if (found != closed.labels.end()) {
+                Operand& operand = function_->body[use.instruction].operands[use.operand];
+                operand.kind = Operand::Kind::label;
+                operand.index = found->second;
+            } else if (!scopes_.empty()) {
+                scopes_.back().forward.push_back(use);
+            }
+        }
+    }
+
+    void statement() {
+        const Token& token = peek();
+        if (accept("{")) {
+            scopes_.emplace_back();
+            return block();
+        }
+        if (accept(";")) return;
+        if (accept(".loc")) return loc();
+        if (accept(".file")) return file();
+        if (accept(".pragma")) return skip_past(";");
+        if (accept(".reg")) return registers();
+        if (accept(".branchtargets") || accept(".calltargets") || accept(".callprototype"))
+            return skip_past(";");
+        if (accept(".section")) return section();
+        if (token.kind == Kind::directive) {
+            linkage_ = {};
+            if (accept(".extern")) linkage_.is_extern = true;
+            if (const auto space = variable_space()) {
+                return variables(*space, function_->variables, &scopes_.back());
+            }
+            fail("'" + std::string(token.text) + "' cannot stand in a function");
+        }
+        if (token.kind == Kind::word && peek(1).is(":")) {
+            scopes_.back().labels[token.text] = static_cast<std::int32_t>(function_->labels.size());
+            function_->labels.push_back({token.text, function_->body.size()});
+            take();
+            take();
+            return;
+        }
+        instruction();
+    }
+
+    void registers() {
+        const Type kind = type();
+        do {
+            const std::string_view name = word("a register's name");
+            const auto first = static_cast<std::int32_t>(function_->registers.size());
+            std::uint64_t count = 1;
+            if (accept("<")) {
+                count = integer("a count");
+                expect(">");
+                scopes_.back().ranges[name] = {first, static_cast<std::uint32_t>(count)};
+            } else {
+                scopes_.back().registers[name] = first;
+            }
+            if (function_->registers.size() + count > (1u << 24))
+                fail("this function has too many registers");
+            function_->registers.resize(function_->registers.size() + count, kind);
+        } while (accept(","));
+        expect(";");
+    }
+
+    std::int32_t find_register(std::string_view name) const {
+        std::size_t digits = name.size();
+        while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+        std::uint32_t number = 0;
+        std::from_chars(name.data() + digits, name.data() + name.size(), number);
+        for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+            if (const auto found = scope->registers.find(name); found != scope->registers.end())
+                return found->second;
+            if (digits == name.size()) continue;
+            const auto range = scope->ranges.find(name.substr(0, digits));
+            if (range != scope->ranges.end() && number < range->second.count) {
+                return range->second.first + static_cast<std::int32_t>(number);
+            }
+        }
+        return -1;
+    }
+
+    // --- instructions
+    // ---------------------------------------------------------------------------------------------
+
+    void instruction() {
+        Instruction made;
+        made.line = peek().line;
+        made.file = loc_file_;
+        made.source_line = loc_line_;
+        if (accept("@")) {
+            made.guard_negated = accept("!");
+            made.guard = find_register(word("a predicate register"));
+            if (made.guard < 0) fail("the guard of this instruction is not a declared register");
+        }
+        made.opcode = word("an instruction");
+        while (!accept(";")) {
+            const std::string_view name = peek().text;
+            made.operands.push_back(operand());
+            Operand& added = made.operands.back();
+            if (added.kind == Operand::Kind::symbol) {
+                scopes_.back().forward.push_back(
+                    {function_->body.size(), made.operands.size() - 1, name, made.line});
+            }
+            if (!accept(",") && !peek().is(";")) {
+                fail("expected ',' or ';' before '" + std::string(peek().text) +
+                     "': is a semicolon missing?");
+            }
+        }
+        function_->body.push_back(std::move(made));
+    }
+
+    Operand operand() {
+        Operand made = single_operand();
+        if (accept("|")) {
+            Operand pair;
+            pair.kind = Operand::Kind::pair;
+            pair.parts.push_back(std::move(made));
+            pair.parts.push_back(single_operand());
+            return pair;
+        }
+        return made;
+    }
+
+    Operand single_operand() {
+        Operand made;
+        if (accept("{")) return sequence(Operand::Kind::vector, "}");
+        if (accept("(")) return sequence(Operand::Kind::list, ")");
+        if (accept("[")) return address();
+        if (accept("_")) return made;
+        if (accept("!")) {
+            made = single_operand();
+            made.negated = !made.negated;
+            return made;
+        }
+        if (peek().kind == Kind::word && !peek().is("WARP_SZ")) {
+            made = named();
+            if (made.kind != Operand::Kind::reg && made.kind != Operand::Kind::special &&
+                (peek().is("+") || peek().is("-"))) {  // mov.u64 %rd1, table+8
+                Operand sum;
+                sum.kind = Operand::Kind::address;
+                sum.bits = constant_tail();
+                sum.parts.push_back(std::move(made));
+                return sum;
+            }
+            return made;
+        }
+        return number();
+    }
+
+    std::uint64_t constant_tail() {
+        std::uint64_t value = 0;
+        while (peek().is("+") || peek().is("-")) {
+            const bool minus = take().is("-");
+            const std::uint64_t term = primary_constant();
+            value += minus ? 0 - term : term;
+        }
+        return value;
+    }
+
+    Operand number() {
+        Operand made;
+        const bool negative = peek().is("-");
+        const Token& after = peek(negative ? 1 : 0);
+        if (after.kind == Kind::floating || after.kind == Kind::float_bits) {
+            if (negative) take();
+            take();
+            made.kind = after.kind == Kind::floating ? Operand::Kind::floating : Operand::Kind::float_bits;
+            made.bits = after.bits;
+            if (negative) made.bits ^= after.kind == Kind::floating ? 1ull << 63 : 1ull << 31;
+            return made;
+        }
+        made.kind = Operand::Kind::integer;
+        made.bits = constant();
+        return made;
+    }
+
+    Operand named() {
+        Operand made;
+        const std::string_view name = take().text;
+        made.index = find_register(name);
+        if (made.index >= 0) {
+            made.kind = Operand::Kind::reg;
+            return made;
+        }
+        for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+            if (const auto found = scope->variables.find(name); found != scope->variables.end()) {
+                made.kind = Operand::Kind::variable;
+                made.index = found->second;
+                return made;
+            }
+        }
+        made.kind = name.starts_with("%") ? Operand::Kind::special : Operand::Kind::symbol;
+        made.name = name;
+        return made;
+    }
+
+    Operand sequence(Operand::Kind kind, std::string_view close) {
+        Operand made;
+        made.kind = kind;
+        if (accept(close)) return made;
+        do {
+            made.parts.push_back(operand());
+        } while (accept(","));
+        expect(close);
+        return made;
+    }
+
+    Operand address() {
+        Operand made;
+        made.kind = Operand::Kind::address;
+        if (peek().kind == Kind::word) {
+            made.parts.push_back(named());
+            made.bits = constant_tail();
+        } else {
+            made.bits = constant();
+        }
+        while (accept(",")) made.parts.push_back(single_operand());  // texture coordinates: refused later
+        expect("]");
+        return made;
+    }
+
+    struct Linkage {
+        bool is_extern = false;
+    };
+
+    std::vector<Token> tokens_;
+    std::size_t at_ = 0;
+    Module module_;
+    Function* function_ = nullptr;
+    std::vector<Scope> scopes_;
+    Linkage linkage_;
+    bool in_ptr_ = false;
+    unsigned element_bytes_ = 0;
+    std::uint32_t loc_file_ = 0, loc_line_ = 0;
+};
+
+}  // namespace
+
+Module parse(std::string_view text) { return Parser(text).run(); }
+
+}  // namespace emulated::ptx
