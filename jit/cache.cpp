@@ -30,16 +30,23 @@ Cache::Cache(std::shared_ptr<Compiler> compiler)
 Cache::~Cache() = default;
 
 Cache::Lookup Cache::image(const Program& program) {
+    const std::shared_ptr<const Nvrtc> nvrtc = compiler_->nvrtc();
     const auto compile = [&] {
-        auto image = std::make_shared<const Image>(compiler_->compile(program));
+        auto image = std::make_shared<const Image>(Compiler::compile(program, *nvrtc));
         state_->compiled.fetch_add(1, std::memory_order_relaxed);
         return image;
     };
-    const UserHeaders headers = scan_user_headers(program.source, program.options);
+    const auto user_headers = [&] {
+        return scan_user_headers(program.source, program.options, nvrtc->include_paths());
+    };
+    const UserHeaders headers = user_headers();
     if (!headers.certain) return {compile(), Origin::compiled};
 
-    const CacheKey key = key_of(program, *compiler_->nvrtc(), headers.state);
+    const CacheKey key = key_of(program, *nvrtc, headers.state);
     MemoryCache::Outcome outcome = state_->memory.once(key, compile);
+    // A header that was edited during the compile: the image may be of either text.
+    const bool moved = outcome.made_here && user_headers().state != headers.state;
+    if (moved) state_->memory.forget(key);
     if (outcome.made_here) return {std::move(outcome.image), Origin::compiled};
     state_->from_memory.fetch_add(1, std::memory_order_relaxed);
     return {std::move(outcome.image), Origin::memory};

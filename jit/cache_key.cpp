@@ -33,7 +33,9 @@ CacheKey key_of(const Program& program, const Nvrtc& nvrtc, const std::string& u
     for (const std::string& path : nvrtc.include_paths()) add(key.text, path);
     add(key.text, prelude_text());
     add(key.text, user_headers);
-    key.hash = XXH3_64bits(key.text.data(), key.text.size());
+    const XXH128_hash_t hash = XXH3_128bits(key.text.data(), key.text.size());
+    key.hash_high = hash.high64;
+    key.hash_low = hash.low64;
     return key;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <bascule/jit/compiler.hpp>
@@ -11,13 +12,13 @@ namespace bascule {
 /// The whole key as text, and its hash. Equal keys have equal text; the hash only finds them.
 struct CacheKey {
     std::string text;
-    std::uint64_t hash = 0;
+    std::uint64_t hash_high = 0, hash_low = 0;  ///< XXH3-128
 
     bool operator==(const CacheKey& other) const noexcept { return text == other.text; }
 };
 
 struct CacheKeyHash {
-    std::size_t operator()(const CacheKey& key) const noexcept { return key.hash; }
+    std::size_t operator()(const CacheKey& key) const noexcept { return key.hash_low; }
 };
 
 /// Length-prefixed fields in a fixed order: source, options, architecture, compiler, prelude, the user's

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <bascule/interface/error.hpp>
 #include <bascule/jit/compiler.hpp>
@@ -13,33 +14,35 @@
 namespace bascule {
 namespace {
 
-/// Which kernels a compile asks for, and why the others are left out.
-struct Plan {
-    std::vector<KernelDeclaration> wanted;
-    std::vector<std::pair<std::string, std::string>> absent;
+/// One kernel that a compile asks for. Several declarations stand for it where an #if chooses between them.
+struct WantedKernel {
+    std::string name;
+    std::vector<KernelDeclaration> declarations;
+};
 
+/// Which kernels a compile asks for, and why the others are left out.
+class Plan {
+  public:
     explicit Plan(std::string_view text) {
         const std::vector<KernelDeclaration> found = find_kernels(text);
-        std::map<std::string, int> count;
-        for (const KernelDeclaration& kernel : found) ++count[kernel.name];
-        for (const KernelDeclaration& kernel : found) {
-            if (kernel.is_template) {
-                leave_out(kernel.name,
+        for (const KernelDeclaration& declaration : found) {
+            if (!declaration.is_template) want(declaration);
+        }
+        for (const KernelDeclaration& declaration : found) {
+            if (declaration.is_template && find(declaration.name) == nullptr) {
+                leave_out(declaration.name,
                           "is a template, and template arguments cannot be given yet: write a __global__ "
-                          "function for the types "
-                          "that you need");
-            } else if (count[kernel.name] > 1) {
-                leave_out(kernel.name,
-                          "is overloaded, and overloads cannot be chosen yet: give each its own name");
-            } else {
-                wanted.push_back(kernel);
+                          "function for the types that you need");
             }
         }
     }
 
+    const std::vector<WantedKernel>& wanted() const noexcept { return wanted_; }
+    const std::vector<std::pair<std::string, std::string>>& absent() const noexcept { return absent_; }
+
     std::vector<std::string> name_expressions() const {
         std::vector<std::string> expressions;
-        for (const KernelDeclaration& kernel : wanted) {
+        for (const WantedKernel& kernel : wanted_) {
             expressions.push_back(kernel.name);
             expressions.push_back(signature_expression(kernel.name));
         }
@@ -48,38 +51,59 @@ struct Plan {
 
     /// Drops the kernels that these diagnostics are about; false when none is.
     bool drop(const std::vector<Diagnostic>& diagnostics) {
-        const std::size_t before = wanted.size();
-        std::erase_if(wanted, [&](const KernelDeclaration& kernel) {
-            const bool refused =
-                std::any_of(diagnostics.begin(), diagnostics.end(),
-                            [&](const Diagnostic& diagnostic) { return is_about(diagnostic, kernel.name); });
-            if (refused) {
-                leave_out(kernel.name,
-                          "is written in the text, but the compiler does not see it: an #if removes it for "
-                          "these options, or its "
-                          "namespace is not what it looks like");
-            }
-            return refused;
+        const std::size_t before = wanted_.size();
+        std::erase_if(wanted_, [&](const WantedKernel& kernel) {
+            const std::string reason = refusal(kernel.name, diagnostics);
+            if (!reason.empty()) leave_out(kernel.name, reason);
+            return !reason.empty();
         });
-        return wanted.size() < before;
+        return wanted_.size() < before;
     }
 
   private:
-    static bool is_about(const Diagnostic& diagnostic, const std::string& kernel) {
-        static constexpr std::string_view lead = "Input name expression was: \"";
-        const std::size_t at = diagnostic.message.find(lead);
-        if (at == std::string::npos) return false;
-        std::string_view expression = std::string_view(diagnostic.message).substr(at + lead.size());
-        expression = expression.substr(0, expression.rfind('"'));
-        expression.remove_prefix(std::min(expression.find_first_not_of(' '), expression.size()));
-        return expression == kernel || expression == signature_expression(kernel);
+    WantedKernel* find(const std::string& name) {
+        const auto known = std::find_if(wanted_.begin(), wanted_.end(),
+                                        [&](const WantedKernel& kernel) { return kernel.name == name; });
+        return known == wanted_.end() ? nullptr : &*known;
+    }
+
+    void want(const KernelDeclaration& declaration) {
+        WantedKernel* known = find(declaration.name);
+        if (known == nullptr) known = &wanted_.emplace_back(WantedKernel{declaration.name, {}});
+        known->declarations.push_back(declaration);
+    }
+
+    /// Why the compiler does not give this kernel; empty when nothing is said against it.
+    static std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& diagnostics) {
+        const std::string signature = signature_expression(kernel);
+        std::string first;
+        for (const Diagnostic& diagnostic : diagnostics) {
+            if (!concerns_name_expression(diagnostic)) continue;
+            const std::string expression = name_expression_of(diagnostic);
+            if (expression != kernel && expression != signature) continue;
+            const std::string& message = diagnostic.message;
+            if (message.find("overloaded function \"") != message.npos) {
+                return "is overloaded, and overloads cannot be chosen yet: give each its own name";
+            }
+            if (message.find("is undefined") != message.npos ||
+                message.find("has no member") != message.npos) {
+                return "is written in the text, but the compiler does not see it: an #if removes it for "
+                       "these "
+                       "options, or its namespace is not what it looks like";
+            }
+            if (first.empty()) first = "has parameters that cannot be read. NVRTC says: " + message;
+        }
+        return first;
     }
 
     void leave_out(const std::string& name, const std::string& reason) {
         const bool known =
-            std::any_of(absent.begin(), absent.end(), [&](const auto& each) { return each.first == name; });
-        if (!known) absent.emplace_back(name, reason);
+            std::any_of(absent_.begin(), absent_.end(), [&](const auto& each) { return each.first == name; });
+        if (!known) absent_.emplace_back(name, reason);
     }
+
+    std::vector<WantedKernel> wanted_;
+    std::vector<std::pair<std::string, std::string>> absent_;
 };
 
 std::vector<std::string> all_options(const Program& program, const Nvrtc& nvrtc) {
@@ -107,24 +131,61 @@ std::vector<Nvrtc::Header> all_headers(const CompileOptions& options) {
                                  .architecture = to_string(program.arch)});
 }
 
+/// NVRTC takes C strings: it would compile what stands before the first NUL.
+void refuse_nul(const Program& program) {
+    const std::size_t at = program.source.text.find('\0');
+    if (at == std::string::npos) return;
+    const auto line = std::count(program.source.text.begin(),
+                                 program.source.text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    fail(fmt::format("{}:{}: the text contains a NUL character. Remove it.", program.source.name,
+                     line + program.source.first_line),
+         program, {}, {});
+}
+
+std::string explain_option(const std::string& log, const Program& program, const Nvrtc& nvrtc) {
+    std::string words = log;
+    while (words.ends_with('\n')) words.pop_back();
+    std::string text =
+        fmt::format("NVRTC {}.{} refused an option: {}", nvrtc.version().major, nvrtc.version().minor, words);
+    if (words.find("gpu-architecture") != words.npos) {
+        text += fmt::format("; {} was asked for, it knows {}", to_string(program.arch),
+                            fmt::join(nvrtc.supported_archs(), ", "));
+    }
+    return text + ".";
+}
+
+/// The declaration that the compiler saw, as far as the number of parameters tells.
+const KernelDeclaration& fitting(const WantedKernel& kernel, std::size_t parameters) {
+    for (const KernelDeclaration& declaration : kernel.declarations) {
+        if (declaration.parameters.size() == parameters) return declaration;
+    }
+    return kernel.declarations.front();
+}
+
+KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_name,
+                        const std::string& lowered_signature) {
+    KernelImage kernel;
+    kernel.name = wanted.name;
+    kernel.lowered_name = lowered_name;
+    const std::size_t parameters = read_signature(lowered_signature, wanted.name, {}).parameters.size();
+    const KernelDeclaration& declaration = fitting(wanted, parameters);
+    kernel.signature = read_signature(lowered_signature, wanted.name, declaration.parameters);
+    kernel.line = declaration.line;
+    return kernel;
+}
+
 Image make_image(Nvrtc::Result result, const Plan& plan, const Program& program, const Nvrtc& nvrtc) {
     Image image;
     image.arch = program.arch;
     image.ptx = std::move(result.ptx);
     image.cubin = std::move(result.cubin);
     image.log = std::move(result.log);
-    image.absent = plan.absent;
+    image.absent = plan.absent();
     image.nvrtc_version = fmt::format("{}.{}", nvrtc.version().major, nvrtc.version().minor);
     image.compile_milliseconds = result.milliseconds;
-    for (std::size_t i = 0; i < plan.wanted.size(); ++i) {
-        const KernelDeclaration& declaration = plan.wanted[i];
-        KernelImage kernel;
-        kernel.name = declaration.name;
-        kernel.lowered_name = result.lowered_names[2 * i];
-        kernel.signature =
-            read_signature(result.lowered_names[2 * i + 1], declaration.name, declaration.parameters);
-        kernel.line = declaration.line;
-        image.kernels.push_back(std::move(kernel));
+    for (std::size_t i = 0; i < plan.wanted().size(); ++i) {
+        image.kernels.push_back(
+            make_kernel(plan.wanted()[i], result.lowered_names[2 * i], result.lowered_names[2 * i + 1]));
     }
     return image;
 }
@@ -142,9 +203,9 @@ Compiler::Compiler(ToolkitLocation location) : state_(std::make_unique<State>())
 }
 Compiler::~Compiler() = default;
 
-Image Compiler::compile(const Program& program) {
-    const std::shared_ptr<const Nvrtc> nvrtc = this->nvrtc();
-    const std::vector<std::string> options = all_options(program, *nvrtc);
+Image Compiler::compile(const Program& program, const Nvrtc& nvrtc) {
+    refuse_nul(program);
+    const std::vector<std::string> options = all_options(program, nvrtc);
     const std::vector<Nvrtc::Header> headers = all_headers(program.options);
     const std::string name = canonical_name(program.source.text);
     Plan plan(program.source.text);
@@ -152,13 +213,9 @@ Image Compiler::compile(const Program& program) {
     // Ends: every round but the last drops a kernel.
     while (true) {
         Nvrtc::Result result =
-            nvrtc->compile(program.source.text, name, headers, options, plan.name_expressions());
-        if (result.succeeded) return make_image(std::move(result), plan, program, *nvrtc);
-        if (result.bad_option) {
-            fail(fmt::format("NVRTC {}.{} refused an option: {}", nvrtc->version().major,
-                             nvrtc->version().minor, result.log),
-                 program, options, result.log);
-        }
+            nvrtc.compile(program.source.text, name, headers, options, plan.name_expressions());
+        if (result.succeeded) return make_image(std::move(result), plan, program, nvrtc);
+        if (result.bad_option) fail(explain_option(result.log, program, nvrtc), program, options, result.log);
         const std::vector<Diagnostic> diagnostics = parse_log(result.log);
         const bool only_names =
             std::all_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {

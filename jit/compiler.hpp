@@ -26,7 +26,9 @@ class Compiler {
 
     /// Every kernel of the text that is no template, its signature reflected, in one compile.
     /// Throws: CompileError with the user's own file and line; LibraryError.
-    Image compile(const Program& program);
+    Image compile(const Program& program) { return compile(program, *nvrtc()); }
+    /// The same, with this library.
+    static Image compile(const Program& program, const Nvrtc& nvrtc);
 
     /// The library that compiles, loaded now if it was not yet. Throws: LibraryError.
     std::shared_ptr<const Nvrtc> nvrtc();

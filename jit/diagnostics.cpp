@@ -50,16 +50,83 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     }
 }
 
+/// Canonical places in one line become the user's: "NAME(2): note" is "kernels.cu:2: note", and a template's
+/// "at line 2" counts from the source's first line.
+std::string place_line(std::string line, const Source& source, const std::string& canonical) {
+    const auto number_at = [&](std::size_t begin) {
+        const std::size_t end = std::min(line.find_first_not_of("0123456789", begin), line.size());
+        const bool is_number = end > begin && end - begin < 9;
+        return std::pair(is_number ? std::stoi(line.substr(begin, end - begin)) : 0, end);
+    };
+    static constexpr std::string_view at_line = " at line ";
+    const std::size_t at = line.rfind(at_line);
+    if (at != line.npos) {
+        const std::size_t begin = at + at_line.size();
+        const auto [number, end] = number_at(begin);
+        // "at line 3" is in the same file as the message, "at line 3 of FILE" in another.
+        const bool ours = end == line.size() || std::string_view(line).substr(end) == " of " + canonical;
+        if (number > 0 && ours) {
+            line = line.substr(0, begin) + std::to_string(number + source.first_line - 1) + line.substr(end);
+        }
+    }
+    if (line.starts_with(canonical + "(")) {
+        const auto [number, end] = number_at(canonical.size() + 1);
+        if (number > 0 && line.compare(end, 1, ")") == 0) {
+            line = fmt::format("{}:{}{}", source.name, number + source.first_line - 1, line.substr(end + 1));
+        }
+    }
+    replace_all(line, canonical, source.name);
+    return line;
+}
+
+std::string place_text(std::string_view text, const Source& source, const std::string& canonical) {
+    std::string placed;
+    for (std::size_t start = 0; start < text.size();) {
+        const std::size_t end = std::min(text.find('\n', start), text.size());
+        placed += place_line(std::string(text.substr(start, end - start)), source, canonical) + "\n";
+        start = end + 1;
+    }
+    return placed;
+}
+
 std::string place(const Diagnostic& diagnostic, const Source& source, const std::string& canonical) {
     if (diagnostic.line == 0) return source.name + ": at the end of the text";
     if (diagnostic.file != canonical) return fmt::format("{}:{}", diagnostic.file, diagnostic.line);
     return fmt::format("{}:{}", source.name, diagnostic.line + source.first_line - 1);
 }
 
+/// The line that stands `line` lines down the text, from 1.
+std::string_view line_of(std::string_view text, int line) {
+    for (int i = 1; i < line; ++i) {
+        const std::size_t end = text.find('\n');
+        if (end == text.npos) return {};
+        text.remove_prefix(end + 1);
+    }
+    text = text.substr(0, text.find('\n'));
+    if (text.ends_with('\r')) text.remove_suffix(1);
+    return text;
+}
+
+/// What is missing at the end of one line is reported at the first word of the next: then the line before,
+/// indented as NVRTC indents, says more than the one shown.
+std::string line_before(const Diagnostic& diagnostic, const Source& source, const std::string& canonical) {
+    if (diagnostic.file != canonical || diagnostic.message.find("expected a") == std::string::npos) return {};
+    const std::string_view body = diagnostic.body;
+    const std::size_t end = body.find('\n');
+    if (end == body.npos) return {};
+    const std::size_t caret = body.substr(end + 1).find('^');
+    if (caret == body.npos || caret != body.find_first_not_of(" \t")) return {};
+    for (int line = diagnostic.line - 1; line > 0; --line) {
+        const std::string_view text = line_of(source.text, line);
+        if (text.find_first_not_of(" \t") != text.npos) return fmt::format("  {}\n", text);
+    }
+    return {};
+}
+
 std::string render(const Diagnostic& diagnostic, const Source& source, const std::string& canonical) {
-    std::string body = diagnostic.body;
-    replace_all(body, canonical, source.name);
-    return fmt::format("{}: {}\n{}", place(diagnostic, source, canonical), diagnostic.message, body);
+    return fmt::format("{}: {}\n{}{}", place(diagnostic, source, canonical), diagnostic.message,
+                       line_before(diagnostic, source, canonical),
+                       place_text(diagnostic.body, source, canonical));
 }
 
 /// The header that could not be opened, if that is what went wrong.
@@ -134,11 +201,17 @@ std::vector<Diagnostic> parse_log(const std::string& log) {
 
 bool concerns_name_expression(const Diagnostic& diagnostic) { return diagnostic.file == "__nv_name_map"; }
 
+std::string name_expression_of(const Diagnostic& diagnostic) {
+    // NVRTC's own source line; the message spells the expression with blanks between all tokens.
+    static constexpr std::string_view lead = "#pragma nv_mangled_name ";
+    const std::size_t at = diagnostic.body.find(lead);
+    if (at == std::string::npos) return {};
+    const std::size_t begin = at + lead.size();
+    return diagnostic.body.substr(begin, diagnostic.body.find('\n', begin) - begin);
+}
+
 std::string readable_log(const std::string& log, const Source& source) {
-    const std::string canonical = canonical_name(source.text);
-    std::string text;
-    for (const Diagnostic& diagnostic : parse_log(log)) text += render(diagnostic, source, canonical);
-    return text;
+    return place_text(log, source, canonical_name(source.text));
 }
 
 std::string explain_failure(const std::vector<Diagnostic>& diagnostics, const std::string& log,
@@ -154,12 +227,13 @@ std::string explain_failure(const std::vector<Diagnostic>& diagnostics, const st
         if (help.empty() && !header.empty()) help = help_for_header(header);
     }
     if (errors == 0) {
-        std::string raw = log;
-        replace_all(raw, canonical, source.name);
-        return fmt::format("{} does not compile:\n{}", source.name, raw);
+        text = place_text(log, source, canonical);  // not of a form that we know: the assembler's, say
+        while (text.ends_with('\n') || text.ends_with(' ')) text.pop_back();
+        return fmt::format("{} does not compile:\n{}", source.name, text);
     }
     if (errors > most_shown)
-        text += fmt::format("... and {} more errors; .log has them all.\n", errors - most_shown);
+        text += fmt::format("... and {} more {}; .log has them all.\n", errors - most_shown,
+                            errors - most_shown == 1 ? "error" : "errors");
     text += help;
     while (text.ends_with('\n')) text.pop_back();
     return fmt::format("{} does not compile:\n{}", source.name, text);

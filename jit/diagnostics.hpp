@@ -25,6 +25,9 @@ std::vector<Diagnostic> parse_log(const std::string& log);
 /// Where NVRTC says a name expression was wrong, and not a line of anybody's text.
 bool concerns_name_expression(const Diagnostic& diagnostic);
 
+/// The name expression that such a message is about; empty when it does not say.
+std::string name_expression_of(const Diagnostic& diagnostic);
+
 /// The log with canonical places replaced by the user's: "kernels.cu:12: error: ...".
 std::string readable_log(const std::string& log, const Source& source);
 

@@ -1,3 +1,6 @@
+#include <exception>
+#include <utility>
+
 #include <bascule/jit/memory_cache.hpp>
 
 namespace bascule {
@@ -8,17 +11,23 @@ MemoryCache::Outcome MemoryCache::once(const CacheKey& key, const std::function<
         std::unique_lock lock(mutex_);
         const auto known = images_.find(key);
         if (known != images_.end()) {
-            const std::shared_future<ImagePointer> future = known->second;
+            const Entry entry = known->second;
             lock.unlock();
-            return {future.get(), false};
+            if (!entry.made && entry.maker == std::this_thread::get_id()) return {make(), true};
+            return {entry.image.get(), false};
         }
-        images_.emplace(key, promise.get_future().share());
+        images_.emplace(key, Entry{promise.get_future().share(), std::this_thread::get_id(), false});
     }
     try {
         ImagePointer image = make();
+        {
+            const std::lock_guard lock(mutex_);
+            images_.find(key)->second.made = true;
+        }
         promise.set_value(image);
         return {std::move(image), true};
     } catch (...) {
+        // Forgotten before the others wake: whoever asks after them tries again.
         {
             const std::lock_guard lock(mutex_);
             images_.erase(key);
@@ -28,12 +37,16 @@ MemoryCache::Outcome MemoryCache::once(const CacheKey& key, const std::function<
     }
 }
 
+void MemoryCache::forget(const CacheKey& key) {
+    const std::lock_guard lock(mutex_);
+    const auto known = images_.find(key);
+    if (known != images_.end() && known->second.made) images_.erase(known);
+}
+
 void MemoryCache::clear() {
     const std::lock_guard lock(mutex_);
     // What is being made right now stays, so that its waiters are not lost.
-    std::erase_if(images_, [](const auto& entry) {
-        return entry.second.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-    });
+    std::erase_if(images_, [](const auto& entry) { return entry.second.made; });
 }
 
 }  // namespace bascule

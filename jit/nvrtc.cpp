@@ -1,20 +1,16 @@
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <filesystem>
-#include <mutex>
-#include <thread>
 
 #include <fmt/format.h>
 #include <nvrtc.h>
 
 #include <bascule/interface/error.hpp>
 #include <bascule/jit/nvrtc.hpp>
+#include <bascule/jit/signals.hpp>
 
 namespace bascule {
 namespace {
@@ -26,68 +22,37 @@ constexpr const char* advice =
     "bascule.config.nvrtc_library (Python), "
     "ToolkitLocation::nvrtc_libraries (C++).";
 
-/// Puts SIGINT's and SIGTERM's handlers back while NVRTC's front end replaces them (versions up to 13.0), so
-/// that Ctrl-C still reaches the program.
-class SignalKeeper {
-  public:
-    SignalKeeper() {
-        for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], nullptr, &before_[i]);
-    }
-
-    void restore() const noexcept {
-        for (std::size_t i = 0; i < signals.size(); ++i) {
-            struct sigaction now = {};
-            sigaction(signals[i], nullptr, &now);
-            if (now.sa_handler != before_[i].sa_handler) sigaction(signals[i], &before_[i], nullptr);
-        }
-    }
-
-  private:
-    static constexpr std::array signals = {SIGINT, SIGTERM};
-    std::array<struct sigaction, 2> before_ = {};
-};
-
-/// Runs `work` on a thread of its own while the caller guards the signal handlers.
-template <class Work>
-void run_with_signals_kept(const Work& work) {
-    const SignalKeeper keeper;
-    std::mutex mutex;
-    std::condition_variable finished;
-    bool done = false;
-    std::exception_ptr failure;
-    std::thread worker([&] {
-        try {
-            work();
-        } catch (...) {
-            failure = std::current_exception();
-        }
-        const std::lock_guard lock(mutex);
-        done = true;
-        finished.notify_one();
-    });
-    {
-        std::unique_lock lock(mutex);
-        while (!finished.wait_for(lock, std::chrono::milliseconds(2), [&] { return done; })) keeper.restore();
-    }
-    worker.join();
-    keeper.restore();
-    if (failure) std::rethrow_exception(failure);
-}
-
-std::vector<std::string> existing(const std::vector<std::string>& paths) {
+/// Those that are directories, each once however it is spelled.
+std::vector<std::string> existing(const std::vector<std::filesystem::path>& paths) {
     std::vector<std::string> found;
-    for (const std::string& path : paths) {
-        std::error_code ignored;
-        if (std::filesystem::is_directory(path, ignored)) found.push_back(path);
+    std::vector<std::filesystem::path> known;
+    for (const std::filesystem::path& path : paths) {
+        std::error_code error;
+        const std::filesystem::path resolved = std::filesystem::canonical(path, error);
+        if (error || !std::filesystem::is_directory(resolved, error)) continue;
+        if (std::find(known.begin(), known.end(), resolved) != known.end()) continue;
+        known.push_back(resolved);
+        found.push_back(path.string());
     }
     return found;
 }
 
-/// Where headers lie beside a library: lib64/../include, targets/x86_64-linux/lib/../include,
-/// nvidia/cu13/lib/../include.
+/// Where headers lie beside a library: in a toolkit (lib64), a wheel (nvidia/cu13/lib), Debian's and conda's
+/// layouts.
 std::vector<std::string> headers_beside(const std::string& library) {
     const std::filesystem::path root = std::filesystem::path(library).parent_path().parent_path();
-    return existing({(root / "include").string(), (root / "include" / "cccl").string()});
+    std::vector<std::filesystem::path> places;
+    for (const std::filesystem::path& include :
+         {root / "include", root / "targets/x86_64-linux/include", root.parent_path() / "include"}) {
+        std::error_code ignored;
+        const bool has_cuda = std::filesystem::exists(include / "cuda_runtime.h", ignored) ||
+                              std::filesystem::exists(include / "cuda_fp16.h", ignored);
+        if (has_cuda || include == root / "include") {
+            places.push_back(include);
+            places.push_back(include / "cccl");
+        }
+    }
+    return existing(places);
 }
 
 }  // namespace
@@ -164,7 +129,7 @@ namespace {
 /// Owns one nvrtcProgram.
 class Program {
   public:
-    Program(decltype(&::nvrtcDestroyProgram) destroy) : destroy_(destroy) {}
+    explicit Program(decltype(&::nvrtcDestroyProgram) destroy) : destroy_(destroy) {}
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
     ~Program() {
@@ -181,14 +146,19 @@ class Program {
 }  // namespace
 
 ToolkitLocation default_toolkit() {
-    ToolkitLocation location;
+    std::vector<std::string> roots;
     for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
         const char* root = std::getenv(variable);
-        if (root != nullptr && *root != '\0') {
-            location.nvrtc_libraries.push_back(fmt::format("{}/lib64/libnvrtc.so", root));
+        if (root != nullptr && *root != '\0') roots.emplace_back(root);
+    }
+    roots.emplace_back("/usr/local/cuda");
+    ToolkitLocation location;
+    for (const std::string& root : roots) {
+        // Without development files there is no unversioned name.
+        for (const char* name : {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"}) {
+            location.nvrtc_libraries.push_back(fmt::format("{}/lib64/{}", root, name));
         }
     }
-    location.nvrtc_libraries.emplace_back("/usr/local/cuda/lib64/libnvrtc.so");
     location.nvrtc_libraries.emplace_back("libnvrtc.so.13");
     location.nvrtc_libraries.emplace_back("libnvrtc.so.12");
     return location;
@@ -200,8 +170,9 @@ Nvrtc::Nvrtc(const ToolkitLocation& location)
           location.nvrtc_libraries.empty() ? default_toolkit().nvrtc_libraries : location.nvrtc_libraries,
           advice),
       functions_(std::make_unique<Functions>(library_)),
-      include_paths_(location.include_paths.empty() ? headers_beside(library_.path())
-                                                    : existing(location.include_paths)) {}
+      include_paths_(location.include_paths.empty()
+                         ? headers_beside(library_.path())
+                         : existing({location.include_paths.begin(), location.include_paths.end()})) {}
 
 Nvrtc::~Nvrtc() = default;
 
@@ -250,7 +221,7 @@ Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program
     };
     const bool replaces_handlers = version().major < 13 || (version().major == 13 && version().minor == 0);
     if (replaces_handlers) {
-        run_with_signals_kept(compile);
+        run_keeping_signal_handlers(reinterpret_cast<const void*>(nvrtc.compile_program), compile);
     } else {
         compile();
     }

@@ -9,6 +9,17 @@ class array_view {
   public:
     using element_type = T;
 
+    /// The same elements, read-only: a view of float goes where one of const float is asked for.
+    __host__ __device__ operator array_view<const T, N>() const {
+        array_view<const T, N> view;
+        view.data_ = data_;
+        for (int d = 0; d < N; ++d) {
+            view.extents_[d] = extents_[d];
+            view.strides_[d] = strides_[d];
+        }
+        return view;
+    }
+
     __host__ __device__ T* data() const { return data_; }
     /// Elements along dimension d.
     __host__ __device__ long long extent(int d) const { return extents_[d]; }
@@ -38,6 +49,8 @@ class array_view {
     }
 
   private:
+    template <class, int>
+    friend class array_view;
     template <class>
     struct bytes_of {
         using type = char;

@@ -14,7 +14,6 @@ namespace bascule {
 namespace {
 
 // --- A C++ type as the demangler writes it
-// ---------------------------------------------------------------------------
 
 /// `float const*`, `bascule::array_view<float const, 2>`: qualifiers stand behind what they qualify.
 struct Type {
@@ -71,6 +70,18 @@ std::string without_inline_namespaces(std::string_view name) {
     return out;
 }
 
+/// Where the template arguments that end `text` begin; npos where none do.
+std::size_t opening_bracket(std::string_view text) {
+    if (!text.ends_with('>')) return text.npos;
+    int depth = 0;
+    for (std::size_t i = text.size(); i-- > 0;) {
+        if (text[i] == '>' || text[i] == ')') ++depth;
+        if (text[i] == '(') --depth;
+        if (text[i] == '<' && --depth == 0) return i;
+    }
+    return text.npos;
+}
+
 Type parse_type(std::string_view text) {
     while (text.ends_with(' ')) text.remove_suffix(1);
     Type type;
@@ -90,8 +101,8 @@ Type parse_type(std::string_view text) {
         type.pointee.push_back(parse_type(text));
         return type;
     }
-    const std::size_t open = text.find('<');
-    if (open != text.npos && text.ends_with('>')) {
+    const std::size_t open = opening_bracket(text);
+    if (open != text.npos) {
         for (std::string_view argument : split(text.substr(open + 1, text.size() - open - 2))) {
             const bool is_value =
                 argument[0] == '(' || argument[0] == '-' || (argument[0] >= '0' && argument[0] <= '9');
@@ -129,7 +140,6 @@ std::string spell(const Type& type) {
 }
 
 // --- What an argument is checked against
-// ------------------------------------------------------------------------------
 
 struct ScalarRow {
     std::string_view name;
@@ -208,7 +218,6 @@ ParameterType describe_parameter(const Type& type) {
 }
 
 // --- The reflected name
-// ------------------------------------------------------------------------------------------------
 
 std::string demangle(const std::string& name) {
     int status = 0;

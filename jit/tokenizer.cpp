@@ -1,190 +1,20 @@
-// Not a C++ parser: it walks over the text once, knows what is no code (comments, literals, preprocessor
-// lines), and keeps the scopes it is in.
+// Not a C++ parser: it walks over the tokens once and keeps the scopes it is in.
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <span>
+#include <utility>
 
+#include <bascule/jit/lexer.hpp>
 #include <bascule/jit/tokenizer.hpp>
 
 namespace bascule {
 namespace {
 
-struct Token {
-    enum class Kind : std::uint8_t { word, punctuation, string, end };
-    Kind kind = Kind::end;
-    std::string_view text;
-    int line = 1;
-
-    bool is(std::string_view expected) const noexcept { return kind != Kind::string && text == expected; }
-};
-
-bool starts_word(char c) noexcept { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool continues_word(char c) noexcept { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-/// Text to tokens.
-class Lexer {
-  public:
-    explicit Lexer(std::string_view text) : text_(text) {}
-
-    std::vector<Token> tokens() {
-        std::vector<Token> tokens;
-        while (skip_blank()) tokens.push_back(next());
-        tokens.push_back({Token::Kind::end, {}, line_});
-        return tokens;
-    }
-
-  private:
-    char at(std::size_t offset) const noexcept {
-        return position_ + offset < text_.size() ? text_[position_ + offset] : '\0';
-    }
-
-    void advance() noexcept {
-        if (text_[position_] == '\n') ++line_;
-        ++position_;
-    }
-
-    /// Moves to the next token; false at the end.
-    bool skip_blank() {
-        bool line_start = position_ == 0;
-        while (position_ < text_.size()) {
-            const char c = text_[position_];
-            if (c == '\n') {
-                line_start = true;
-                advance();
-            } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
-                advance();
-            } else if (c == '\\' && (at(1) == '\n' || at(1) == '\r')) {
-                advance();
-            } else if (c == '/' && at(1) == '/') {
-                skip_line();
-            } else if (c == '/' && at(1) == '*') {
-                skip_comment();
-            } else if (c == '#' && (line_start || only_blank_before())) {
-                skip_directive();
-                line_start = true;
-            } else {
-                return true;
-            }
-        }
-        return false;
-    }
-
-    bool only_blank_before() const noexcept {
-        for (std::size_t i = position_; i > 0 && text_[i - 1] != '\n'; --i) {
-            if (std::isspace(static_cast<unsigned char>(text_[i - 1])) == 0) return false;
-        }
-        return true;
-    }
-
-    /// To the end of the line; a backslash joins the next one to it.
-    void skip_line() {
-        while (position_ < text_.size() && text_[position_] != '\n') {
-            const bool joined =
-                text_[position_] == '\\' && (at(1) == '\n' || (at(1) == '\r' && at(2) == '\n'));
-            if (joined) {
-                while (text_[position_] != '\n') advance();
-            }
-            advance();
-        }
-    }
-
-    /// A preprocessor line, whose comments may hide its end.
-    void skip_directive() {
-        while (position_ < text_.size() && text_[position_] != '\n') {
-            if (text_[position_] == '/' && at(1) == '*') {
-                skip_comment();
-                continue;
-            }
-            if (text_[position_] == '/' && at(1) == '/') {
-                skip_line();
-                return;
-            }
-            const bool joined =
-                text_[position_] == '\\' && (at(1) == '\n' || (at(1) == '\r' && at(2) == '\n'));
-            if (joined) {
-                while (text_[position_] != '\n') advance();
-            }
-            advance();
-        }
-    }
-
-    void skip_comment() {
-        advance();
-        advance();
-        while (position_ < text_.size() && !(text_[position_] == '*' && at(1) == '/')) advance();
-        for (int i = 0; i < 2 && position_ < text_.size(); ++i) advance();
-    }
-
-    Token next() {
-        const std::size_t start = position_;
-        const int line = line_;
-        const char c = text_[position_];
-        if (starts_word(c)) {
-            while (continues_word(at(0))) ++position_;
-            const std::string_view word = text_.substr(start, position_ - start);
-            if (at(0) == '"' && is_raw_prefix(word)) {
-                skip_raw_string();
-                return {Token::Kind::string, text_.substr(start, position_ - start), line};
-            }
-            if ((at(0) == '"' || at(0) == '\'') && is_prefix(word)) {
-                skip_literal(at(0));
-                return {Token::Kind::string, text_.substr(start, position_ - start), line};
-            }
-            return {Token::Kind::word, word, line};
-        }
-        if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
-            // Digit separators are no character literals.
-            while (continues_word(at(0)) || at(0) == '.' || (at(0) == '\'' && continues_word(at(1))))
-                ++position_;
-            return {Token::Kind::punctuation, text_.substr(start, position_ - start), line};
-        }
-        if (c == '"' || c == '\'') {
-            skip_literal(c);
-            return {Token::Kind::string, text_.substr(start, position_ - start), line};
-        }
-        position_ += (c == ':' && at(1) == ':') || (c == '-' && at(1) == '>') ? 2 : 1;
-        return {Token::Kind::punctuation, text_.substr(start, position_ - start), line};
-    }
-
-    static bool is_prefix(std::string_view word) {
-        return word == "L" || word == "u" || word == "U" || word == "u8";
-    }
-    static bool is_raw_prefix(std::string_view word) {
-        return word == "R" ||
-               (word.size() > 1 && word.back() == 'R' && is_prefix(word.substr(0, word.size() - 1)));
-    }
-
-    void skip_literal(char quote) {
-        advance();
-        while (position_ < text_.size() && text_[position_] != quote && text_[position_] != '\n') {
-            if (text_[position_] == '\\' && position_ + 1 < text_.size()) advance();
-            advance();
-        }
-        if (position_ < text_.size() && text_[position_] == quote) advance();
-    }
-
-    void skip_raw_string() {
-        advance();
-        std::string ending = ")";
-        while (position_ < text_.size() && text_[position_] != '(') {
-            ending += text_[position_];
-            advance();
-        }
-        ending += '"';
-        const std::size_t end = text_.find(ending, position_);
-        const std::size_t stop = end == std::string_view::npos ? text_.size() : end + ending.size();
-        while (position_ < stop) advance();
-    }
-
-    std::string_view text_;
-    std::size_t position_ = 0;
-    int line_ = 1;
-};
-
 /// Tokens to declarations.
 class Finder {
   public:
-    explicit Finder(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+    explicit Finder(LexedText lexed)
+        : tokens_(std::move(lexed.tokens)), conditionals_(std::move(lexed.conditionals)) {}
 
     std::vector<KernelDeclaration> find() {
         while (peek().kind != Token::Kind::end) step();
@@ -193,7 +23,7 @@ class Finder {
 
   private:
     struct Scope {
-        std::string name;  ///< of a namespace or class; empty for anything else
+        std::string name;  ///< of a namespace; empty for anything else
         bool extern_c = false;
     };
 
@@ -201,7 +31,24 @@ class Finder {
         return tokens_[std::min(position_ + ahead, tokens_.size() - 1)];
     }
 
+    /// The branches of an #if may each open a brace that is closed once behind the #endif: every branch
+    /// begins in the scope that the #if stands in.
+    void follow_conditionals() {
+        for (; next_conditional_ < conditionals_.size(); ++next_conditional_) {
+            const Conditional& conditional = conditionals_[next_conditional_];
+            if (conditional.position > position_) return;
+            if (conditional.kind == Conditional::Kind::begin) {
+                branches_.push_back(scopes_);
+            } else if (!branches_.empty() && conditional.kind == Conditional::Kind::next) {
+                scopes_ = branches_.back();
+            } else if (!branches_.empty()) {
+                branches_.pop_back();
+            }
+        }
+    }
+
     void step() {
+        follow_conditionals();
         const Token& token = peek();
         if (token.is("namespace")) {
             read_namespace();
@@ -227,13 +74,11 @@ class Finder {
             if (!scopes_.empty()) scopes_.pop_back();
             ++position_;
             end_statement();
+        } else if (token.is("requires")) {
+            skip_requirement();
         } else {
             if (token.is(";")) end_statement();
-            if (token.is("class") || token.is("struct")) {
-                read_class();
-            } else {
-                ++position_;
-            }
+            ++position_;
         }
     }
 
@@ -245,31 +90,33 @@ class Finder {
     /// namespace a::b { ... }, inline or not, anonymous too; an alias has no brace.
     void read_namespace() {
         ++position_;
+        if (peek().is("[")) skip_balanced("[", "]");
         std::string name;
         while (peek().kind == Token::Kind::word || peek().is("::")) {
             if (!peek().is("inline")) name += peek().text;
             ++position_;
+            if (peek().is("[")) skip_balanced("[", "]");
         }
         if (!peek().is("{")) return;
         scopes_.push_back({name, false});
         ++position_;
     }
 
-    /// class X ... { ... }: what stands in it is qualified with X.
-    void read_class() {
+    /// requires (...), requires { ... }, requires (T a) { ... }: its braces are no scope.
+    void skip_requirement() {
         ++position_;
-        std::string name;
-        if (peek().kind == Token::Kind::word) name = peek().text;
-        std::size_t ahead = 0;
-        while (!peek(ahead).is("{") && !peek(ahead).is(";") && !peek(ahead).is("(") && !peek(ahead).is(")") &&
-               !peek(ahead).is(",") && !peek(ahead).is(">") && !peek(ahead).is("=") &&
-               peek(ahead).kind != Token::Kind::end) {
-            ++ahead;
-        }
-        if (!peek(ahead).is("{")) return;
-        position_ += ahead + 1;
-        scopes_.push_back({name, false});
-        end_statement();
+        if (peek().is("(")) skip_balanced("(", ")");
+        if (peek().is("{")) skip_balanced("{", "}");
+    }
+
+    void skip_balanced(std::string_view open, std::string_view close) {
+        int depth = 0;
+        do {
+            if (peek().kind == Token::Kind::end) return;
+            if (peek().is(open)) ++depth;
+            if (peek().is(close)) --depth;
+            ++position_;
+        } while (depth > 0);
     }
 
     void skip_angles() {
@@ -302,14 +149,21 @@ class Finder {
     }
 
     static bool is_attribute(std::string_view word) {
-        static constexpr std::array attributes = {
-            std::string_view("__launch_bounds__"), std::string_view("__cluster_dims__"),
-            std::string_view("__maxnreg__"),       std::string_view("__block_size__"),
-            std::string_view("__attribute__"),     std::string_view("requires"),
-            std::string_view("noexcept"),          std::string_view("alignas"),
-            std::string_view("decltype"),
+        static constexpr std::array<std::string_view, 8> attributes = {
+            "__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__",
+            "__attribute__",     "noexcept",         "alignas",     "decltype",
         };
         return std::find(attributes.begin(), attributes.end(), word) != attributes.end();
+    }
+
+    /// Behind a function's parameters stands its body, its end, or one of a few words.
+    bool ends_declarator() const {
+        static constexpr std::array<std::string_view, 8> followers = {"{",        ";",        "->",  "[",
+                                                                      "noexcept", "requires", "try", "="};
+        const Token& token = peek();
+        return token.kind == Token::Kind::end || token.is("__attribute__") || token.is("__launch_bounds__") ||
+               std::any_of(followers.begin(), followers.end(),
+                           [&](std::string_view each) { return token.is(each); });
     }
 
     /// Behind __global__ stand a return type and attributes, then name "(" parameters ")".
@@ -323,8 +177,16 @@ class Finder {
         while (peek().kind != Token::Kind::end && !peek().is(";") && !peek().is("{")) {
             const Token& token = peek();
             if (token.is("(")) {
-                if (!name.empty()) break;
-                read_parentheses();
+                const std::vector<Token> inside = read_parentheses();
+                if (!name.empty() && ends_declarator()) {
+                    kernel.parameters = parameter_names(inside);
+                    kernel.name = qualified(name);
+                    finish(std::move(kernel));
+                    return;
+                }
+                name.clear();  // NAME(...) was a macro's use
+            } else if (token.is("[")) {
+                skip_balanced("[", "]");
             } else if (token.kind == Token::Kind::word && is_attribute(token.text) && peek(1).is("(")) {
                 ++position_;
                 read_parentheses();
@@ -336,18 +198,23 @@ class Finder {
                     name = joined ? name + std::string(token.text) : std::string(token.text);
                     kernel.line = token.line;
                 } else if (token.is("::")) {
-                    name += "::";
+                    name += name.empty() ? "" : "::";
                 }
                 joined = token.is("::");
                 ++position_;
             }
         }
-        if (!peek().is("(") || name.empty()) return;
-        kernel.parameters = parameter_names(read_parentheses());
-        kernel.name = qualified(name);
+    }
+
+    /// From behind the parameters to the body or the semicolon.
+    void finish(KernelDeclaration kernel) {
         while (peek().kind != Token::Kind::end && !peek().is(";") && !peek().is("{")) {
             if (peek().is("__global__")) return;  // a text with a missing brace
-            ++position_;
+            if (peek().is("requires")) {
+                skip_requirement();
+            } else {
+                ++position_;
+            }
         }
         kernel.is_definition = peek().is("{");
         add(std::move(kernel));
@@ -365,55 +232,61 @@ class Finder {
         return prefix + name;
     }
 
-    /// The last word of each parameter, before an array's brackets or a default.
     static std::vector<std::string> parameter_names(const std::vector<Token>& tokens) {
         std::vector<std::string> names;
-        std::string name;
+        if (tokens.empty() || (tokens.size() == 1 && tokens[0].is("void"))) return names;
         int depth = 0;
-        int words = 0;
-        bool in_default = false;
-        for (const Token& token : tokens) {
-            if (token.is("(") || token.is("<") || token.is("[") || token.is("{")) ++depth;
-            if (token.is(")") || token.is(">") || token.is("]") || token.is("}")) --depth;
-            if (depth == 0 && token.is(",")) {
-                names.push_back(words > 1 ? name : "");
-                name.clear();
-                words = 0;
-                in_default = false;
-            } else if (depth == 0 && token.is("=")) {
-                in_default = true;
-            } else if (depth == 0 && !in_default && token.kind == Token::Kind::word) {
-                name = is_type_word(token.text) ? "" : std::string(token.text);
-                ++words;
-            } else if (depth == 0 && !in_default && (token.is("*") || token.is("&") || token.is(">"))) {
-                name.clear();
-                words = std::max(words, 1);
+        auto begin = tokens.begin();
+        for (auto token = tokens.begin(); token != tokens.end(); ++token) {
+            if (token->is("(") || token->is("<") || token->is("[") || token->is("{")) ++depth;
+            if (token->is(")") || token->is(">") || token->is("]") || token->is("}")) --depth;
+            if (depth == 0 && token->is(",")) {
+                names.push_back(parameter_name({begin, token}));
+                begin = token + 1;
             }
         }
-        const bool only_void = tokens.size() == 1 && tokens[0].is("void");
-        if (!tokens.empty() && !only_void) names.push_back(words > 1 ? name : "");
+        names.push_back(parameter_name({begin, tokens.end()}));
         return names;
     }
 
-    /// Words that end a parameter without a name.
-    static bool is_type_word(std::string_view word) {
-        static constexpr std::array words = {
-            std::string_view("void"),
-            std::string_view("bool"),
-            std::string_view("char"),
-            std::string_view("short"),
-            std::string_view("int"),
-            std::string_view("long"),
-            std::string_view("float"),
-            std::string_view("double"),
-            std::string_view("signed"),
-            std::string_view("unsigned"),
-            std::string_view("const"),
-            std::string_view("volatile"),
-            std::string_view("auto"),
-            std::string_view("__restrict__"),
-            std::string_view("__grid_constant__"),
-        };
+    /// A parameter's name is the last word outside brackets, if a type stands before it: `const float* x[4]`,
+    /// and no name: `float`, `const Point`, `ns::Point`.
+    static std::string parameter_name(std::span<const Token> tokens) {
+        std::string name;
+        bool has_type = false;
+        bool joined = false;
+        int depth = 0;
+        for (const Token& token : tokens) {
+            const bool closes = token.is(")") || token.is(">") || token.is("]");
+            if (closes) --depth;
+            if (depth == 0) {
+                if (token.is("=")) break;
+                if (token.kind == Token::Kind::word && !is_qualifier(token.text)) {
+                    // The first word is the type, or its beginning: unsigned int, ns::Point.
+                    const bool is_type = !has_type || joined || is_builtin(token.text);
+                    name = is_type ? "" : std::string(token.text);
+                    has_type = true;
+                } else if (token.is("*") || token.is("&") || token.is(">")) {
+                    name.clear();
+                }
+                joined = token.is("::");
+            }
+            if (token.is("(") || token.is("<") || token.is("[")) ++depth;
+        }
+        return name;
+    }
+
+    /// Words that say nothing about whether a name follows.
+    static bool is_qualifier(std::string_view word) {
+        static constexpr std::array<std::string_view, 11> words = {
+            "const",        "volatile",          "struct",     "class",  "enum", "union", "typename",
+            "__restrict__", "__grid_constant__", "__restrict", "alignas"};
+        return std::find(words.begin(), words.end(), word) != words.end();
+    }
+
+    static bool is_builtin(std::string_view word) {
+        static constexpr std::array<std::string_view, 11> words = {
+            "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto"};
         return std::find(words.begin(), words.end(), word) != words.end();
     }
 
@@ -433,7 +306,10 @@ class Finder {
 
     std::vector<Token> tokens_;
     std::size_t position_ = 0;
+    std::vector<Conditional> conditionals_;
+    std::size_t next_conditional_ = 0;
     std::vector<Scope> scopes_;
+    std::vector<std::vector<Scope>> branches_;  // what scopes_ was at each open #if
     bool statement_is_template_ = false;
     bool statement_is_extern_c_ = false;
     std::vector<KernelDeclaration> found_;
@@ -441,8 +317,6 @@ class Finder {
 
 }  // namespace
 
-std::vector<KernelDeclaration> find_kernels(std::string_view text) {
-    return Finder(Lexer(text).tokens()).find();
-}
+std::vector<KernelDeclaration> find_kernels(std::string_view text) { return Finder(lex(text)).find(); }
 
 }  // namespace bascule

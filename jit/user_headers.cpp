@@ -23,26 +23,36 @@ struct Include {
     bool computed = false;  ///< #include MACRO
 };
 
-/// The #include lines of a text. Comments may hide some or make some up: one too many costs nothing.
+/// The words behind one '#': an #include, or nothing. What hides behind a comment or a joined line counts as
+/// computed.
+std::optional<Include> include_behind(std::string_view directive) {
+    const auto skip_blanks = [&] {
+        directive.remove_prefix(std::min(directive.find_first_not_of(" \t\r"), directive.size()));
+    };
+    const Include computed{{}, false, true};
+    skip_blanks();
+    if (directive.starts_with("/") || directive.starts_with("\\")) return computed;
+    if (!directive.starts_with("include") && !directive.starts_with("import")) return std::nullopt;
+    directive.remove_prefix(
+        std::min(directive.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), directive.size()));
+    skip_blanks();
+    if (directive.empty() || (directive[0] != '"' && directive[0] != '<')) return computed;
+    const bool quoted = directive[0] == '"';
+    const std::size_t stop = directive.find(quoted ? '"' : '>', 1);
+    if (stop == directive.npos) return computed;
+    return Include{std::string(directive.substr(1, stop - 1)), quoted, false};
+}
+
+/// The #include lines of a text, whether or not an #if or a comment hides them: one too many costs nothing.
 std::vector<Include> includes_of(std::string_view text) {
     std::vector<Include> includes;
     for (std::size_t start = 0; start < text.size();) {
         const std::size_t end = std::min(text.find('\n', start), text.size());
-        std::string_view line = text.substr(start, end - start);
+        const std::string_view line = text.substr(start, end - start);
         start = end + 1;
-        const std::size_t hash = line.find('#');
-        if (hash == line.npos) continue;
-        line.remove_prefix(hash + 1);
-        line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-        if (!line.starts_with("include")) continue;
-        line.remove_prefix(std::string_view("include").size());
-        if (line.starts_with("_next")) line.remove_prefix(5);
-        line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-        const char close = line.starts_with('"') ? '"' : '>';
-        const std::size_t stop = line.empty() ? line.npos : line.find(close, 1);
-        const bool literal = stop != line.npos && (line[0] == '"' || line[0] == '<');
-        includes.push_back(literal ? Include{std::string(line.substr(1, stop - 1)), close == '"', false}
-                                   : Include{{}, false, true});
+        for (std::size_t hash = line.find('#'); hash != line.npos; hash = line.find('#', hash + 1)) {
+            if (auto include = include_behind(line.substr(hash + 1))) includes.push_back(std::move(*include));
+        }
     }
     return includes;
 }
@@ -57,9 +67,24 @@ std::optional<std::string> read(const fs::path& path) {
     return text.str();
 }
 
+/// Whether a file in one of these directories may stand before a header of the toolkit: a toolkit header that
+/// includes <cuda_fp16.h> then gets the user's.
+bool shadows(const std::vector<fs::path>& directories, const std::vector<std::string>& toolkit) {
+    std::error_code ignored;
+    for (const fs::path& directory : directories) {
+        for (const std::string& root : toolkit) {
+            if (fs::equivalent(directory, root, ignored)) continue;
+            for (const fs::directory_entry& entry : fs::directory_iterator(root, ignored)) {
+                if (fs::exists(directory / entry.path().filename(), ignored)) return true;
+            }
+        }
+    }
+    return false;
+}
+
 class Scan {
   public:
-    Scan(const Source& source, const CompileOptions& options) : options_(options) {
+    Scan(const Source& source, const CompileOptions& options, const std::vector<std::string>& toolkit) {
         if (!source.directory.empty()) search_.emplace_back(source.directory);
         for (const std::string& path : options.include_paths) search_.emplace_back(path);
         const bool more_paths =
@@ -68,6 +93,7 @@ class Scan {
                        option.find("pch") != option.npos;
             });
         if (more_paths) found_.certain = false;
+        if (shadows(search_, toolkit)) search_.insert(search_.end(), toolkit.begin(), toolkit.end());
         follow(source.text, source.directory);
         for (const auto& [name, text] : options.headers) follow(text, {});
     }
@@ -76,44 +102,36 @@ class Scan {
 
   private:
     void follow(std::string_view text, const fs::path& directory) {
+        // What such a probe does not find today may be there tomorrow.
+        if (!search_.empty() && text.find("__has_include") != text.npos) found_.certain = false;
         for (const Include& include : includes_of(text)) {
+            if (!found_.certain) return;
             if (include.computed) {
                 found_.certain = false;
-            } else if (!is_in_memory(include.name)) {
+            } else {
                 look_for(include, directory);
             }
         }
     }
 
-    bool is_in_memory(const std::string& name) const {
-        return std::any_of(options_.headers.begin(), options_.headers.end(),
-                           [&](const auto& header) { return header.first == name; });
-    }
-
+    /// Every file of that name counts, not only the one that the compiler takes: a file that appears before
+    /// it changes the state too.
     void look_for(const Include& include, const fs::path& directory) {
-        std::vector<fs::path> places;
-        if (fs::path(include.name).is_absolute()) {
-            places.emplace_back(include.name);
-        } else {
-            if (include.quoted && !directory.empty()) places.push_back(directory / include.name);
-            for (const fs::path& path : search_) places.push_back(path / include.name);
-        }
-        for (const fs::path& place : places) {
-            if (const std::optional<std::string> text = read(place)) {
-                add(place, *text);
-                return;
-            }
-        }
+        if (fs::path(include.name).is_absolute()) return add(include.name);
+        if (include.quoted && !directory.empty()) add(directory / include.name);
+        for (const fs::path& path : search_) add(path / include.name);
     }
 
-    void add(const fs::path& path, const std::string& text) {
-        if (!seen_.insert(path.lexically_normal().string()).second) return;
-        const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+    void add(const fs::path& path) {
+        if (seen_.contains(path.lexically_normal().string())) return;
+        const std::optional<std::string> text = read(path);
+        if (!text) return;
+        seen_.insert(path.lexically_normal().string());
+        const XXH128_hash_t hash = XXH3_128bits(text->data(), text->size());
         found_.state += fmt::format("{}\n{:016x}{:016x}\n", path.string(), hash.high64, hash.low64);
-        follow(text, path.parent_path());
+        follow(*text, path.parent_path());
     }
 
-    const CompileOptions& options_;
     std::vector<fs::path> search_;
     std::set<std::string> seen_;
     UserHeaders found_;
@@ -121,8 +139,9 @@ class Scan {
 
 }  // namespace
 
-UserHeaders scan_user_headers(const Source& source, const CompileOptions& options) {
-    return Scan(source, options).result();
+UserHeaders scan_user_headers(const Source& source, const CompileOptions& options,
+                              const std::vector<std::string>& toolkit) {
+    return Scan(source, options, toolkit).result();
 }
 
 }  // namespace bascule

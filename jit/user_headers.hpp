@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <bascule/jit/source.hpp>
 
@@ -14,7 +15,8 @@ struct UserHeaders {
 };
 
 /// Follows `#include` lines, whatever #if they stand in, through the source's directory and the include
-/// paths. Reads the files.
-UserHeaders scan_user_headers(const Source& source, const CompileOptions& options);
+/// paths, and through `toolkit`'s directories only where the user's could stand before them. Reads the files.
+UserHeaders scan_user_headers(const Source& source, const CompileOptions& options,
+                              const std::vector<std::string>& toolkit);
 
 }  // namespace bascule
