@@ -106,19 +106,40 @@ class Plan {
     std::vector<std::pair<std::string, std::string>> absent_;
 };
 
+constexpr const char* defines_name = "bascule_defines.h";
+
+/// Whether a macro may be meant for NVRTC's own headers, which stand before everything else.
+bool configures_nvrtc(const std::string& macro) {
+    return macro.starts_with("_") || macro.starts_with("CUDA") || macro == "NDEBUG";
+}
+
+/// A define of T or type would break NVRTC's own headers: those that are for the user's text alone come
+/// behind.
+std::string defines_text(const CompileOptions& options) {
+    std::string text;
+    for (const auto& [name, value] : options.defines) {
+        if (configures_nvrtc(name)) continue;
+        text += fmt::format("#define {} {}\n", name, value.empty() ? "1" : value);
+    }
+    return text;
+}
+
 std::vector<std::string> all_options(const Program& program, const Nvrtc& nvrtc) {
     std::vector<std::string> options;
     options.push_back("-arch=" + to_string(program.arch));
     options.push_back(fmt::format("-include={}", prelude_name));
+    options.push_back(fmt::format("-include={}", defines_name));
     if (!program.source.directory.empty()) options.push_back("-I" + program.source.directory);
-    const std::vector<std::string> own = to_arguments(program.options);
-    options.insert(options.end(), own.begin(), own.end());
+    CompileOptions own = program.options;
+    std::erase_if(own.defines, [](const auto& define) { return !configures_nvrtc(define.first); });
+    for (std::string& argument : to_arguments(own)) options.push_back(std::move(argument));
     for (const std::string& path : nvrtc.include_paths()) options.push_back("-I" + path);
     return options;
 }
 
 std::vector<Nvrtc::Header> all_headers(const CompileOptions& options) {
-    std::vector<Nvrtc::Header> headers = {{prelude_name, prelude_text()}};
+    std::vector<Nvrtc::Header> headers = {{prelude_name, prelude_text()},
+                                          {defines_name, defines_text(options)}};
     for (const auto& [name, text] : options.headers) headers.push_back({name, text});
     return headers;
 }
@@ -205,6 +226,7 @@ Compiler::~Compiler() = default;
 
 Image Compiler::compile(const Program& program, const Nvrtc& nvrtc) {
     refuse_nul(program);
+    to_arguments(program.options);  // checks the names of all defines
     const std::vector<std::string> options = all_options(program, nvrtc);
     const std::vector<Nvrtc::Header> headers = all_headers(program.options);
     const std::string name = canonical_name(program.source.text);

@@ -1,51 +1,61 @@
-// Bascule's device header: every program gets it before its own first line.
+// Bascule's device header: every program gets it before its own first line. Names that no kernel uses end in an
+// underscore, out of the way of macros: people define N and T, index and count.
 #pragma once
 
 namespace bascule {
 
+/// Has a `result_` where the first is the second, const.
+template <class, class>
+struct adds_const {};
+template <class T_>
+struct adds_const<const T_, T_> {
+    using result_ = T_;
+};
+
 /// An array of N dimensions with any strides. Made by the launch from an array argument; borrows the memory.
-template <class T, int N = 1>
+template <class T_, int N_ = 1>
 class array_view {
   public:
-    using element_type = T;
+    using element_type = T_;
 
     /// The same elements, read-only: a view of float goes where one of const float is asked for.
-    __host__ __device__ operator array_view<const T, N>() const {
-        array_view<const T, N> view;
-        view.data_ = data_;
-        for (int d = 0; d < N; ++d) {
-            view.extents_[d] = extents_[d];
-            view.strides_[d] = strides_[d];
+    template <class U_, class = typename adds_const<U_, T_>::result_>
+    __host__ __device__ operator array_view<U_, N_>() const {
+        array_view<U_, N_> view_;
+        view_.data_ = data_;
+        for (int d_ = 0; d_ < N_; ++d_) {
+            view_.extents_[d_] = extents_[d_];
+            view_.strides_[d_] = strides_[d_];
         }
-        return view;
+        return view_;
     }
 
-    __host__ __device__ T* data() const { return data_; }
+    __host__ __device__ T_* data() const { return data_; }
     /// Elements along dimension d.
-    __host__ __device__ long long extent(int d) const { return extents_[d]; }
+    __host__ __device__ long long extent(int d_) const { return extents_[d_]; }
     /// Bytes from one element to the next along dimension d.
-    __host__ __device__ long long stride(int d) const { return strides_[d]; }
+    __host__ __device__ long long stride(int d_) const { return strides_[d_]; }
     /// Elements in all.
     __host__ __device__ long long size() const {
-        long long count = 1;
-        for (int d = 0; d < N; ++d) count *= extents_[d];
-        return count;
+        long long count_ = 1;
+        for (int d_ = 0; d_ < N_; ++d_) count_ *= extents_[d_];
+        return count_;
     }
 
     /// The element at one index a dimension.
-    template <class... I>
-    __host__ __device__ T& operator()(I... indices) const {
-        static_assert(sizeof...(I) == N, "array_view: one index for each dimension");
-        const long long index[N] = {static_cast<long long>(indices)...};
-        long long offset = 0;
-        for (int d = 0; d < N; ++d) offset += index[d] * strides_[d];
-        return at(offset);
+    template <class... I_>
+    __host__ __device__ T_& operator()(I_... indices_) const {
+        static_assert(sizeof...(I_) == N_, "array_view: one index for each dimension");
+        const long long index_[N_] = {static_cast<long long>(indices_)...};
+        long long bytes_ = 0;
+        for (int d_ = 0; d_ < N_; ++d_) bytes_ += index_[d_] * strides_[d_];
+        return at_(bytes_);
     }
 
     /// The element of a one-dimensional view.
-    __host__ __device__ T& operator[](long long i) const {
-        static_assert(N == 1, "array_view: operator[] is for one dimension; use operator()(i, j, ...)");
-        return at(i * strides_[0]);
+    __host__ __device__ T_& operator[](long long i_) const {
+        static_assert(N_ == 1, "array_view: operator[] is for one dimension; use operator()(i, j, ...)");
+        return at_(i_ * strides_[0]);
     }
 
   private:
@@ -53,33 +63,34 @@ class array_view {
     friend class array_view;
     template <class>
     struct bytes_of {
-        using type = char;
+        using result_ = char;
     };
-    template <class U>
-    struct bytes_of<const U> {
-        using type = const char;
+    template <class U_>
+    struct bytes_of<const U_> {
+        using result_ = const char;
     };
-    __host__ __device__ T& at(long long offset) const {
-        return *reinterpret_cast<T*>(reinterpret_cast<typename bytes_of<T>::type*>(data_) + offset);
+    __host__ __device__ T_& at_(long long bytes_) const {
+        return *reinterpret_cast<T_*>(reinterpret_cast<typename bytes_of<T_>::result_*>(data_) + bytes_);
     }
 
-    T* data_;
-    long long extents_[N];
-    long long strides_[N];
+    T_* data_;
+    long long extents_[N_];
+    long long strides_[N_];
 };
 
-/// The indices below `count` that fall to this thread when the whole grid strides over them: `for (auto i : grid_stride(n))`.
+/// The indices below `count` that fall to this thread when the whole grid strides over them:
+/// `for (auto i : bascule::grid_stride(count))`.
 class grid_stride {
   public:
     struct iterator {
-        long long index, step;
-        __device__ long long operator*() const { return index; }
-        __device__ void operator++() { index += step; }
+        long long index_, step_;
+        __device__ long long operator*() const { return index_; }
+        __device__ void operator++() { index_ += step_; }
         /// Not equality: the last step may go past the end.
-        __device__ bool operator!=(long long end) const { return index < end; }
+        __device__ bool operator!=(long long end_) const { return index_ < end_; }
     };
 
-    __device__ explicit grid_stride(long long count) : count_(count) {}
+    __device__ explicit grid_stride(long long end_) : count_(end_) {}
     __device__ iterator begin() const {
         return {static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x,
                 static_cast<long long>(gridDim.x) * blockDim.x};
@@ -93,13 +104,13 @@ class grid_stride {
 /// A kernel's parameter list, spelled in a mangled name. Never defined: it leaves nothing in the image.
 template <int...>
 struct values {};
-template <class F>
+template <class F_>
 struct layout_of;
-template <class... A>
-struct layout_of<void (*)(A...)> {
-    using type = values<static_cast<int>(sizeof(A))..., static_cast<int>(alignof(A))...>;
+template <class... A_>
+struct layout_of<void (*)(A_...)> {
+    using result_ = values<static_cast<int>(sizeof(A_))..., static_cast<int>(alignof(A_))...>;
 };
-template <class F, class L = typename layout_of<F>::type>
+template <class F_, class L_ = typename layout_of<F_>::result_>
 __global__ void signature();
 
 }  // namespace bascule

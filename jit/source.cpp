@@ -31,10 +31,13 @@ bool is_macro_name(std::string_view name) {
 }  // namespace
 
 Source read_source(const std::string& path) {
+    errno = 0;
     std::ifstream file(path, std::ios::binary);
+    // A directory opens; only reading it fails.
+    const bool readable = file && (file.peek() != std::ifstream::traits_type::eof() || errno == 0);
     std::ostringstream text;
-    if (file) text << file.rdbuf();
-    if (!file) throw Error(fmt::format("cannot read the file {}: {}.", path, std::strerror(errno)));
+    if (readable) text << file.rdbuf();
+    if (!readable) throw Error(fmt::format("cannot read the file {}: {}.", path, std::strerror(errno)));
     Source source;
     source.text = text.str();
     source.name = path;
@@ -77,6 +80,7 @@ std::vector<std::string> to_arguments(const CompileOptions& options) {
     std::vector<std::string> arguments = {"-std=" + options.std};
     for (const auto& [name, value] : options.defines) {
         if (!is_macro_name(name)) fail_option("defines", name, "it is no macro name");
+        if (value.find('\n') != value.npos) fail_option("defines", value, "a macro is one line");
         arguments.push_back(value.empty() ? "-D" + name : fmt::format("-D{}={}", name, value));
     }
     for (const std::string& path : options.include_paths) arguments.push_back("-I" + path);

@@ -161,7 +161,7 @@ class Finder {
         static constexpr std::array<std::string_view, 8> followers = {"{",        ";",        "->",  "[",
                                                                       "noexcept", "requires", "try", "="};
         const Token& token = peek();
-        return token.kind == Token::Kind::end || token.is("__attribute__") || token.is("__launch_bounds__") ||
+        return token.is("__attribute__") || token.is("__launch_bounds__") ||
                std::any_of(followers.begin(), followers.end(),
                            [&](std::string_view each) { return token.is(each); });
     }

@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <bascule/jit/nvrtc.hpp>
+
+#include "support.hpp"
+
+namespace bascule::testing {
+namespace {
+
+/// What the compiler of all tests loads; nothing outlives the process.
+const Nvrtc& nvrtc() {
+    static const std::shared_ptr<const Nvrtc>& loaded = *new auto(compiler().nvrtc());
+    return *loaded;
+}
+
+TEST_CASE("without NVRTC the error lists every path tried and what to install") {
+    const ToolkitLocation nowhere{{"/nowhere/libnvrtc.so.13", "libnvrtc-not-there.so.99"}, {}};
+    try {
+        Nvrtc library(nowhere);
+        FAIL("loaded");
+    } catch (const LibraryError& error) {
+        CHECK(error.details().paths_tried == nowhere.nvrtc_libraries);
+        CHECK(contains(error.what(), "/nowhere/libnvrtc.so.13, libnvrtc-not-there.so.99"));
+        CHECK(contains(error.what(), "pip install nvidia-cuda-nvrtc"));
+        CHECK(contains(error.details().loader_message, "libnvrtc-not-there.so.99"));
+    }
+}
+
+TEST_CASE("a library that is no NVRTC is refused by the function that it lacks") {
+    CHECK(contains(message_of<LibraryError>([] { Nvrtc library({{"libc.so.6"}, {}}); }), "nvrtcVersion"));
+}
+
+TEST_CASE("a missing NVRTC fails the compile, not the compiler's making") {
+    Compiler compiler({{"/nowhere/libnvrtc.so.13"}, {}});
+    CHECK_THROWS_AS(compiler.compile(program("")), LibraryError);
+    compiler.set_location(toolkit());
+    CHECK(compiler.compile(program("__global__ void k() {}")).kernels.size() == 1);
+}
+
+TEST_CASE("the usual places are asked in order, those of the environment first") {
+    const std::vector<std::string> places = default_toolkit().nvrtc_libraries;
+    const auto at = [&](const std::string& place) { return std::find(places.begin(), places.end(), place); };
+    REQUIRE(at("/usr/local/cuda/lib64/libnvrtc.so") != places.end());
+    CHECK(at("/usr/local/cuda/lib64/libnvrtc.so") < at("libnvrtc.so.13"));
+    CHECK(at("libnvrtc.so.13") < at("libnvrtc.so.12"));
+}
+
+TEST_CASE("a loaded NVRTC knows its version, file, headers and architectures") {
+    CHECK(nvrtc().version().major >= 12);
+    CHECK(std::filesystem::exists(nvrtc().path()));
+    REQUIRE_FALSE(nvrtc().include_paths().empty());
+    CHECK(std::filesystem::exists(nvrtc().include_paths()[0] + "/cuda_fp16.h"));
+    const std::vector<int> archs = nvrtc().supported_archs();
+    CHECK(std::find(archs.begin(), archs.end(), 80) != archs.end());
+}
+
+TEST_CASE("include paths that are given are taken, those that do not exist are left out") {
+    const TemporaryDirectory directory;
+    ToolkitLocation location = toolkit();
+    location.include_paths = {"/nowhere", directory.path(), directory.path() + "/."};
+    CHECK(Nvrtc(location).include_paths() == std::vector<std::string>{directory.path()});
+}
+
+TEST_CASE("every run of the compiler is counted") {
+    const std::uint64_t before = Nvrtc::compile_calls();
+    compile("__global__ void k() {}");
+    CHECK(Nvrtc::compile_calls() == before + 1);
+}
+
+extern "C" void own_handler(int) {}
+
+TEST_CASE("handlers of SIGINT and SIGTERM are as before, after one compile and after several at once") {
+    struct sigaction own = {}, before_int = {}, before_term = {};
+    own.sa_handler = own_handler;
+    sigaction(SIGINT, &own, &before_int);
+    sigaction(SIGTERM, &own, &before_term);
+    const auto are_own = [] {
+        struct sigaction on_int = {}, on_term = {};
+        sigaction(SIGINT, nullptr, &on_int);
+        sigaction(SIGTERM, nullptr, &on_term);
+        return on_int.sa_handler == own_handler && on_term.sa_handler == own_handler;
+    };
+    compile("__global__ void k(int a) {}");
+    CHECK(are_own());
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([i] {
+            for (int round = 0; round < 3; ++round)
+                compile("__global__ void k" + std::to_string(i) + "() {}");
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(are_own());
+    sigaction(SIGINT, &before_int, nullptr);
+    sigaction(SIGTERM, &before_term, nullptr);
+}
+
+}  // namespace
+}  // namespace bascule::testing

@@ -1,0 +1,68 @@
+#include <doctest/doctest.h>
+
+#include "support.hpp"
+
+namespace bascule::testing {
+namespace {
+
+constexpr const char* views = R"(
+__device__ float corner(bascule::array_view<const float, 2> v) { return v(0, 1); }
+__global__ void k(bascule::array_view<float, 2> image, bascule::array_view<const float> x, bascule::array_view<float> y) {
+    for (auto i : bascule::grid_stride(y.size())) y[i] = x[i] + corner(image) + image.extent(0) + image.stride(1);
+    bascule::array_view<const float> same = x;
+    if (y.data() != nullptr) y(0) = same[0];
+})";
+
+TEST_CASE("the prelude compiles without a warning, in C++17 and C++20") {
+    for (const char* standard : {"c++17", "c++20"}) {
+        CAPTURE(std::string(standard));
+        Program with_views = program(views);
+        with_views.options.std = standard;
+        CHECK(compiler().compile(with_views).log == "");
+    }
+}
+
+TEST_CASE("macros that people define reach neither into the prelude nor into NVRTC's own headers") {
+    Program with_macros = program("__global__ void k(bascule::array_view<float, N> x) { x[0] = N; }");
+    for (const char* name : {"N", "T", "I", "D", "M", "K", "F", "U", "i", "d", "index", "step", "count",
+                             "BLOCK", "type", "value", "size", "data", "offset"}) {
+        with_macros.options.defines.emplace_back(name, "1");
+    }
+    CHECK(compiler().compile(with_macros).kernels.size() == 1);
+}
+
+TEST_CASE("an array_view is a pointer, its extents and its strides") {
+    const Image image = compile(R"(
+__global__ void k(bascule::array_view<float> a, bascule::array_view<double, 3> b) {}
+static_assert(sizeof(bascule::array_view<float>) == 24 && sizeof(bascule::array_view<double, 3>) == 56);
+static_assert(__is_trivially_copyable(bascule::array_view<float>) && __is_standard_layout(bascule::array_view<float, 2>));)");
+    const Signature& signature = image.kernels.at(0).signature;
+    CHECK(signature.parameters[0].bytes == 24);
+    CHECK(signature.parameters[1].offset == 24);
+    CHECK(signature.bytes == 80);
+}
+
+TEST_CASE("a view of const is not turned into one that writes") {
+    CHECK(contains(compile_error("__device__ void f(bascule::array_view<float>);\n"
+                                 "__global__ void k(bascule::array_view<const float> x) { f(x); }"),
+                   "kernels.cu:2: error"));
+    CHECK(contains(compile_error("__global__ void k(bascule::array_view<const float> x) { x[0] = 1; }"),
+                   "kernels.cu:1: error"));
+}
+
+TEST_CASE("too few indices are told in words") {
+    CHECK(contains(compile_error("__global__ void k(bascule::array_view<float, 2> x) { x(0) = 1; }"),
+                   "one index for each dimension"));
+    CHECK(contains(compile_error("__global__ void k(bascule::array_view<float, 2> x) { x[0] = 1; }"),
+                   "use operator()(i, j, ...)"));
+}
+
+TEST_CASE("the prelude leaves nothing in the image but the kernels") {
+    const std::string ptx = compile("__global__ void k(int n) {}").ptx;
+    CHECK(contains(ptx, ".entry _Z1ki"));
+    CHECK_FALSE(contains(ptx, "bascule"));
+    CHECK_FALSE(contains(ptx, ".global"));
+}
+
+}  // namespace
+}  // namespace bascule::testing

@@ -1,0 +1,173 @@
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <bascule/jit/reflection.hpp>
+
+#include "support.hpp"
+
+namespace bascule::testing {
+namespace {
+
+using Kind = ParameterType::Kind;
+
+/// One parameter as it is declared, and what must be known about it.
+struct Row {
+    const char* declared;
+    const char* spelling;
+    Kind kind;
+    const char* dtype;  ///< typestr of the scalar or of the elements; empty: not to be looked at
+    std::uint32_t bytes, alignment;
+    const char* flags =
+        "";  ///< c: constant, b: bfloat16, h: character, v: any_element, o: opaque_element, 1-9: rank
+};
+
+constexpr const char* types = R"(
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+struct Point { float x, y; double z; };
+namespace ns { struct Tiny { char c; }; enum Colour { red }; template <class T, int N> struct Box { T t[N]; };
+               template <int A> struct Outer { template <class T> struct Inner { T t; }; }; }
+typedef int (*callback)(int);
+)";
+
+constexpr Row rows[] = {
+    {"bool", "bool", Kind::scalar, "|b1", 1, 1},
+    {"char", "char", Kind::scalar, "|i1", 1, 1, "h"},
+    {"signed char", "signed char", Kind::scalar, "|i1", 1, 1},
+    {"unsigned char", "unsigned char", Kind::scalar, "|u1", 1, 1},
+    {"short", "short", Kind::scalar, "<i2", 2, 2},
+    {"unsigned short", "unsigned short", Kind::scalar, "<u2", 2, 2},
+    {"int", "int", Kind::scalar, "<i4", 4, 4},
+    {"const int", "int", Kind::scalar, "<i4", 4, 4},
+    {"unsigned", "unsigned int", Kind::scalar, "<u4", 4, 4},
+    {"long", "long", Kind::scalar, "<i8", 8, 8},
+    {"unsigned long", "unsigned long", Kind::scalar, "<u8", 8, 8},
+    {"long long", "long long", Kind::scalar, "<i8", 8, 8},
+    {"unsigned long long", "unsigned long long", Kind::scalar, "<u8", 8, 8},
+    {"size_t", "unsigned long", Kind::scalar, "<u8", 8, 8},
+    {"float", "float", Kind::scalar, "<f4", 4, 4},
+    {"double", "double", Kind::scalar, "<f8", 8, 8},
+    {"__half", "__half", Kind::scalar, "<f2", 2, 2},
+    {"half", "__half", Kind::scalar, "<f2", 2, 2},
+    {"__nv_bfloat16", "__nv_bfloat16", Kind::scalar, "|V2", 2, 2, "b"},
+    {"float*", "float*", Kind::pointer, "<f4", 8, 8},
+    {"const float*", "const float*", Kind::pointer, "<f4", 8, 8, "c"},
+    {"float const* const", "const float*", Kind::pointer, "<f4", 8, 8, "c"},
+    {"float* __restrict__", "float*", Kind::pointer, "<f4", 8, 8},
+    {"const double* __restrict__", "const double*", Kind::pointer, "<f8", 8, 8, "c"},
+    {"bool*", "bool*", Kind::pointer, "|b1", 8, 8},
+    {"char*", "char*", Kind::pointer, "|i1", 8, 8, "h"},
+    {"const unsigned char*", "const unsigned char*", Kind::pointer, "|u1", 8, 8, "c"},
+    {"long long*", "long long*", Kind::pointer, "<i8", 8, 8},
+    {"__half*", "__half*", Kind::pointer, "<f2", 8, 8},
+    {"const __nv_bfloat16*", "const __nv_bfloat16*", Kind::pointer, "|V2", 8, 8, "cb"},
+    {"void*", "void*", Kind::pointer, "", 8, 8, "v"},
+    {"const void*", "const void*", Kind::pointer, "", 8, 8, "cv"},
+    {"Point*", "Point*", Kind::pointer, "", 8, 8, "o"},
+    {"const float4*", "const float4*", Kind::pointer, "", 8, 8, "co"},
+    {"float**", "float**", Kind::pointer, "", 8, 8, "o"},
+    {"const float* const*", "const float* const*", Kind::pointer, "", 8, 8, "co"},
+    {"bascule::array_view<float>", "bascule::array_view<float>", Kind::array_view, "<f4", 24, 8},
+    {"bascule::array_view<const float>", "bascule::array_view<const float>", Kind::array_view, "<f4", 24, 8,
+     "c"},
+    {"bascule::array_view<float, 1>", "bascule::array_view<float>", Kind::array_view, "<f4", 24, 8},
+    {"bascule::array_view<const double, 2>", "bascule::array_view<const double, 2>", Kind::array_view, "<f8",
+     40, 8, "c2"},
+    {"bascule::array_view<unsigned char, 3>", "bascule::array_view<unsigned char, 3>", Kind::array_view,
+     "|u1", 56, 8, "3"},
+    {"const bascule::array_view<int, 4>", "bascule::array_view<int, 4>", Kind::array_view, "<i4", 72, 8, "4"},
+    {"bascule::array_view<Point>", "bascule::array_view<Point>", Kind::array_view, "", 24, 8, "o"},
+    {"bascule::array_view<const float*>", "bascule::array_view<const float*>", Kind::array_view, "", 24, 8,
+     "o"},
+    {"Point", "Point", Kind::opaque, "", 16, 8},
+    {"ns::Tiny", "ns::Tiny", Kind::opaque, "", 1, 1},
+    {"ns::Colour", "ns::Colour", Kind::opaque, "", 4, 4},
+    {"ns::Box<const float*, 3>", "ns::Box<const float*, 3>", Kind::opaque, "", 24, 8},
+    {"ns::Box<ns::Box<int, 2>, 3>", "ns::Box<ns::Box<int, 2>, 3>", Kind::opaque, "", 24, 4},
+    {"ns::Outer<3>::Inner<float>", "ns::Outer<3>::Inner<float>", Kind::opaque, "", 4, 4},
+    {"float4", "float4", Kind::opaque, "", 16, 16},
+    {"callback", "int (*)(int)", Kind::opaque, "", 8, 8},
+};
+
+TEST_CASE("each kind of parameter is known by spelling, dtype, size and alignment") {
+    std::string text = std::string(types) + "__global__ void k(";
+    for (std::size_t i = 0; i < std::size(rows); ++i) {
+        text += (i == 0 ? "" : ", ") + std::string(rows[i].declared) + " p" + std::to_string(i);
+    }
+    const Image image = compile(text + ") {}");
+    const Signature& signature = image.kernels.at(0).signature;
+    REQUIRE(signature.parameters.size() == std::size(rows));
+    std::uint32_t end = 0;
+    for (std::size_t i = 0; i < std::size(rows); ++i) {
+        const Row& row = rows[i];
+        const Parameter& got = signature.parameters[i];
+        const std::string flags = row.flags;
+        const auto has = [&](char flag) { return flags.find(flag) != flags.npos; };
+        CAPTURE(std::string(row.declared));
+        CHECK(got.name == "p" + std::to_string(i));
+        CHECK(got.spelling == std::string(row.spelling));
+        CHECK(got.type.kind == row.kind);
+        if (row.dtype[0] != '\0') CHECK(to_typestr(got.type.dtype) == std::string(row.dtype));
+        CHECK(got.type.constant == has('c'));
+        CHECK(got.type.bfloat16 == has('b'));
+        CHECK(got.type.character == has('h'));
+        CHECK(got.type.any_element == has('v'));
+        CHECK(got.type.opaque_element == has('o'));
+        const int rank =
+            !flags.empty() && flags.back() >= '1' && flags.back() <= '9' ? flags.back() - '0' : 1;
+        CHECK(got.type.rank == rank);
+        CHECK(got.bytes == row.bytes);
+        CHECK(got.alignment == row.alignment);
+        end = (end + row.alignment - 1) / row.alignment * row.alignment;
+        CHECK(got.offset == end);
+        end += row.bytes;
+    }
+    CHECK(signature.bytes == end);
+}
+
+TEST_CASE("CCCL's types are known without their inline namespace") {
+    const Image image = compile(
+        "#include <cuda/std/complex>\n#include <cuda/std/span>\n"
+        "__global__ void k(cuda::std::complex<float> a, const cuda::std::complex<double>* b, "
+        "cuda::std::span<int> c) {}");
+    const std::vector<Parameter>& got = image.kernels.at(0).signature.parameters;
+    CHECK(got[0].spelling == "cuda::std::complex<float>");
+    CHECK(got[0].type.kind == Kind::scalar);
+    CHECK(to_typestr(got[0].type.dtype) == "<c8");
+    CHECK(got[0].alignment == 8);
+    CHECK(got[1].spelling == "const cuda::std::complex<double>*");
+    CHECK(to_typestr(got[1].type.dtype) == "<c16");
+    CHECK(got[1].type.alignment == 16);
+    CHECK(got[2].spelling.starts_with("cuda::std::span<int"));
+    CHECK(got[2].bytes == 16);
+}
+
+TEST_CASE("an element's alignment is the one its type asks for") {
+    const Image image =
+        compile("__global__ void k(double* a, unsigned char* b, bascule::array_view<short, 2> c) {}");
+    const std::vector<Parameter>& got = image.kernels.at(0).signature.parameters;
+    CHECK(got[0].type.alignment == 8);
+    CHECK(got[1].type.alignment == 1);
+    CHECK(got[2].type.alignment == 2);
+}
+
+TEST_CASE("a signature reads as people write it") {
+    const Image image = compile("__global__ void saxpy(float a, const float* x, float*) {}");
+    CHECK(to_string(image.kernels.at(0).signature) == "void saxpy(float a, const float* x, float* arg3)");
+}
+
+TEST_CASE("a kernel without parameters has an empty buffer") {
+    const Image image = compile("__global__ void k() {}");
+    CHECK(image.kernels.at(0).signature.parameters.empty());
+    CHECK(image.kernels.at(0).signature.bytes == 0);
+}
+
+TEST_CASE("a name of another form is an error that shows it") {
+    const std::string message = message_of<Error>([] { read_signature("_Z3fooi", "k", {}); });
+    CHECK(contains(message, "_Z3fooi"));
+    CHECK(contains(message, "foo(int)"));
+}
+
+}  // namespace
+}  // namespace bascule::testing

@@ -1,0 +1,88 @@
+// What several of these tests use: an NVRTC, programs, and directories that vanish.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+#include <utility>
+
+#include <bascule/interface/error.hpp>
+#include <bascule/jit/compiler.hpp>
+
+namespace bascule::testing {
+
+/// The NVRTC under test: the environment's, else the toolkit's, else the one beside the headers we are built
+/// with.
+inline ToolkitLocation toolkit() {
+    if (const char* library = std::getenv("BASCULE_TEST_NVRTC")) return {{library}, {}};
+    ToolkitLocation location = default_toolkit();
+    const std::string include = BASCULE_CUDA_INCLUDE_DIR;
+    location.nvrtc_libraries.push_back(include + "/../lib/libnvrtc.so.13");
+    return location;
+}
+
+/// One compiler for all tests: loading NVRTC takes longer than most of them.
+inline Compiler& compiler() {
+    static Compiler& compiler = *new Compiler(toolkit());
+    return compiler;
+}
+
+inline Program program(std::string text) {
+    Program program;
+    program.source.text = std::move(text);
+    program.source.name = "kernels.cu";
+    program.arch = parse_arch("compute_80");
+    return program;
+}
+
+inline Image compile(std::string text) { return compiler().compile(program(std::move(text))); }
+
+/// What the error says when `action` throws one of this type; empty when nothing is thrown.
+template <class Exception, class Action>
+std::string message_of(Action&& action) {
+    try {
+        action();
+    } catch (const Exception& error) {
+        return error.what();
+    }
+    return {};
+}
+
+inline std::string compile_error(const Program& program) {
+    return message_of<CompileError>([&] { compiler().compile(program); });
+}
+inline std::string compile_error(std::string text) { return compile_error(program(std::move(text))); }
+
+inline bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != text.npos;
+}
+
+/// An empty directory, removed with everything in it.
+class TemporaryDirectory {
+  public:
+    TemporaryDirectory() {
+        std::string pattern = (std::filesystem::temp_directory_path() / "bascule-jit-XXXXXX").string();
+        path_ = mkdtemp(pattern.data());
+    }
+    ~TemporaryDirectory() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    TemporaryDirectory(const TemporaryDirectory&) = delete;
+    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+    std::string path() const { return path_.string(); }
+    /// Writes a file and returns its path.
+    std::string write(const std::string& name, const std::string& text) const {
+        std::filesystem::create_directories((path_ / name).parent_path());
+        std::ofstream(path_ / name, std::ios::binary) << text;
+        return (path_ / name).string();
+    }
+
+  private:
+    std::filesystem::path path_;
+};
+
+}  // namespace bascule::testing
