@@ -73,7 +73,7 @@ configure() {
         rm -rf -- "$build"
     fi
     say "configuring build/$preset ${arguments[*]}"
-    (cd "$root" && cmake --preset "$preset" --log-level=WARNING "${arguments[@]}") >&2 || die "CMake could not configure build/$preset"
+    (cd "$root" && cmake --preset "$preset" "${arguments[@]}") >/dev/null || die "CMake could not configure build/$preset"
     printf '%s\n' "${arguments[*]}" >"$stamp"
 }
 

@@ -30,5 +30,5 @@ def test_the_examples_do_what_the_text_says(capsys):
 
 
 def test_the_links_lead_to_files():
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", README):
+    for target in re.findall(r"\]\((?!https?:)([^)\s#]+)\)", README):
         assert (ROOT / target).exists(), target
