@@ -76,8 +76,9 @@ def installed(tmp_path_factory):
     build = directory / "build"
     # A toolkit on this machine is out of CMake's sight, so that the headers must come from build-system.requires.
     toolkits = ["/usr/local/include", *(str(path / "include") for path in Path("/usr/local").glob("cuda*"))]
+    pip_install = [python, "-m", "pip", "install", "--disable-pip-version-check"]
     run(
-        *(python, "-m", "pip", "install", "--disable-pip-version-check", source, "-C", f"build-dir={build}"),
+        *(*pip_install, f"--config-settings=build-dir={build}", source),
         cwd=directory,
         env=without_toolkit(CMAKE_ARGS=f"-DCMAKE_IGNORE_PATH={';'.join(toolkits)}"),
     )
