@@ -95,6 +95,7 @@ for _public in (
     _errors.ArgumentOverflowError,
     _errors.ArgumentKeyError,
     _errors.ArgumentNotImplementedError,
+    _errors.KernelAttributeError,
     CompileOptions,
     Device,
     DeviceArray,

@@ -70,6 +70,10 @@ class CompileError(Error, RuntimeError):
     architecture: str
 
 
+class KernelAttributeError(CompileError, AttributeError):
+    """A module was asked for an attribute that is no kernel of its text."""
+
+
 class LibraryError(Error, OSError):
     """NVRTC, the driver or the emulated device cannot be loaded.
 

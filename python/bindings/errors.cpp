@@ -56,9 +56,9 @@ void raise_argument_error(const ArgumentError& error) {
           attribute("expected", details.expected), attribute("got", details.got));
 }
 
-void raise_compile_error(const CompileError& error) {
+void raise_compile_error(const CompileError& error, const char* class_name = "CompileError") {
     const CompileError::Details& details = error.details();
-    raise("CompileError", error.what(), attribute("log", details.log),
+    raise(class_name, error.what(), attribute("log", details.log),
           attribute("name_expression", details.name_expression),
           attribute("options", to_list(details.options)), attribute("architecture", details.architecture));
 }
@@ -96,6 +96,11 @@ void translate(std::exception_ptr exception) {
 }  // namespace
 
 void register_errors() { py::register_exception_translator(&translate); }
+
+void raise_missing_attribute(const CompileError& error) {
+    raise_compile_error(error, "KernelAttributeError");
+    throw py::error_already_set();
+}
 
 void set_python_error() noexcept {
     try {

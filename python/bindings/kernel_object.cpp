@@ -8,8 +8,10 @@
 #include <pybind11/stl.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/jit/diagnostics.hpp>
 
 #include "device_object.hpp"
+#include "errors.hpp"
 #include "launcher.hpp"
 #include "stream_object.hpp"
 #include "toolkit.hpp"
@@ -219,7 +221,10 @@ With no work the call checks its arguments and launches nothing.)")
         .def_property_readonly(
             "cubin", [](const KernelObject& self) { return py::bytes(image_of(self.kernel).cubin); })
         .def_property_readonly(
-            "log", [](const KernelObject& self) { return image_of(self.kernel).log; },
+            "log",
+            [](const KernelObject& self) {
+                return readable_log(image_of(self.kernel).log, self.kernel.module().source());
+            },
             "What NVRTC said: warnings, at the lines of your text.")
         .def_property_readonly("source",
                                [](const KernelObject& self) { return self.kernel.module().source().text; })
@@ -257,7 +262,11 @@ std::string repr_of_module(const Module& module) {
 KernelObject attribute(const Module& module, const std::string& name) {
     const bool dunder = name.size() > 4 && name.starts_with("__") && name.ends_with("__");
     if (dunder) throw py::attribute_error(name);
-    return KernelObject{module.kernel(name)};
+    try {
+        return KernelObject{module.kernel(name)};
+    } catch (const CompileError& error) {
+        raise_missing_attribute(error);
+    }
 }
 
 void compile_now(const Module& module) {

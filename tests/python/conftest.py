@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 os.environ.setdefault("BASCULE_DEVICE", "emulated")
 
@@ -41,6 +44,18 @@ class ForeignArray:
 
 class Missing:
     """As a change: the key is left out."""
+
+
+@contextmanager
+def traced() -> Iterator[list[bascule.emulated.Operation]]:
+    """The operations of the block alone: garbage of earlier tests is freed before, not inside."""
+    gc.collect()
+    gc.disable()
+    try:
+        with bascule.emulated.trace() as operations:
+            yield operations
+    finally:
+        gc.enable()
 
 
 @pytest.fixture

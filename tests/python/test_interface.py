@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import ForeignArray, Missing
+from conftest import ForeignArray, Missing, traced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -149,7 +149,7 @@ def test_a_wrong_descriptor_is_an_error_that_names_the_argument_and_the_key(
     changes = {"version": version, **changes}
     fill.prepare()
     array = bascule.to_device(np.zeros(8, "f4"))
-    with bascule.emulated.trace() as operations, pytest.raises(error) as caught:
+    with traced() as operations, pytest.raises(error) as caught:
         fill[1, 32](ForeignArray(array, **changes), 8)
     assert isinstance(caught.value, bascule.ArgumentError)
     assert "argument 1 'p'" in str(caught.value)
