@@ -1,31 +1,51 @@
 // Device, pinned and managed memory, and what a pointer is.
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
+
+#include <fmt/format.h>
 
 #include "driver/call.hpp"
 
+using emulated::driver::Context;
 using emulated::driver::current_context;
 using emulated::driver::Process;
+using emulated::driver::StreamTarget;
 using emulated::memory::Allocation;
 
 namespace {
 
 CUresult allocate(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind) {
-    if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    const auto made = Process::get().heap().allocate(current_context()->device, bytes, kind);
-    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
+    Context& context = *current_context();
+    const auto made = Process::get().heap().allocate(context.device, bytes, kind);
+    EMULATED_REQUIRE(made.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
+    Process::get().own(*made, kind, context);
     *address = *made;
     emulated::driver::trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, bytes, "cuMemAlloc");
     return CUDA_SUCCESS;
 }
 
-/// Freeing waits for everything that may still use the memory, as cuMemFree documents.
-CUresult release(CUdeviceptr address, Allocation::Kind kind) {
-    auto& context = *current_context();
-    context.graph.synchronize_all();
-    if (context.error.load() != CUDA_SUCCESS) return context.error.load();
-    const bool freed = context.graph.exclusively([&] { return Process::get().heap().free(address, kind); });
-    if (freed) emulated::driver::trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
-    return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+/// Why `address` cannot be freed, for the report.
+CUresult not_freeable(CUdeviceptr address) {
+    Process::get().set_report(
+        fmt::format("{:#x} cannot be freed: it is {}", address, Process::get().heap().describe(address, 1)));
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+/// Freeing waits for everything that may still use the memory.
+CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> kinds) {
+    Process& process = Process::get();
+    for (Context* context : process.contexts()) context->graph.synchronize_all();
+    EMULATED_CHECK(current_context()->error.load());
+    const bool freed = process.scheduler().exclusively([&] {
+        return std::any_of(kinds.begin(), kinds.end(),
+                           [&](Allocation::Kind kind) { return process.heap().free(address, kind); });
+    });
+    if (!freed) return not_freeable(address);
+    process.disown(address);
+    emulated::driver::trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
+    return CUDA_SUCCESS;
 }
 
 void write(void* out, CUpointer_attribute which, const Allocation* allocation, CUdeviceptr address) {
@@ -35,7 +55,7 @@ void write(void* out, CUpointer_attribute which, const Allocation* allocation, C
     switch (which) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
             *static_cast<void**>(out) =
-                allocation == nullptr ? nullptr : &Process::get().primary(allocation->device);
+                allocation == nullptr ? nullptr : Process::get().owner(allocation->base);
             break;
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
             *static_cast<unsigned*>(out) = allocation == nullptr ? 0U
@@ -91,8 +111,43 @@ EMULATED_API cuMemFree(CUdeviceptr address) {
     EMULATED_COUNT("cuMemFree");
     EMULATED_NEEDS_CONTEXT();
     if (address == 0) return CUDA_SUCCESS;
-    const CUresult result = release(address, Allocation::Kind::device);
-    return result == CUDA_ERROR_INVALID_VALUE ? release(address, Allocation::Kind::managed) : result;
+    return release(address, {Allocation::Kind::device, Allocation::Kind::managed});
+}
+
+/// Made at once: memory that nobody has used before needs no order. Freed in stream order.
+EMULATED_API cuMemAllocAsync(CUdeviceptr* address, std::size_t bytes, CUstream handle) {
+    EMULATED_COUNT("cuMemAllocAsync");
+    EMULATED_NEEDS_CONTEXT();
+    const StreamTarget target(handle);
+    EMULATED_CHECK(target.state);
+    return allocate(address, bytes, Allocation::Kind::device);
+}
+
+EMULATED_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
+    EMULATED_COUNT("cuMemFreeAsync");
+    const StreamTarget target(handle);
+    EMULATED_CHECK(target.state);
+    if (address == 0) return CUDA_SUCCESS;
+    const Allocation* allocation = Process::get().heap().find(address);
+    const bool is_base = allocation != nullptr && allocation->base == address;
+    if (!is_base || allocation->kind != Allocation::Kind::device) return not_freeable(address);
+    emulated::driver::trace(BASCULE_EMULATED_FREE, handle, nullptr, 0, "cuMemFreeAsync");
+    target.context->graph.submit(*target.stream, [address] {
+        Process::get().heap().free(address, Allocation::Kind::device);
+        Process::get().disown(address);
+    });
+    return CUDA_SUCCESS;
+}
+
+/// Rows begin at multiples of 512 bytes, as texture hardware wants them.
+EMULATED_API cuMemAllocPitch(CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
+                             unsigned int element_bytes) {
+    EMULATED_COUNT("cuMemAllocPitch");
+    EMULATED_NEEDS_CONTEXT();
+    const bool element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
+    EMULATED_REQUIRE(pitch != nullptr && width > 0 && height > 0 && element, CUDA_ERROR_INVALID_VALUE);
+    *pitch = (width + 511) / 512 * 512;
+    return allocate(address, *pitch * height, Allocation::Kind::device);
 }
 
 EMULATED_API cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned int) {
@@ -118,7 +173,8 @@ EMULATED_API cuMemAllocHost(void** host, std::size_t bytes) {
 EMULATED_API cuMemFreeHost(void* host) {
     EMULATED_COUNT("cuMemFreeHost");
     EMULATED_NEEDS_CONTEXT();
-    return release(reinterpret_cast<CUdeviceptr>(host), Allocation::Kind::pinned);
+    if (host == nullptr) return CUDA_SUCCESS;
+    return release(reinterpret_cast<CUdeviceptr>(host), {Allocation::Kind::pinned});
 }
 
 EMULATED_API cuMemHostRegister(void* host, std::size_t bytes, unsigned int) {

@@ -34,19 +34,43 @@ class CallCounter {
 /// CUDA_SUCCESS, or why a function that needs a working current context cannot go on.
 inline CUresult ready() noexcept {
     if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
+    if (streams::Scheduler::inside()) return CUDA_ERROR_NOT_PERMITTED;  // a host function calls the driver
     const Context* context = current_context();
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return context->error.load(std::memory_order_acquire);
 }
 
-#define EMULATED_NEEDS_CONTEXT()                             \
-    do {                                                     \
-        const CUresult state_ = ::emulated::driver::ready(); \
-        if (state_ != CUDA_SUCCESS) return state_;           \
+/// CUDA_SUCCESS, or why `device` cannot be asked.
+inline CUresult device_state(CUdevice device) noexcept {
+    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
+    return Process::get().is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+#define EMULATED_REQUIRE(condition, code) \
+    do {                                  \
+        if (!(condition)) return code;    \
     } while (false)
 
+#define EMULATED_CHECK(expression)                 \
+    do {                                           \
+        const CUresult state_ = (expression);      \
+        if (state_ != CUDA_SUCCESS) return state_; \
+    } while (false)
+
+#define EMULATED_NEEDS_CONTEXT() EMULATED_CHECK(::emulated::driver::ready())
+
+namespace detail {
+inline std::atomic<bool> tracing{false};
+void add_to_trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
+                  std::string_view name) noexcept;
+}  // namespace detail
+
 /// Adds an operation to the trace, if one is being recorded.
-void trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
-           std::string_view name) noexcept;
+inline void trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
+                  std::string_view name) noexcept {
+    if (detail::tracing.load(std::memory_order_relaxed))
+        detail::add_to_trace(kind, stream, event, bytes, name);
+}
 
 }  // namespace emulated::driver

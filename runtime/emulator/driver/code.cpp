@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -13,6 +15,8 @@
 namespace limits = emulated::driver::limits;
 using emulated::driver::Context;
 using emulated::driver::current_context;
+using emulated::driver::device_state;
+using emulated::driver::Instance;
 using emulated::driver::KernelHandle;
 using emulated::driver::Library;
 using emulated::driver::Process;
@@ -20,39 +24,51 @@ using emulated::memory::Allocation;
 
 namespace emulated::driver {
 
-const std::vector<memory::DeviceAddress>& globals_of(Library& library, Context& context) {
-    const std::lock_guard lock(library.mutex);
-    const auto [entry, is_new] = library.globals.try_emplace(&context);
-    std::vector<memory::DeviceAddress>& addresses = entry->second;
-    if (!is_new) return addresses;
+namespace {
+
+/// Memory for every variable, with what PTX puts into it. Null when there is not enough.
+std::shared_ptr<const Instance> instantiate(const program::Module& module, Context& context) {
     memory::Heap& heap = Process::get().heap();
-    const auto& globals = library.module->globals;
-    for (const program::Global& global : globals) {
+    auto instance = std::make_shared<Instance>();
+    std::vector<memory::DeviceAddress>& addresses = instance->globals;
+    for (const program::Global& global : module.globals) {
         const auto bytes = std::max<std::uint64_t>(global.bytes, 1);
         const auto address =
             heap.allocate(context.device, bytes, Allocation::Kind::module_global, global.alignment);
-        addresses.push_back(address.value_or(0));
-        if (!address) continue;
-        if (std::byte* to = heap.host(*address, bytes))
-            std::copy(global.initial.begin(), global.initial.end(), to);
+        if (!address) {
+            for (const auto made : addresses) heap.free(made, Allocation::Kind::module_global);
+            return nullptr;
+        }
+        addresses.push_back(*address);
+        std::copy(global.initial.begin(), global.initial.end(), heap.host(*address, bytes));
         heap.set_name(*address, global.name);
     }
     // Addresses in initialisers are known only once every variable has one.
-    for (std::size_t i = 0; i < globals.size(); ++i) {
-        for (const program::Global::Relocation& relocation : globals[i].relocations) {
+    for (std::size_t i = 0; i < module.globals.size(); ++i) {
+        for (const program::Global::Relocation& relocation : module.globals[i].relocations) {
             const std::uint64_t value =
                 addresses[relocation.global] + static_cast<std::uint64_t>(relocation.addend);
-            if (std::byte* to = heap.host(addresses[i] + relocation.offset, sizeof value)) {
-                std::memcpy(to, &value, sizeof value);
-            }
+            std::byte* to = heap.host(addresses[i] + relocation.offset, sizeof value);
+            if (to != nullptr) std::memcpy(to, &value, sizeof value);
         }
-        if (globals[i].constant) heap.set_read_only(addresses[i]);
+        if (module.globals[i].constant) heap.set_read_only(addresses[i]);
     }
-    return addresses;
+    for (const auto address : addresses)
+        Process::get().own(address, Allocation::Kind::module_global, context);
+    return instance;
 }
 
-int max_dynamic_shared_bytes(const KernelHandle& handle) noexcept {
-    const int set = handle.max_dynamic_shared_bytes.load();
+}  // namespace
+
+std::shared_ptr<const Instance> instance_of(Library& library, Context& context) {
+    const std::lock_guard lock(library.mutex);
+    std::shared_ptr<const Instance>& instance = library.instances[&context];
+    if (instance == nullptr) instance = instantiate(*library.module, context);
+    return instance;
+}
+
+int max_dynamic_shared_bytes(const KernelHandle& handle, int device) noexcept {
+    const int set = handle.settings->max_dynamic_shared_bytes[static_cast<std::size_t>(device)].load();
     return set >= 0 ? set : limits::shared_per_block - static_cast<int>(handle.kernel->static_shared_bytes);
 }
 
@@ -86,10 +102,23 @@ bool is_binary(const void* code) noexcept {
            std::memcmp(code, wrapper, 4) == 0;
 }
 
-CUresult load(Library** out, const void* code, Context* context, unsigned int count,
-              const CUjit_option* options, void* const* values) {
-    if (out == nullptr || code == nullptr) return CUDA_ERROR_INVALID_VALUE;
+/// What each refused kernel lacks, for the caller's log.
+std::string refusals(const emulated::program::Module& module) {
+    std::string text;
+    for (const auto& kernel : module.kernels) {
+        if (!kernel.refusal.empty()) {
+            text += fmt::format("the emulated device cannot run kernel '{}': PTX {}\n", kernel.name,
+                                kernel.refusal);
+        }
+    }
+    return text;
+}
+
+CUresult load(void** out, const void* code, Context* context, unsigned int count, const CUjit_option* options,
+              void* const* values) {
+    EMULATED_REQUIRE(out != nullptr && code != nullptr, CUDA_ERROR_INVALID_VALUE);
     const Log errors(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+    const Log notes(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
     const auto refuse = [&](CUresult code_of_error, const std::string& message) {
         errors.write(message);
         Process::get().set_report(message);
@@ -104,237 +133,407 @@ CUresult load(Library** out, const void* code, Context* context, unsigned int co
     if (const auto* error = std::get_if<emulated::program::LoadError>(&loaded)) {
         return refuse(CUDA_ERROR_INVALID_PTX, fmt::format("PTX line {}: {}", error->line, error->message));
     }
-    auto library = std::make_unique<Library>();
+    auto library = std::make_shared<Library>();
     library->module = std::get<std::shared_ptr<const emulated::program::Module>>(std::move(loaded));
     library->context = context;
-    *out = Process::get().add_library(std::move(library));
+    errors.write("");
+    notes.write(refusals(*library->module));
+    *out = Process::get().handles().add(std::move(library));
+    emulated::driver::trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuLibraryLoadData");
     return CUDA_SUCCESS;
 }
 
+CUresult load_file(void** out, const char* path, Context* context, unsigned int count,
+                   const CUjit_option* options, void* const* values) {
+    EMULATED_REQUIRE(path != nullptr, CUDA_ERROR_INVALID_VALUE);
+    std::ifstream file(path, std::ios::binary);
+    EMULATED_REQUIRE(file, CUDA_ERROR_FILE_NOT_FOUND);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    return load(out, text.c_str(), context, count, options, values);
+}
+
+std::shared_ptr<Library> find_library(const void* handle) {
+    return Process::get().handles().find<Library>(handle);
+}
+
+std::shared_ptr<KernelHandle> find_handle(const void* handle) {
+    return Process::get().handles().find<KernelHandle>(handle);
+}
+
 /// The handle of a kernel, made at its first request. `context` is null for a CUkernel.
-KernelHandle* handle_of(Library& library, const emulated::program::Kernel& kernel, Context* context) {
-    const std::lock_guard lock(library.mutex);
-    std::unique_ptr<KernelHandle>& handle = library.kernels[{&kernel, context}];
+KernelHandle* handle_of(const std::shared_ptr<Library>& library, const emulated::program::Kernel& kernel,
+                        Context* context) {
+    const std::lock_guard lock(library->mutex);
+    std::shared_ptr<KernelHandle>& handle = library->kernels[{&kernel, context}];
     if (handle == nullptr) {
-        handle = std::make_unique<KernelHandle>();
-        handle->kernel = &kernel;
-        handle->library = &library;
-        handle->context = context;
+        auto made = std::make_shared<KernelHandle>();
+        made->kernel = &kernel;
+        made->library = library;
+        made->context = context;
+        // What is set on a CUkernel holds for its CUfunctions.
+        const auto same = std::find_if(
+            library->kernels.begin(), library->kernels.end(),
+            [&](const auto& entry) { return entry.first.first == &kernel && entry.second != nullptr; });
+        made->settings = same == library->kernels.end() ? std::make_shared<KernelHandle::Settings>()
+                                                        : same->second->settings;
+        handle = made;
+        Process::get().handles().add(std::move(made));
     }
     return handle.get();
 }
 
-CUresult find_kernel(KernelHandle** out, Library* library, const char* name, Context* context) {
-    if (!Process::get().knows(library)) return CUDA_ERROR_INVALID_HANDLE;
+CUresult find_kernel(void** out, const void* library_handle, const char* name, Context* context) {
+    EMULATED_REQUIRE(out != nullptr && name != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const auto library = find_library(library_handle);
+    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
     const emulated::program::Kernel* kernel = library->module->find_kernel(name);
-    if (kernel == nullptr) return CUDA_ERROR_NOT_FOUND;
+    EMULATED_REQUIRE(kernel != nullptr, CUDA_ERROR_NOT_FOUND);
     if (!kernel->refusal.empty()) {
         Process::get().set_report(
             fmt::format("the emulated device cannot run kernel '{}': PTX {}", name, kernel->refusal));
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    *out = handle_of(*library, *kernel, context);
+    *out = handle_of(library, *kernel, context);
     return CUDA_SUCCESS;
 }
 
-CUresult find_global(CUdeviceptr* address, std::size_t* bytes, Library* library, const char* name,
-                     Context* context) {
-    if (!Process::get().knows(library)) return CUDA_ERROR_INVALID_HANDLE;
+CUresult find_global(CUdeviceptr* address, std::size_t* bytes, const void* library_handle, const char* name) {
+    const auto library = find_library(library_handle);
+    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(name != nullptr, CUDA_ERROR_INVALID_VALUE);
     const auto& globals = library->module->globals;
     const auto global =
         std::find_if(globals.begin(), globals.end(), [&](const auto& each) { return each.name == name; });
-    if (global == globals.end()) return CUDA_ERROR_NOT_FOUND;
-    const auto& addresses = emulated::driver::globals_of(*library, *context);
-    if (address != nullptr) *address = addresses[static_cast<std::size_t>(global - globals.begin())];
+    EMULATED_REQUIRE(global != globals.end(), CUDA_ERROR_NOT_FOUND);
+    const auto instance = emulated::driver::instance_of(
+        *library, library->context == nullptr ? *current_context() : *library->context);
+    EMULATED_REQUIRE(instance != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+    if (address != nullptr) *address = instance->globals[static_cast<std::size_t>(global - globals.begin())];
     if (bytes != nullptr) *bytes = global->bytes;
     return CUDA_SUCCESS;
 }
 
-CUresult unload(Library* library) {
-    if (!Process::get().knows(library)) return CUDA_ERROR_INVALID_HANDLE;
-    for (auto& [context, addresses] : library->globals) {
-        context->graph.synchronize_all();
-        for (const auto address : addresses)
-            Process::get().heap().free(address, Allocation::Kind::module_global);
+/// Works after a fault too. What still runs finishes first.
+CUresult unload(const void* handle) {
+    Process& process = Process::get();
+    EMULATED_REQUIRE(process.initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    const auto library = process.handles().remove<Library>(handle);
+    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuLibraryUnload");
+    decltype(library->instances) instances;
+    decltype(library->kernels) kernels;
+    {
+        const std::lock_guard lock(library->mutex);
+        instances.swap(library->instances);
+        kernels.swap(library->kernels);
     }
-    return Process::get().remove_library(library) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle) {
-    const emulated::program::Kernel& kernel = *handle.kernel;
-    switch (which) {
-        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-            *value = static_cast<int>(kernel.max_threads);
-            break;
-        case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-            *value = static_cast<int>(kernel.static_shared_bytes);
-            break;
-        case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-            *value = static_cast<int>(kernel.constant_bytes);
-            break;
-        case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-            *value = static_cast<int>(kernel.local_bytes);
-            break;
-        case CU_FUNC_ATTRIBUTE_NUM_REGS:
-            *value = static_cast<int>(kernel.registers);
-            break;
-        case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-        case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-            *value = 80;
-            break;
-        case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-            *value = 0;
-            break;
-        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-            *value = emulated::driver::max_dynamic_shared_bytes(handle);
-            break;
-        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-            *value = -1;
-            break;
-        default:
-            *value = 0;
-            break;
+    for (const auto& [key, kernel] : kernels) process.handles().remove<KernelHandle>(kernel.get());
+    for (const auto& [context, instance] : instances) {
+        context->graph.synchronize_all();
+        if (instance == nullptr) continue;
+        process.scheduler().exclusively([&, &addresses = instance->globals] {
+            for (const auto address : addresses) {
+                process.heap().free(address, Allocation::Kind::module_global);
+                process.disown(address);
+            }
+        });
     }
     return CUDA_SUCCESS;
 }
 
-CUresult set_attribute(CUfunction_attribute which, int value, KernelHandle& handle) {
+int device_of(const KernelHandle& handle) noexcept {
+    if (handle.context != nullptr) return handle.context->device;
+    return current_context() == nullptr ? 0 : current_context()->device;
+}
+
+CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {
+    const emulated::program::Kernel& kernel = *handle.kernel;
+    EMULATED_REQUIRE(value != nullptr && which >= 0 && which < CU_FUNC_ATTRIBUTE_MAX,
+                     CUDA_ERROR_INVALID_VALUE);
+    const auto answer = [&]() -> int {
+        switch (which) {
+            case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+                return static_cast<int>(kernel.max_threads);
+            case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+                return static_cast<int>(kernel.static_shared_bytes);
+            case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+                return static_cast<int>(kernel.constant_bytes);
+            case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+                return static_cast<int>(kernel.local_bytes);
+            case CU_FUNC_ATTRIBUTE_NUM_REGS:
+                return static_cast<int>(kernel.registers);
+            case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+            case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+                return 80;
+            case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+                return emulated::driver::max_dynamic_shared_bytes(handle, device);
+            case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+                return -1;
+            default:
+                return 0;  // caches and clusters
+        }
+    };
+    *value = answer();
+    return CUDA_SUCCESS;
+}
+
+CUresult set_attribute(CUfunction_attribute which, int value, KernelHandle& handle, int device) {
     switch (which) {
-        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-            if (value < 0 || value > limits::shared_per_block_optin -
-                                         static_cast<int>(handle.kernel->static_shared_bytes)) {
-                return CUDA_ERROR_INVALID_VALUE;
-            }
-            handle.max_dynamic_shared_bytes.store(value);
+        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
+            const int most =
+                limits::shared_per_block_optin - static_cast<int>(handle.kernel->static_shared_bytes);
+            EMULATED_REQUIRE(value >= 0 && value <= most, CUDA_ERROR_INVALID_VALUE);
+            handle.settings->max_dynamic_shared_bytes[static_cast<std::size_t>(device)] = value;
             return CUDA_SUCCESS;
+        }
         case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-            return CUDA_SUCCESS;
+            return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         default:
             return CUDA_ERROR_NOT_SUPPORTED;
     }
 }
 
-CUresult parameter_info(const KernelHandle& handle, std::size_t index, std::size_t* offset,
-                        std::size_t* bytes) {
-    const auto& parameters = handle.kernel->parameters;
-    if (index >= parameters.size()) return CUDA_ERROR_INVALID_VALUE;
+CUresult parameter_info(const void* handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+    const auto found = find_handle(handle);
+    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    const auto& parameters = found->kernel->parameters;
+    EMULATED_REQUIRE(index < parameters.size(), CUDA_ERROR_INVALID_VALUE);
     if (offset != nullptr) *offset = parameters[index].offset;
     if (bytes != nullptr) *bytes = parameters[index].bytes;
     return CUDA_SUCCESS;
 }
 
-Library* to_library(CUlibrary handle) noexcept { return reinterpret_cast<Library*>(handle); }
-Library* to_library(CUmodule handle) noexcept { return reinterpret_cast<Library*>(handle); }
-KernelHandle& to_kernel(CUkernel handle) noexcept { return *reinterpret_cast<KernelHandle*>(handle); }
-KernelHandle& to_kernel(CUfunction handle) noexcept { return *reinterpret_cast<KernelHandle*>(handle); }
+CUresult name_of(const char** name, const void* handle) {
+    const auto found = find_handle(handle);
+    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(name != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *name = found->kernel->name.c_str();
+    return CUDA_SUCCESS;
+}
+
+/// How many kernels there are; or their handles, as far as there is room.
+CUresult count(unsigned int* out, const void* handle) {
+    const auto library = find_library(handle);
+    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *out = static_cast<unsigned int>(library->module->kernels.size());
+    return CUDA_SUCCESS;
+}
+
+template <class Handle>
+CUresult enumerate(Handle* out, unsigned int room, const void* handle, Context* context) {
+    const auto library = find_library(handle);
+    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    const auto& kernels = library->module->kernels;
+    for (std::size_t i = 0; i < std::min<std::size_t>(room, kernels.size()); ++i) {
+        out[i] = reinterpret_cast<Handle>(handle_of(library, kernels[i], context));
+    }
+    return CUDA_SUCCESS;
+}
+
+template <class Handle>
+void** slot(Handle* out) noexcept {
+    return reinterpret_cast<void**>(out);
+}
 
 }  // namespace
 
 EMULATED_API cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* options, void** values,
                                unsigned int count, CUlibraryOption*, void**, unsigned int) {
     EMULATED_COUNT("cuLibraryLoadData");
-    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
-    emulated::driver::trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuLibraryLoadData");
-    return load(reinterpret_cast<Library**>(library), code, nullptr, count, options, values);
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    return load(slot(library), code, nullptr, count, options, values);
+}
+
+EMULATED_API cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option* options, void** values,
+                                   unsigned int count, CUlibraryOption*, void**, unsigned int) {
+    EMULATED_COUNT("cuLibraryLoadFromFile");
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    return load_file(slot(library), path, nullptr, count, options, values);
 }
 
 EMULATED_API cuLibraryUnload(CUlibrary library) {
     EMULATED_COUNT("cuLibraryUnload");
-    emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuLibraryUnload");
-    return unload(to_library(library));
+    return unload(library);
 }
 
 EMULATED_API cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
     EMULATED_COUNT("cuLibraryGetKernel");
-    return find_kernel(reinterpret_cast<KernelHandle**>(kernel), to_library(library), name, nullptr);
+    return find_kernel(slot(kernel), library, name, nullptr);
 }
 
-EMULATED_API cuLibraryGetKernelCount(unsigned int* count, CUlibrary library) {
+EMULATED_API cuLibraryGetKernelCount(unsigned int* out, CUlibrary library) {
     EMULATED_COUNT("cuLibraryGetKernelCount");
-    if (!Process::get().knows(to_library(library))) return CUDA_ERROR_INVALID_HANDLE;
-    *count = static_cast<unsigned int>(to_library(library)->module->kernels.size());
-    return CUDA_SUCCESS;
+    return count(out, library);
+}
+
+EMULATED_API cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int room, CUlibrary library) {
+    EMULATED_COUNT("cuLibraryEnumerateKernels");
+    return enumerate(kernels, room, library, nullptr);
 }
 
 EMULATED_API cuLibraryGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUlibrary library,
                                 const char* name) {
     EMULATED_COUNT("cuLibraryGetGlobal");
     EMULATED_NEEDS_CONTEXT();
-    return find_global(address, bytes, to_library(library), name, current_context());
+    return find_global(address, bytes, library, name);
 }
 
 EMULATED_API cuModuleLoadDataEx(CUmodule* module, const void* code, unsigned int count, CUjit_option* options,
                                 void** values) {
     EMULATED_COUNT("cuModuleLoadDataEx");
     EMULATED_NEEDS_CONTEXT();
-    return load(reinterpret_cast<Library**>(module), code, current_context(), count, options, values);
+    return load(slot(module), code, current_context(), count, options, values);
 }
 
 EMULATED_API cuModuleLoadData(CUmodule* module, const void* code) {
     EMULATED_COUNT("cuModuleLoadData");
-    return cuModuleLoadDataEx(module, code, 0, nullptr, nullptr);
+    EMULATED_NEEDS_CONTEXT();
+    return load(slot(module), code, current_context(), 0, nullptr, nullptr);
+}
+
+EMULATED_API cuModuleLoadFatBinary(CUmodule* module, const void* code) {
+    EMULATED_COUNT("cuModuleLoadFatBinary");
+    EMULATED_NEEDS_CONTEXT();
+    return load(slot(module), code, current_context(), 0, nullptr, nullptr);
+}
+
+EMULATED_API cuModuleLoad(CUmodule* module, const char* path) {
+    EMULATED_COUNT("cuModuleLoad");
+    EMULATED_NEEDS_CONTEXT();
+    return load_file(slot(module), path, current_context(), 0, nullptr, nullptr);
 }
 
 EMULATED_API cuModuleUnload(CUmodule module) {
     EMULATED_COUNT("cuModuleUnload");
-    return unload(to_library(module));
+    return unload(module);
 }
 
 EMULATED_API cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
     EMULATED_COUNT("cuModuleGetFunction");
     EMULATED_NEEDS_CONTEXT();
-    return find_kernel(reinterpret_cast<KernelHandle**>(function), to_library(module), name,
-                       current_context());
+    return find_kernel(slot(function), module, name, current_context());
+}
+
+EMULATED_API cuModuleGetFunctionCount(unsigned int* out, CUmodule module) {
+    EMULATED_COUNT("cuModuleGetFunctionCount");
+    return count(out, module);
+}
+
+EMULATED_API cuModuleEnumerateFunctions(CUfunction* functions, unsigned int room, CUmodule module) {
+    EMULATED_COUNT("cuModuleEnumerateFunctions");
+    EMULATED_NEEDS_CONTEXT();
+    return enumerate(functions, room, module, current_context());
 }
 
 EMULATED_API cuModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
     EMULATED_COUNT("cuModuleGetGlobal");
     EMULATED_NEEDS_CONTEXT();
-    return find_global(address, bytes, to_library(module), name, current_context());
+    return find_global(address, bytes, module, name);
+}
+
+EMULATED_API cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+    EMULATED_COUNT("cuModuleGetLoadingMode");
+    *mode = CU_MODULE_EAGER_LOADING;
+    return CUDA_SUCCESS;
 }
 
 EMULATED_API cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
     EMULATED_COUNT("cuKernelGetFunction");
     EMULATED_NEEDS_CONTEXT();
-    KernelHandle& handle = to_kernel(kernel);
-    *function = reinterpret_cast<CUfunction>(handle_of(*handle.library, *handle.kernel, current_context()));
+    const auto handle = find_handle(kernel);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    *function = reinterpret_cast<CUfunction>(handle_of(handle->library, *handle->kernel, current_context()));
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuKernelGetAttribute(int* value, CUfunction_attribute which, CUkernel kernel, CUdevice) {
-    EMULATED_COUNT("cuKernelGetAttribute");
-    return get_attribute(value, which, to_kernel(kernel));
+EMULATED_API cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
+    EMULATED_COUNT("cuKernelGetLibrary");
+    const auto handle = find_handle(kernel);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    *library = reinterpret_cast<CUlibrary>(handle->library.get());
+    return CUDA_SUCCESS;
 }
 
-EMULATED_API cuKernelSetAttribute(CUfunction_attribute which, int value, CUkernel kernel, CUdevice) {
+EMULATED_API cuKernelGetAttribute(int* value, CUfunction_attribute which, CUkernel kernel, CUdevice device) {
+    EMULATED_COUNT("cuKernelGetAttribute");
+    EMULATED_CHECK(device_state(device));
+    const auto handle = find_handle(kernel);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    return get_attribute(value, which, *handle, device);
+}
+
+EMULATED_API cuKernelSetAttribute(CUfunction_attribute which, int value, CUkernel kernel, CUdevice device) {
     EMULATED_COUNT("cuKernelSetAttribute");
-    return set_attribute(which, value, to_kernel(kernel));
+    EMULATED_CHECK(device_state(device));
+    const auto handle = find_handle(kernel);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    return set_attribute(which, value, *handle, device);
+}
+
+EMULATED_API cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache, CUdevice device) {
+    EMULATED_COUNT("cuKernelSetCacheConfig");
+    EMULATED_CHECK(device_state(device));
+    return find_handle(kernel) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;  // a preference
 }
 
 EMULATED_API cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset,
                                   std::size_t* bytes) {
     EMULATED_COUNT("cuKernelGetParamInfo");
-    return parameter_info(to_kernel(kernel), index, offset, bytes);
+    return parameter_info(kernel, index, offset, bytes);
 }
 
 EMULATED_API cuKernelGetName(const char** name, CUkernel kernel) {
     EMULATED_COUNT("cuKernelGetName");
-    *name = to_kernel(kernel).kernel->name.c_str();
-    return CUDA_SUCCESS;
+    return name_of(name, kernel);
 }
 
 EMULATED_API cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction function) {
     EMULATED_COUNT("cuFuncGetAttribute");
-    return get_attribute(value, which, to_kernel(function));
+    const auto handle = find_handle(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    return get_attribute(value, which, *handle, device_of(*handle));
 }
 
 EMULATED_API cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {
     EMULATED_COUNT("cuFuncSetAttribute");
-    return set_attribute(which, value, to_kernel(function));
+    const auto handle = find_handle(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    return set_attribute(which, value, *handle, device_of(*handle));
+}
+
+EMULATED_API cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {
+    EMULATED_COUNT("cuFuncSetCacheConfig");
+    return find_handle(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;  // a preference
 }
 
 EMULATED_API cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset,
                                 std::size_t* bytes) {
     EMULATED_COUNT("cuFuncGetParamInfo");
-    return parameter_info(to_kernel(function), index, offset, bytes);
+    return parameter_info(function, index, offset, bytes);
+}
+
+EMULATED_API cuFuncGetName(const char** name, CUfunction function) {
+    EMULATED_COUNT("cuFuncGetName");
+    return name_of(name, function);
+}
+
+EMULATED_API cuFuncGetModule(CUmodule* module, CUfunction function) {
+    EMULATED_COUNT("cuFuncGetModule");
+    const auto handle = find_handle(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    *module = reinterpret_cast<CUmodule>(handle->library.get());
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
+    EMULATED_COUNT("cuFuncIsLoaded");
+    EMULATED_REQUIRE(find_handle(function) != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuFuncLoad(CUfunction function) {
+    EMULATED_COUNT("cuFuncLoad");
+    return find_handle(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }

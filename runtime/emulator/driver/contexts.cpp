@@ -1,90 +1,157 @@
-// Contexts: primary ones, created ones, the calling thread's stack.
+// Contexts: primary ones, created ones, the calling thread's stack, limits.
+#include <algorithm>
+
 #include "driver/call.hpp"
 
 using emulated::driver::Context;
 using emulated::driver::context_stack;
 using emulated::driver::current_context;
+using emulated::driver::device_state;
 using emulated::driver::Process;
 
 namespace {
 
-CUresult device_state(CUdevice device) noexcept {
-    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
-    return device >= 0 && device < Process::get().devices() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+CUcontext to(Context* context) noexcept { return reinterpret_cast<CUcontext>(context); }
+
+/// Null for what is no context. Destroyed ones are found too, with `alive` false.
+Context* from(CUcontext handle) {
+    const auto all = Process::get().contexts();
+    const auto found = std::find(all.begin(), all.end(), reinterpret_cast<Context*>(handle));
+    return found == all.end() ? nullptr : *found;
 }
 
-Context* from(CUcontext handle) noexcept { return reinterpret_cast<Context*>(handle); }
-CUcontext to(Context* context) noexcept { return reinterpret_cast<CUcontext>(context); }
+/// What the device has unless somebody sets it; limits that it has not are not supported.
+struct Limit {
+    CUlimit which;
+    std::size_t bytes;
+};
+constexpr Limit default_limits[] = {
+    {CU_LIMIT_STACK_SIZE, 1024},
+    {CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{1} << 20},
+    {CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{8} << 20},
+    {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
+    {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0},
+};
+
+const Limit* default_limit(CUlimit which) noexcept {
+    const auto* found = std::find_if(std::begin(default_limits), std::end(default_limits),
+                                     [&](const Limit& each) { return each.which == which; });
+    return found == std::end(default_limits) ? nullptr : found;
+}
 
 }  // namespace
 
 EMULATED_API cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     EMULATED_COUNT("cuDevicePrimaryCtxRetain");
-    const CUresult state = device_state(device);
-    if (state != CUDA_SUCCESS) return state;
+    EMULATED_CHECK(device_state(device));
+    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
     Context& primary = Process::get().primary(device);
     if (primary.references.fetch_add(1) == 0) {
+        primary.alive = true;
         emulated::driver::trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuDevicePrimaryCtxRetain");
     }
     *context = to(&primary);
     return CUDA_SUCCESS;
 }
 
+/// The last release destroys what the context holds; a later retain gives the same handle, empty.
 EMULATED_API cuDevicePrimaryCtxRelease(CUdevice device) {
     EMULATED_COUNT("cuDevicePrimaryCtxRelease");
-    const CUresult state = device_state(device);
-    if (state != CUDA_SUCCESS) return state;
+    EMULATED_CHECK(device_state(device));
     Context& primary = Process::get().primary(device);
-    if (primary.references.load() == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    primary.references.fetch_sub(1);
+    EMULATED_REQUIRE(primary.references.load() > 0, CUDA_ERROR_INVALID_CONTEXT);
+    if (primary.references.fetch_sub(1) > 1) return CUDA_SUCCESS;
+    Process::get().destroy_context(primary);
+    primary.alive = false;
+    emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuDevicePrimaryCtxRelease");
     return CUDA_SUCCESS;
 }
 
 EMULATED_API cuDevicePrimaryCtxReset(CUdevice device) {
     EMULATED_COUNT("cuDevicePrimaryCtxReset");
-    const CUresult state = device_state(device);
-    if (state != CUDA_SUCCESS) return state;
-    Process::get().primary(device).error.store(CUDA_SUCCESS);
+    EMULATED_CHECK(device_state(device));
+    Process::get().destroy_context(Process::get().primary(device));
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
+    EMULATED_COUNT("cuDevicePrimaryCtxSetFlags");
+    EMULATED_CHECK(device_state(device));
+    Process::get().primary(device).flags = flags;
     return CUDA_SUCCESS;
 }
 
 EMULATED_API cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* active) {
     EMULATED_COUNT("cuDevicePrimaryCtxGetState");
-    const CUresult state = device_state(device);
-    if (state != CUDA_SUCCESS) return state;
+    EMULATED_CHECK(device_state(device));
     *flags = Process::get().primary(device).flags;
-    *active = Process::get().primary(device).references.load() > 0 ? 1 : 0;
+    *active = Process::get().primary(device).alive ? 1 : 0;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuCtxCreate(CUcontext* context, CUctxCreateParams* parameters, unsigned int flags,
+                         CUdevice device) {
+    EMULATED_COUNT("cuCtxCreate");
+    EMULATED_CHECK(device_state(device));
+    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const bool plain = parameters == nullptr ||
+                       (parameters->execAffinityParams == nullptr && parameters->cigParams == nullptr);
+    EMULATED_REQUIRE(plain, CUDA_ERROR_NOT_SUPPORTED);
+    Context& made = Process::get().create_context(device);
+    made.flags = flags;
+    context_stack().push_back(&made);
+    *context = to(&made);
+    emulated::driver::trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuCtxCreate");
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuCtxDestroy(CUcontext handle) {
+    EMULATED_COUNT("cuCtxDestroy");
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    Context* context = from(handle);
+    EMULATED_REQUIRE(context != nullptr && context->alive && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
+    Process::get().destroy_context(*context);
+    context->alive = false;
+    // Other threads keep a context that is gone: their calls say so.
+    if (current_context() == context) context_stack().pop_back();
+    emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuCtxDestroy");
     return CUDA_SUCCESS;
 }
 
 EMULATED_API cuCtxGetCurrent(CUcontext* context) {
     EMULATED_COUNT("cuCtxGetCurrent");
-    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
     *context = to(current_context());
     return CUDA_SUCCESS;
 }
 
 EMULATED_API cuCtxSetCurrent(CUcontext context) {
     EMULATED_COUNT("cuCtxSetCurrent");
-    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     auto& stack = context_stack();
-    if (context != nullptr && !Process::get().knows(from(context))) return CUDA_ERROR_INVALID_CONTEXT;
+    const auto* wanted = reinterpret_cast<Context*>(context);
+    if (wanted != nullptr && wanted == current_context()) return CUDA_SUCCESS;
+    Context* found = context == nullptr ? nullptr : from(context);
+    EMULATED_REQUIRE(context == nullptr || found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     if (!stack.empty()) stack.pop_back();
-    if (context != nullptr) stack.push_back(from(context));
+    if (found != nullptr) stack.push_back(found);
     return CUDA_SUCCESS;
 }
 
 EMULATED_API cuCtxPushCurrent(CUcontext context) {
     EMULATED_COUNT("cuCtxPushCurrent");
-    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
-    if (!Process::get().knows(from(context))) return CUDA_ERROR_INVALID_CONTEXT;
-    context_stack().push_back(from(context));
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    Context* found = from(context);
+    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    context_stack().push_back(found);
     return CUDA_SUCCESS;
 }
 
 EMULATED_API cuCtxPopCurrent(CUcontext* context) {
     EMULATED_COUNT("cuCtxPopCurrent");
-    if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    EMULATED_REQUIRE(!context_stack().empty(), CUDA_ERROR_INVALID_CONTEXT);
     if (context != nullptr) *context = to(current_context());
     context_stack().pop_back();
     return CUDA_SUCCESS;
@@ -92,21 +159,39 @@ EMULATED_API cuCtxPopCurrent(CUcontext* context) {
 
 EMULATED_API cuCtxGetDevice(CUdevice* device) {
     EMULATED_COUNT("cuCtxGetDevice");
-    if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     *device = current_context()->device;
     return CUDA_SUCCESS;
 }
 
 EMULATED_API cuCtxGetFlags(unsigned int* flags) {
     EMULATED_COUNT("cuCtxGetFlags");
-    if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    EMULATED_NEEDS_CONTEXT();
     *flags = current_context()->flags;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxGetApiVersion(CUcontext context, unsigned int* version) {
+EMULATED_API cuCtxSetFlags(unsigned int flags) {
+    EMULATED_COUNT("cuCtxSetFlags");
+    EMULATED_NEEDS_CONTEXT();
+    current_context()->flags = flags;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuCtxGetId(CUcontext handle, unsigned long long* id) {
+    EMULATED_COUNT("cuCtxGetId");
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    const Context* context = handle == nullptr ? current_context() : from(handle);
+    EMULATED_REQUIRE(context != nullptr && context->alive, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    *id = context->id;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
     EMULATED_COUNT("cuCtxGetApiVersion");
-    if (context == nullptr && current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    const Context* context = handle == nullptr ? current_context() : from(handle);
+    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     *version = 13000;
     return CUDA_SUCCESS;
 }
@@ -126,4 +211,44 @@ EMULATED_API cuCtxGetStreamPriorityRange(int* least, int* greatest) {
     if (least != nullptr) *least = 0;
     if (greatest != nullptr) *greatest = -5;
     return CUDA_SUCCESS;
+}
+
+EMULATED_API cuCtxGetLimit(std::size_t* value, CUlimit which) {
+    EMULATED_COUNT("cuCtxGetLimit");
+    EMULATED_NEEDS_CONTEXT();
+    const Limit* known = default_limit(which);
+    EMULATED_REQUIRE(known != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
+    Context& context = *current_context();
+    const std::lock_guard lock(context.mutex);
+    const auto set = context.limits.find(which);
+    *value = set == context.limits.end() ? known->bytes : set->second;
+    return CUDA_SUCCESS;
+}
+
+/// Kept and told again; what the interpreter needs of stack and heap it takes as it goes.
+EMULATED_API cuCtxSetLimit(CUlimit which, std::size_t value) {
+    EMULATED_COUNT("cuCtxSetLimit");
+    EMULATED_NEEDS_CONTEXT();
+    EMULATED_REQUIRE(default_limit(which) != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
+    Context& context = *current_context();
+    const std::lock_guard lock(context.mutex);
+    context.limits[which] = value;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuCtxGetCacheConfig(CUfunc_cache* config) {
+    EMULATED_COUNT("cuCtxGetCacheConfig");
+    EMULATED_NEEDS_CONTEXT();
+    *config = CU_FUNC_CACHE_PREFER_NONE;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuCtxSetCacheConfig(CUfunc_cache) {
+    EMULATED_COUNT("cuCtxSetCacheConfig");
+    return emulated::driver::ready();  // a preference: nothing to do
+}
+
+EMULATED_API cuCtxResetPersistingL2Cache(void) {
+    EMULATED_COUNT("cuCtxResetPersistingL2Cache");
+    return emulated::driver::ready();
 }

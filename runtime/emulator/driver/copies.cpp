@@ -1,15 +1,16 @@
 // Copies and fills, in stream order. Memory that is neither pinned nor the device's is read or written before
 // the call returns.
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "driver/call.hpp"
 
-using emulated::driver::Context;
-using emulated::driver::context_of;
-using emulated::driver::find_stream;
 using emulated::driver::Process;
-using emulated::memory::Allocation;
+using emulated::driver::StreamTarget;
+using emulated::streams::Policy;
 
 namespace {
 
@@ -17,17 +18,18 @@ namespace {
 struct End {
     std::byte* bytes = nullptr;  ///< in this process; null when part of the range is no memory
     bool pageable = false;       ///< ordinary host memory
+    CUdeviceptr address = 0;
 };
 
 End device_end(CUdeviceptr address, std::size_t bytes) {
-    return {Process::get().heap().host(address, bytes), false};
+    return {Process::get().heap().host(address, bytes), false, address};
 }
 
 End host_end(const void* host, std::size_t bytes) {
     const auto address = reinterpret_cast<CUdeviceptr>(host);
-    const bool known = Process::get().heap().find(address) != nullptr;
-    if (known) return device_end(address, bytes);
-    return {static_cast<std::byte*>(const_cast<void*>(host)), true};
+    if (Process::get().heap().find(address) != nullptr) return device_end(address, bytes);
+    if (Process::get().heap().is_device_address(address)) return {nullptr, false, address};
+    return {static_cast<std::byte*>(const_cast<void*>(host)), host != nullptr, address};
 }
 
 /// A pointer of either kind: the heap says which.
@@ -35,40 +37,59 @@ End any_end(CUdeviceptr address, std::size_t bytes) {
     return host_end(reinterpret_cast<const void*>(address), bytes);
 }
 
+/// Says in the report which range is no memory.
+CUresult refuse(const char* name, const char* role, CUdeviceptr address, std::size_t bytes) {
+    Process::get().set_report(fmt::format("{}: the {} is {} bytes at {:#x}, {}", name, role, bytes, address,
+                                          Process::get().heap().describe(address, bytes)));
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
 enum class Wait : bool { no, yes };
 
 CUresult copy(End to, End from, std::size_t bytes, CUstream handle, Wait wait, const char* name) {
+    const StreamTarget target(handle);
+    EMULATED_CHECK(target.state);
     if (bytes == 0) return CUDA_SUCCESS;
-    if (to.bytes == nullptr || from.bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Context* context = context_of(handle);
-    if (context == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    auto* stream = find_stream(*context, handle);
-    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (to.bytes == nullptr) return refuse(name, "destination", to.address, bytes);
+    if (from.bytes == nullptr) return refuse(name, "source", from.address, bytes);
     emulated::driver::trace(BASCULE_EMULATED_COPY, handle, nullptr, bytes, name);
-    if (from.pageable && wait == Wait::no) {
+    auto& context = *target.context;
+    auto& stream = *target.stream;
+    const auto failed = [&context] { return context.error.load() != CUDA_SUCCESS; };
+    if (from.pageable && wait == Wait::no && Process::get().scheduler().policy() != Policy::eager) {
         std::vector<std::byte> staged(from.bytes, from.bytes + bytes);  // the caller may change it at once
-        context->graph.submit(*stream, [to, staged = std::move(staged)] {
-            std::memmove(to.bytes, staged.data(), staged.size());
+        context.graph.submit(stream, [failed, to, staged = std::move(staged)] {
+            if (!failed()) std::memmove(to.bytes, staged.data(), staged.size());
         });
     } else {
-        context->graph.submit(*stream, [to, from, bytes] { std::memmove(to.bytes, from.bytes, bytes); });
+        context.graph.submit(stream, [failed, to, from, bytes] {
+            if (!failed()) std::memmove(to.bytes, from.bytes, bytes);
+        });
     }
-    if (to.pageable || wait == Wait::yes) context->graph.synchronize(*stream);
-    return context->error.load();
+    // Memory that the driver has not pinned is complete when the call returns.
+    if (!to.pageable && wait == Wait::no) return CUDA_SUCCESS;
+    context.graph.synchronize(stream);
+    return context.error.load();
 }
 
 template <class Value>
 CUresult fill(CUdeviceptr address, Value value, std::size_t count, CUstream handle, const char* name) {
+    const StreamTarget target(handle);
+    EMULATED_CHECK(target.state);
     const std::size_t bytes = count * sizeof(Value);
     if (bytes == 0) return CUDA_SUCCESS;
+    EMULATED_REQUIRE(address % sizeof(Value) == 0, CUDA_ERROR_INVALID_VALUE);
     std::byte* to = Process::get().heap().host(address, bytes);
-    if (to == nullptr || address % sizeof(Value) != 0) return CUDA_ERROR_INVALID_VALUE;
-    Context* context = context_of(handle);
-    auto* stream = context == nullptr ? nullptr : find_stream(*context, handle);
-    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (to == nullptr) return refuse(name, "destination", address, bytes);
     emulated::driver::trace(BASCULE_EMULATED_FILL, handle, nullptr, bytes, name);
-    context->graph.submit(*stream, [to, value, count] {
-        for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * sizeof value, &value, sizeof value);
+    auto& context = *target.context;
+    context.graph.submit(*target.stream, [&context, to, value, count] {
+        if (context.error.load() != CUDA_SUCCESS) return;
+        if constexpr (sizeof value == 1) {
+            std::memset(to, value, count);
+        } else {
+            std::fill_n(reinterpret_cast<Value*>(to), count, value);
+        }
     });
     return CUDA_SUCCESS;
 }
@@ -127,6 +148,18 @@ EMULATED_API cuMemsetD8(CUdeviceptr address, unsigned char value, std::size_t co
     EMULATED_COUNT("cuMemsetD8");
     EMULATED_NEEDS_CONTEXT();
     return fill(address, value, count, nullptr, "cuMemsetD8");
+}
+
+EMULATED_API cuMemsetD16(CUdeviceptr address, unsigned short value, std::size_t count) {
+    EMULATED_COUNT("cuMemsetD16");
+    EMULATED_NEEDS_CONTEXT();
+    return fill(address, value, count, nullptr, "cuMemsetD16");
+}
+
+EMULATED_API cuMemsetD32(CUdeviceptr address, unsigned int value, std::size_t count) {
+    EMULATED_COUNT("cuMemsetD32");
+    EMULATED_NEEDS_CONTEXT();
+    return fill(address, value, count, nullptr, "cuMemsetD32");
 }
 
 EMULATED_API cuMemsetD8Async(CUdeviceptr address, unsigned char value, std::size_t count, CUstream stream) {

@@ -5,16 +5,10 @@
 #include "driver/call.hpp"
 #include "driver/limits.hpp"
 
+using emulated::driver::device_state;
 using emulated::driver::Process;
 
 namespace {
-
-bool is_device(CUdevice device) noexcept { return device >= 0 && device < Process::get().devices(); }
-
-CUresult device_state(CUdevice device) noexcept {
-    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
-    return is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
 
 int attribute(CUdevice_attribute which, CUdevice device) noexcept {
     using namespace emulated::driver::limits;

@@ -1,28 +1,67 @@
 // cuGetProcAddress: one row an exported function.
-#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <string_view>
+#include <type_traits>
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
 
 #include "driver/call.hpp"
+#include "driver/older_versions.hpp"
 
 namespace {
 
-struct EntryPoint {
-    std::string_view name;
-    int version;  ///< the CUDA version whose ABI this is
-    void* function;
+using Function = void (*)();
+
+/// The `_ptsz` or `_ptds` variant of a function: NULL means the calling thread's own stream while it runs.
+template <auto Original>
+struct PerThread;
+template <class... Arguments, CUresult(CUDAAPI* Original)(Arguments...)>
+struct PerThread<Original> {
+    static CUresult CUDAAPI call(Arguments... arguments) {
+        const emulated::driver::PerThreadDefault scope;
+        return Original(arguments...);
+    }
 };
 
-#define ROW(name, version) \
-    EntryPoint { #name, version, reinterpret_cast < void*>(&name) }
+struct EntryPoint {
+    std::string_view name;
+    int version;  ///< the CUDA version whose ABI this is, as <cudaTypedefs.h> counts
+    Function function;
+    Function per_thread;  ///< the same function where streams do not matter
+};
 
-// The second column is the version that <cudaTypedefs.h> gives the ABI that is implemented.
+template <class Type, auto Pointer>
+constexpr auto checked() {
+    static_assert(std::is_same_v<Type, decltype(Pointer)>, "not the signature of this version");
+    return Pointer;
+}
+
+// Not nested: <cuda.h> renames some of the functions, and the rows name them without their suffix.
+#define ROW(name, version)                                                                        \
+    EntryPoint {                                                                                  \
+#name, version, reinterpret_cast < Function>(checked <PFN_##name##_v##version, &name>()), \
+            reinterpret_cast < Function>(&name)                                                   \
+    }
+#define OLDER(name, version, pointer)                                                                \
+    EntryPoint {                                                                                     \
+#name, version, reinterpret_cast < Function>(checked <PFN_##name##_v##version, &pointer>()), \
+            reinterpret_cast < Function>(&pointer)                                                   \
+    }
+#define PER_THREAD(name, version)                                                                 \
+    EntryPoint {                                                                                  \
+#name, version, reinterpret_cast < Function>(checked <PFN_##name##_v##version, &name>()), \
+            reinterpret_cast < Function>(&PerThread <&name>::call)                                \
+    }
+
+// Every function here is also exported under the name that <cuda.h> gives it (cuMemAlloc_v2).
 const EntryPoint entry_points[] = {
     ROW(cuInit, 2000),
     ROW(cuDriverGetVersion, 2020),
     ROW(cuGetErrorName, 6000),
     ROW(cuGetErrorString, 6000),
+    ROW(cuGetExportTable, 3000),
+
     ROW(cuDeviceGet, 2000),
     ROW(cuDeviceGetCount, 2000),
     ROW(cuDeviceGetName, 2000),
@@ -32,42 +71,80 @@ const EntryPoint entry_points[] = {
     ROW(cuDevicePrimaryCtxRetain, 7000),
     ROW(cuDevicePrimaryCtxRelease, 11000),
     ROW(cuDevicePrimaryCtxReset, 11000),
+    ROW(cuDevicePrimaryCtxSetFlags, 11000),
     ROW(cuDevicePrimaryCtxGetState, 7000),
+
+    OLDER(cuCtxCreate, 3020, cuCtxCreate_v2),
+    OLDER(cuCtxCreate, 11040, cuCtxCreate_v3),
+    ROW(cuCtxCreate, 12050),
+    ROW(cuCtxDestroy, 4000),
     ROW(cuCtxGetCurrent, 4000),
     ROW(cuCtxSetCurrent, 4000),
     ROW(cuCtxPushCurrent, 4000),
     ROW(cuCtxPopCurrent, 4000),
     ROW(cuCtxGetDevice, 2000),
     ROW(cuCtxGetFlags, 7000),
+    ROW(cuCtxSetFlags, 12010),
+    ROW(cuCtxGetId, 12000),
     ROW(cuCtxGetApiVersion, 3020),
     ROW(cuCtxSynchronize, 2000),
     ROW(cuCtxGetStreamPriorityRange, 5050),
+    ROW(cuCtxGetLimit, 3010),
+    ROW(cuCtxSetLimit, 3010),
+    ROW(cuCtxGetCacheConfig, 3020),
+    ROW(cuCtxSetCacheConfig, 3020),
+    ROW(cuCtxResetPersistingL2Cache, 11000),
+
     ROW(cuLibraryLoadData, 12000),
+    ROW(cuLibraryLoadFromFile, 12000),
     ROW(cuLibraryUnload, 12000),
     ROW(cuLibraryGetKernel, 12000),
     ROW(cuLibraryGetKernelCount, 12040),
+    ROW(cuLibraryEnumerateKernels, 12040),
     ROW(cuLibraryGetGlobal, 12000),
     ROW(cuKernelGetFunction, 12000),
+    ROW(cuKernelGetLibrary, 12050),
     ROW(cuKernelGetAttribute, 12000),
     ROW(cuKernelSetAttribute, 12000),
+    ROW(cuKernelSetCacheConfig, 12000),
     ROW(cuKernelGetParamInfo, 12040),
     ROW(cuKernelGetName, 12030),
+
+    ROW(cuModuleLoad, 2000),
     ROW(cuModuleLoadData, 2000),
     ROW(cuModuleLoadDataEx, 2010),
+    ROW(cuModuleLoadFatBinary, 2000),
     ROW(cuModuleUnload, 2000),
     ROW(cuModuleGetFunction, 2000),
+    ROW(cuModuleGetFunctionCount, 12040),
+    ROW(cuModuleEnumerateFunctions, 12040),
     ROW(cuModuleGetGlobal, 3020),
+    ROW(cuModuleGetLoadingMode, 11070),
     ROW(cuFuncGetAttribute, 2020),
     ROW(cuFuncSetAttribute, 9000),
+    ROW(cuFuncSetCacheConfig, 3000),
     ROW(cuFuncGetParamInfo, 12040),
-    ROW(cuLaunchKernel, 4000),
-    ROW(cuLaunchKernelEx, 11060),
-    ROW(cuLaunchHostFunc, 10000),
+    ROW(cuFuncGetName, 12030),
+    ROW(cuFuncGetModule, 11000),
+    ROW(cuFuncIsLoaded, 12040),
+    ROW(cuFuncLoad, 12040),
+
+    PER_THREAD(cuLaunchKernel, 4000),
+    PER_THREAD(cuLaunchKernelEx, 11060),
+    PER_THREAD(cuLaunchCooperativeKernel, 9000),
+    PER_THREAD(cuLaunchHostFunc, 10000),
     ROW(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050),
+    ROW(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000),
     ROW(cuOccupancyMaxPotentialBlockSize, 6050),
+    ROW(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000),
+    ROW(cuOccupancyAvailableDynamicSMemPerBlock, 10020),
+
     ROW(cuMemAlloc, 3020),
-    ROW(cuMemFree, 3020),
+    ROW(cuMemAllocPitch, 3020),
+    PER_THREAD(cuMemAllocAsync, 11020),
     ROW(cuMemAllocManaged, 6000),
+    ROW(cuMemFree, 3020),
+    PER_THREAD(cuMemFreeAsync, 11020),
     ROW(cuMemHostAlloc, 2020),
     ROW(cuMemAllocHost, 3020),
     ROW(cuMemFreeHost, 2000),
@@ -79,39 +156,53 @@ const EntryPoint entry_points[] = {
     ROW(cuPointerGetAttribute, 4000),
     ROW(cuPointerGetAttributes, 7000),
     ROW(cuPointerSetAttribute, 6000),
-    ROW(cuMemcpy, 4000),
-    ROW(cuMemcpyAsync, 4000),
-    ROW(cuMemcpyHtoD, 3020),
-    ROW(cuMemcpyHtoDAsync, 3020),
-    ROW(cuMemcpyDtoH, 3020),
-    ROW(cuMemcpyDtoHAsync, 3020),
-    ROW(cuMemcpyDtoD, 3020),
-    ROW(cuMemcpyDtoDAsync, 3020),
-    ROW(cuMemsetD8, 3020),
-    ROW(cuMemsetD8Async, 3020),
-    ROW(cuMemsetD16Async, 3020),
-    ROW(cuMemsetD32Async, 3020),
+
+    PER_THREAD(cuMemcpy, 4000),
+    PER_THREAD(cuMemcpyAsync, 4000),
+    PER_THREAD(cuMemcpyHtoD, 3020),
+    PER_THREAD(cuMemcpyHtoDAsync, 3020),
+    PER_THREAD(cuMemcpyDtoH, 3020),
+    PER_THREAD(cuMemcpyDtoHAsync, 3020),
+    PER_THREAD(cuMemcpyDtoD, 3020),
+    PER_THREAD(cuMemcpyDtoDAsync, 3020),
+    PER_THREAD(cuMemsetD8, 3020),
+    PER_THREAD(cuMemsetD8Async, 3020),
+    PER_THREAD(cuMemsetD16, 3020),
+    PER_THREAD(cuMemsetD16Async, 3020),
+    PER_THREAD(cuMemsetD32, 3020),
+    PER_THREAD(cuMemsetD32Async, 3020),
+
     ROW(cuStreamCreate, 2000),
     ROW(cuStreamCreateWithPriority, 5050),
     ROW(cuStreamDestroy, 4000),
-    ROW(cuStreamSynchronize, 2000),
-    ROW(cuStreamQuery, 2000),
-    ROW(cuStreamWaitEvent, 3020),
-    ROW(cuStreamGetCtx, 9020),
-    ROW(cuStreamGetFlags, 5050),
-    ROW(cuStreamGetPriority, 5050),
-    ROW(cuStreamGetId, 12000),
-    ROW(cuStreamIsCapturing, 10000),
+    PER_THREAD(cuStreamSynchronize, 2000),
+    PER_THREAD(cuStreamQuery, 2000),
+    PER_THREAD(cuStreamWaitEvent, 3020),
+    PER_THREAD(cuStreamGetCtx, 9020),
+    PER_THREAD(cuStreamGetDevice, 12080),
+    PER_THREAD(cuStreamGetFlags, 5050),
+    PER_THREAD(cuStreamGetPriority, 5050),
+    PER_THREAD(cuStreamGetId, 12000),
+    PER_THREAD(cuStreamIsCapturing, 10000),
+    PER_THREAD(cuStreamBeginCapture, 10010),
+    PER_THREAD(cuStreamAddCallback, 5000),
     ROW(cuThreadExchangeStreamCaptureMode, 10010),
+
     ROW(cuEventCreate, 2000),
     ROW(cuEventDestroy, 4000),
-    ROW(cuEventRecord, 2000),
+    PER_THREAD(cuEventRecord, 2000),
+    PER_THREAD(cuEventRecordWithFlags, 11010),
     ROW(cuEventQuery, 2000),
     ROW(cuEventSynchronize, 2000),
-    ROW(cuEventElapsedTime, 2000),
-    ROW(cuGetExportTable, 3000),
-    ROW(cuGetProcAddress, 11030),
+    ROW(cuEventElapsedTime, 12080),
+
+    OLDER(cuGetProcAddress, 11030, emulated::driver::get_proc_address_v1),
+    ROW(cuGetProcAddress, 12000),
 };
+
+#undef PER_THREAD
+#undef OLDER
+#undef ROW
 
 }  // namespace
 
@@ -129,21 +220,23 @@ EMULATED_API cuGetExportTable(const void** table, const CUuuid*) {
     return CUDA_ERROR_STUB_LIBRARY;
 }
 
-/// The highest version not above the requested one; below the first version the oldest. Unknown names are not
-/// found.
-EMULATED_API cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t,
+/// The highest version not above the requested one; below the first version the oldest.
+EMULATED_API cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags,
                               CUdriverProcAddressQueryResult* result) {
     EMULATED_COUNT("cuGetProcAddress");
-    if (symbol == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    EMULATED_REQUIRE(symbol != nullptr && function != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(flags <= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, CUDA_ERROR_INVALID_VALUE);
     const EntryPoint* best = nullptr;
     for (const EntryPoint& entry : entry_points) {
         if (entry.name != symbol) continue;
-        const bool newer = best == nullptr || (entry.version <= version && entry.version > best->version);
-        if (newer) best = &entry;
+        if (best == nullptr || (entry.version <= version && entry.version > best->version)) best = &entry;
     }
-    *function = best == nullptr ? nullptr : best->function;
+    const bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    *function =
+        best == nullptr ? nullptr : reinterpret_cast<void*>(per_thread ? best->per_thread : best->function);
     if (result != nullptr) {
         *result = best == nullptr ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
     }
-    return best == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+    // Who asks for the result reads it there; who does not is told by the code.
+    return best != nullptr || result != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

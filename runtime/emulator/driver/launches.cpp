@@ -1,7 +1,11 @@
 // Launches and occupancy.
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <span>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "driver/call.hpp"
 #include "driver/code.hpp"
@@ -11,38 +15,92 @@
 
 namespace limits = emulated::driver::limits;
 using emulated::driver::Context;
-using emulated::driver::context_of;
 using emulated::driver::current_context;
+using emulated::driver::Instance;
 using emulated::driver::KernelHandle;
 using emulated::driver::Process;
+using emulated::driver::Stream;
+using emulated::driver::StreamTarget;
 using emulated::machine::Dim3;
 
 namespace {
 
 bool within(unsigned value, int most) noexcept { return value >= 1 && value <= static_cast<unsigned>(most); }
 
-bool fits(const CUlaunchConfig& config, const KernelHandle& handle) noexcept {
+bool fits(const CUlaunchConfig& config, const KernelHandle& handle, int device) noexcept {
     const std::uint64_t threads = std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
+    const int shared_limit = emulated::driver::max_dynamic_shared_bytes(handle, device);
     return within(config.gridDimX, limits::grid_x) && within(config.gridDimY, limits::grid_y) &&
            within(config.gridDimZ, limits::grid_z) && within(config.blockDimX, limits::block_x) &&
            within(config.blockDimY, limits::block_y) && within(config.blockDimZ, limits::block_z) &&
            threads <= handle.kernel->max_threads &&
-           config.sharedMemBytes <= static_cast<unsigned>(emulated::driver::max_dynamic_shared_bytes(handle));
+           config.sharedMemBytes <= static_cast<unsigned>(shared_limit);
 }
 
-/// The launch attributes that this device can honour.
-bool supports(const CUlaunchConfig& config) noexcept {
-    return std::all_of(config.attrs, config.attrs + config.numAttrs, [](const CUlaunchAttribute& attribute) {
-        switch (attribute.id) {
-            case CU_LAUNCH_ATTRIBUTE_IGNORE:
-            case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-                return true;
-            case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-                return attribute.value.cooperative == 0;
-            default:
-                return false;
+/// What a launch attribute asks of us.
+enum class Wish : std::uint8_t {
+    granted,      ///< a hint, or an order that we keep anyway
+    cooperative,  ///< all blocks resident at once
+    refused,
+};
+
+Wish wish(const CUlaunchAttribute& attribute) noexcept {
+    switch (attribute.id) {
+        case CU_LAUNCH_ATTRIBUTE_IGNORE:
+        case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:  // may overlap; need not
+        case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            return Wish::granted;
+        case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+            return attribute.value.cooperative == 0 ? Wish::granted : Wish::cooperative;
+        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
+            const auto& cluster = attribute.value.clusterDim;
+            return cluster.x <= 1 && cluster.y <= 1 && cluster.z <= 1 ? Wish::granted : Wish::refused;
         }
-    });
+        default:
+            return Wish::refused;
+    }
+}
+
+/// Blocks of this size that one multiprocessor holds at once.
+int resident_blocks(const KernelHandle& handle, int block_size, std::size_t dynamic_shared_bytes) noexcept {
+    const int warps = (block_size + 31) / 32;
+    const int by_threads = limits::threads_per_multiprocessor / (warps * 32);
+    const int registers = std::max(1, static_cast<int>(handle.kernel->registers + 7) / 8 * 8);
+    const int by_registers = limits::registers_per_multiprocessor / (registers * 32 * warps);
+    const std::size_t shared = handle.kernel->static_shared_bytes + dynamic_shared_bytes + 1024;
+    const int by_shared = static_cast<int>(std::size_t{limits::shared_per_multiprocessor} / shared);
+    return std::min({limits::blocks_per_multiprocessor, by_threads, by_registers, by_shared});
+}
+
+CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& handle) {
+    for (const CUlaunchAttribute& attribute :
+         std::span(config.attrs, config.attrs == nullptr ? 0 : config.numAttrs)) {
+        switch (wish(attribute)) {
+            case Wish::granted:
+                break;
+            case Wish::cooperative: {
+                const auto block = static_cast<int>(config.blockDimX * config.blockDimY * config.blockDimZ);
+                const std::uint64_t blocks =
+                    std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
+                const int fitting =
+                    limits::multiprocessors * resident_blocks(handle, block, config.sharedMemBytes);
+                if (blocks > static_cast<std::uint64_t>(fitting))
+                    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+                break;
+            }
+            case Wish::refused:
+                Process::get().set_report(
+                    fmt::format("the emulated device has no launch attribute {} (CUlaunchAttributeID)",
+                                static_cast<int>(attribute.id)));
+                return CUDA_ERROR_NOT_SUPPORTED;
+        }
+    }
+    return CUDA_SUCCESS;
 }
 
 /// The parameter buffer: one pointer a parameter, or the whole buffer in `extra`.
@@ -72,10 +130,9 @@ CUresult pack(std::vector<std::byte>& buffer, const emulated::program::Kernel& k
 
 /// One launch, kept until it runs.
 struct Job {
-    const emulated::program::Kernel* kernel;
-    std::shared_ptr<const emulated::program::Module> module;  // keeps the kernel
+    std::shared_ptr<const KernelHandle> handle;
+    std::shared_ptr<const Instance> instance;
     Context* context;
-    const std::vector<emulated::memory::DeviceAddress>* globals;
     Dim3 grid, block;
     std::uint32_t shared_bytes;
     std::vector<std::byte> parameters;
@@ -85,60 +142,88 @@ struct Job {
         if (context->error.load() != CUDA_SUCCESS) return;
         Process& process = Process::get();
         emulated::machine::LaunchRequest request;
-        request.kernel = kernel;
+        request.kernel = handle->kernel;
         request.grid = grid;
         request.block = block;
         request.dynamic_shared_bytes = shared_bytes;
         request.parameters = parameters.data();
-        request.globals = globals->data();
+        request.globals = instance->globals.data();
         request.memory = &process.heap();
         request.workers = process.workers();
-        if (const auto fault = emulated::machine::launch(request)) {
-            process.set_report(emulated::report::describe(*fault, process.heap()));
-            context->error.store(static_cast<CUresult>(emulated::report::driver_code(fault->kind)));
+        try {
+            if (const auto fault = emulated::machine::launch(request)) {
+                process.set_report(emulated::report::describe(*fault, process.heap()));
+                context->error = static_cast<CUresult>(emulated::report::driver_code(fault->kind));
+            }
+        } catch (const std::exception& error) {  // no memory for the grid's registers, no threads
+            process.set_report(
+                fmt::format("kernel '{}' could not run: {}", handle->kernel->name, error.what()));
+            context->error = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
         }
     }
 };
 
+bool is_default(CUstream stream) noexcept {
+    return stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
+/// A launch that is not executed: all its checks, one lock, nothing allocated.
+CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
+    EMULATED_NEEDS_CONTEXT();
+    const Context* context = current_context();
+    return Process::get().handles().borrow([&](const auto& handles) {
+        const auto* handle = handles.template get<KernelHandle>(function);
+        EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+        if (!is_default(config.hStream)) {
+            const auto* stream = handles.template get<Stream>(config.hStream);
+            EMULATED_REQUIRE(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
+            EMULATED_CHECK(stream->context->error.load(std::memory_order_relaxed));
+        }
+        EMULATED_REQUIRE(fits(config, *handle, context->device), CUDA_ERROR_INVALID_VALUE);
+        EMULATED_CHECK(check_attributes(config, *handle));
+        emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, handle->kernel->name);
+        return CUDA_SUCCESS;
+    });
+}
+
 CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {
-    const CUresult state = emulated::driver::ready();
-    if (state != CUDA_SUCCESS) return state;
-    if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const auto& handle = *reinterpret_cast<const KernelHandle*>(function);
-    if (!fits(config, handle)) return CUDA_ERROR_INVALID_VALUE;
-    if (!supports(config)) return CUDA_ERROR_NOT_SUPPORTED;
-    Context* context = context_of(config.hStream);
-    auto* stream = context == nullptr ? nullptr : emulated::driver::find_stream(*context, config.hStream);
-    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (handle.context != nullptr && handle.context != context) return CUDA_ERROR_INVALID_HANDLE;
+    if (!Process::get().executes()) return pretend(config, function);
+    EMULATED_NEEDS_CONTEXT();
+    auto handle = Process::get().handles().find<KernelHandle>(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    const StreamTarget target(config.hStream);
+    EMULATED_CHECK(target.state);
+    Context& context = *target.context;
+    EMULATED_REQUIRE(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(fits(config, *handle, context.device), CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(check_attributes(config, *handle));
+    auto instance = emulated::driver::instance_of(*handle->library, context);
+    EMULATED_REQUIRE(instance != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
 
-    emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, handle.kernel->name);
-    if (!Process::get().executes()) return CUDA_SUCCESS;
-
-    Job job{handle.kernel,
-            handle.library->module,
-            context,
-            &emulated::driver::globals_of(*handle.library, *context),
+    Job job{std::move(handle),
+            std::move(instance),
+            &context,
             {config.gridDimX, config.gridDimY, config.gridDimZ},
             {config.blockDimX, config.blockDimY, config.blockDimZ},
             config.sharedMemBytes,
             {}};
-    const CUresult packed = pack(job.parameters, *handle.kernel, parameters, extra);
-    if (packed != CUDA_SUCCESS) return packed;
-    context->graph.submit(*stream, std::move(job));
+    EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
+    emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
+    context.graph.submit(*target.stream, std::move(job));
     return CUDA_SUCCESS;
 }
 
-/// Blocks of this size that one multiprocessor holds at once.
-int resident_blocks(const KernelHandle& handle, int block_size, std::size_t dynamic_shared_bytes) noexcept {
-    const int warps = (block_size + 31) / 32;
-    const int by_threads = limits::threads_per_multiprocessor / (warps * 32);
-    const int registers = std::max(1, static_cast<int>(handle.kernel->registers + 7) / 8 * 8);
-    const int by_registers = limits::registers_per_multiprocessor / (registers * 32 * warps);
-    const std::size_t shared = handle.kernel->static_shared_bytes + dynamic_shared_bytes + 1024;
-    const int by_shared =
-        static_cast<int>(static_cast<std::size_t>(limits::shared_per_multiprocessor) / shared);
-    return std::min({limits::blocks_per_multiprocessor, by_threads, by_registers, by_shared});
+CUlaunchConfig config_of(Dim3 grid, Dim3 block, unsigned shared_bytes, CUstream stream) noexcept {
+    CUlaunchConfig config = {};
+    config.gridDimX = grid.x;
+    config.gridDimY = grid.y;
+    config.gridDimZ = grid.z;
+    config.blockDimX = block.x;
+    config.blockDimY = block.y;
+    config.blockDimZ = block.z;
+    config.sharedMemBytes = shared_bytes;
+    config.hStream = stream;
+    return config;
 }
 
 }  // namespace
@@ -155,26 +240,44 @@ EMULATED_API cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned i
                             unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                             void** parameters, void** extra) {
     EMULATED_COUNT("cuLaunchKernel");
-    CUlaunchConfig config = {};
-    config.gridDimX = grid_x;
-    config.gridDimY = grid_y;
-    config.gridDimZ = grid_z;
-    config.blockDimX = block_x;
-    config.blockDimY = block_y;
-    config.blockDimZ = block_z;
-    config.sharedMemBytes = shared_bytes;
-    config.hStream = stream;
+    const auto config =
+        config_of({grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream);
     return launch(config, function, parameters, extra);
+}
+
+EMULATED_API cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                       unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                       unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                       void** parameters) {
+    EMULATED_COUNT("cuLaunchCooperativeKernel");
+    auto config = config_of({grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream);
+    CUlaunchAttribute cooperative = {};
+    cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    cooperative.value.cooperative = 1;
+    config.attrs = &cooperative;
+    config.numAttrs = 1;
+    return launch(config, function, parameters, nullptr);
 }
 
 EMULATED_API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size,
                                                          std::size_t dynamic_shared_bytes) {
     EMULATED_COUNT("cuOccupancyMaxActiveBlocksPerMultiprocessor");
     EMULATED_NEEDS_CONTEXT();
-    if (block_size < 1 || block_size > limits::threads_per_block) return CUDA_ERROR_INVALID_VALUE;
-    *blocks =
-        resident_blocks(*reinterpret_cast<const KernelHandle*>(function), block_size, dynamic_shared_bytes);
+    const auto handle = Process::get().handles().find<KernelHandle>(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(block_size >= 1 && blocks != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const bool runs = block_size <= static_cast<int>(handle->kernel->max_threads);
+    *blocks = runs ? resident_blocks(*handle, block_size, dynamic_shared_bytes) : 0;
     return CUDA_SUCCESS;
+}
+
+EMULATED_API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function,
+                                                                  int block_size,
+                                                                  std::size_t dynamic_shared_bytes,
+                                                                  unsigned int flags) {
+    EMULATED_COUNT("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
+    EMULATED_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE, CUDA_ERROR_INVALID_VALUE);
+    return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_shared_bytes);
 }
 
 /// The largest block that keeps the most threads resident.
@@ -183,14 +286,15 @@ EMULATED_API cuOccupancyMaxPotentialBlockSize(int* grid_size, int* block_size, C
                                               std::size_t dynamic_shared_bytes, int block_limit) {
     EMULATED_COUNT("cuOccupancyMaxPotentialBlockSize");
     EMULATED_NEEDS_CONTEXT();
-    const auto& handle = *reinterpret_cast<const KernelHandle*>(function);
-    int largest = static_cast<int>(handle.kernel->max_threads);
+    const auto handle = Process::get().handles().find<KernelHandle>(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    int largest = static_cast<int>(handle->kernel->max_threads);
     if (block_limit > 0) largest = std::min(largest, block_limit);
     int most_threads = 0;
     for (int size = (largest + 31) / 32 * 32; size > 0; size -= 32) {
         const int block = std::min(size, largest);
         const std::size_t shared = shared_bytes_of == nullptr ? dynamic_shared_bytes : shared_bytes_of(block);
-        const int blocks = resident_blocks(handle, block, shared);
+        const int blocks = resident_blocks(*handle, block, shared);
         if (blocks * block > most_threads) {
             most_threads = blocks * block;
             *block_size = block;
@@ -198,4 +302,30 @@ EMULATED_API cuOccupancyMaxPotentialBlockSize(int* grid_size, int* block_size, C
         }
     }
     return most_threads > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EMULATED_API cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid_size, int* block_size, CUfunction function,
+                                                       CUoccupancyB2DSize shared_bytes_of,
+                                                       std::size_t dynamic_shared_bytes, int block_limit,
+                                                       unsigned int flags) {
+    EMULATED_COUNT("cuOccupancyMaxPotentialBlockSizeWithFlags");
+    EMULATED_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE, CUDA_ERROR_INVALID_VALUE);
+    return cuOccupancyMaxPotentialBlockSize(grid_size, block_size, function, shared_bytes_of,
+                                            dynamic_shared_bytes, block_limit);
+}
+
+/// What is left of a multiprocessor's shared memory when `blocks` share it.
+EMULATED_API cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, CUfunction function, int blocks,
+                                                     int block_size) {
+    EMULATED_COUNT("cuOccupancyAvailableDynamicSMemPerBlock");
+    EMULATED_NEEDS_CONTEXT();
+    const auto handle = Process::get().handles().find<KernelHandle>(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(blocks >= 1 && block_size >= 1, CUDA_ERROR_INVALID_VALUE);
+    const int each = limits::shared_per_multiprocessor / blocks - 1024;
+    const int left = std::min(each, limits::shared_per_block_optin) -
+                     static_cast<int>(handle->kernel->static_shared_bytes);
+    EMULATED_REQUIRE(left >= 0, CUDA_ERROR_INVALID_VALUE);
+    *bytes = static_cast<std::size_t>(left) / 128 * 128;
+    return CUDA_SUCCESS;
 }

@@ -22,6 +22,8 @@ bool is_set_to(const char* variable, const char* value) {
     return text != nullptr && std::strcmp(text, value) == 0;
 }
 
+thread_local bool null_is_per_thread = false;
+
 }  // namespace
 
 Process& Process::get() {
@@ -30,62 +32,81 @@ Process& Process::get() {
 }
 
 Process::Process()
-    : devices_(static_cast<int>(std::min<std::uint64_t>(number_from("BASCULE_EMULATED_DEVICES", 1), 16))),
+    : devices_(static_cast<int>(
+          std::min<std::uint64_t>(number_from("BASCULE_EMULATED_DEVICES", 1), most_devices))),
       executes_(!is_set_to("BASCULE_EMULATED_EXECUTE", "0")),
       workers_(static_cast<unsigned>(
           number_from("BASCULE_EMULATED_WORKERS", std::max(1U, std::thread::hardware_concurrency())))),
-      policy_(is_set_to("BASCULE_EMULATED_SCHEDULE", "lazy") ? streams::Policy::lazy
-                                                             : streams::Policy::eager),
+      scheduler_(is_set_to("BASCULE_EMULATED_SCHEDULE", "lazy") ? streams::Policy::lazy
+                                                                : streams::Policy::eager),
       heap_(
           std::make_unique<memory::Heap>(devices_, number_from("BASCULE_EMULATED_MEMORY", default_memory))) {
     for (int device = 0; device < devices_; ++device) {
-        primaries_.push_back(std::make_unique<Context>(device, true, policy_));
+        contexts_.push_back(std::make_unique<Context>(device, true, next_id(), scheduler_));
     }
 }
 
-Context* Process::create_context(int device) {
-    auto context = std::make_unique<Context>(device, false, policy_);
-    Context* handle = context.get();
+Context& Process::create_context(int device) {
+    auto context = std::make_unique<Context>(device, false, next_id(), scheduler_);
+    context->alive = true;
     const std::lock_guard lock(mutex_);
-    created_.emplace(handle, std::move(context));
-    return handle;
-}
-
-bool Process::destroy_context(Context* context) {
-    const std::lock_guard lock(mutex_);
-    return created_.erase(context) == 1;
-}
-
-bool Process::knows(Context* context) {
-    const std::lock_guard lock(mutex_);
-    return created_.contains(context) ||
-           std::any_of(primaries_.begin(), primaries_.end(),
-                       [&](const auto& primary) { return primary.get() == context; });
+    return *contexts_.emplace_back(std::move(context));
 }
 
 std::vector<Context*> Process::contexts() {
     const std::lock_guard lock(mutex_);
     std::vector<Context*> all;
-    for (const auto& primary : primaries_) all.push_back(primary.get());
-    for (const auto& [handle, context] : created_) all.push_back(handle);
+    for (const auto& context : contexts_) all.push_back(context.get());
     return all;
 }
 
-Library* Process::add_library(std::unique_ptr<Library> library) {
-    Library* handle = library.get();
-    const std::lock_guard lock(mutex_);
-    libraries_.emplace(handle, std::move(library));
-    return handle;
+void Process::destroy_context(Context& context) {
+    context.graph.synchronize_all();
+    const auto of_it = [&](const auto& object) { return object.context == &context; };
+    for (const auto& stream : handles_.all<Stream>(of_it)) {
+        context.graph.remove(stream->stream);
+        handles_.remove<Stream>(stream.get());
+    }
+    for (const auto& event : handles_.all<Event>(of_it)) handles_.remove<Event>(event.get());
+    for (const auto& function : handles_.all<KernelHandle>(of_it))
+        handles_.remove<KernelHandle>(function.get());
+    for (const auto& module : handles_.all<Library>(of_it)) handles_.remove<Library>(module.get());
+    for (const auto& library : handles_.all<Library>([](const Library&) { return true; })) {
+        const std::lock_guard lock(library->mutex);
+        library->instances.erase(&context);
+        std::erase_if(library->kernels, [&](const auto& entry) { return entry.first.second == &context; });
+    }
+    scheduler_.exclusively([&] {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(owners_, [&](const auto& entry) {
+            if (entry.second.context != &context) return false;
+            heap_->free(entry.first, entry.second.kind);
+            return true;
+        });
+    });
+    {
+        const std::lock_guard lock(context.mutex);
+        for (const auto& [thread, stream] : context.per_thread) context.graph.remove(stream->stream);
+        context.per_thread.clear();
+        context.limits.clear();
+    }
+    context.error = CUDA_SUCCESS;
 }
 
-bool Process::remove_library(Library* library) {
+void Process::own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context) {
     const std::lock_guard lock(mutex_);
-    return libraries_.erase(library) == 1;
+    owners_[address] = {&context, kind};
 }
 
-bool Process::knows(Library* library) {
+void Process::disown(memory::DeviceAddress address) {
     const std::lock_guard lock(mutex_);
-    return libraries_.contains(library);
+    owners_.erase(address);
+}
+
+Context* Process::owner(memory::DeviceAddress address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = owners_.find(address);
+    return found == owners_.end() ? nullptr : found->second.context;
 }
 
 void Process::set_report(std::string text) {
@@ -108,48 +129,52 @@ Context* current_context() noexcept {
     return stack.empty() ? nullptr : stack.back();
 }
 
-streams::Stream* find_stream(Context& context, CUstream handle) {
-    if (handle == nullptr || handle == CU_STREAM_LEGACY) return &context.graph.legacy();
-    const std::lock_guard lock(context.mutex);
-    if (handle == CU_STREAM_PER_THREAD) {
-        std::unique_ptr<Stream>& mine = context.per_thread[std::this_thread::get_id()];
-        if (mine == nullptr) {
-            mine = std::make_unique<Stream>();
-            mine->context = &context;
-            context.graph.add(mine->stream);
+StreamTarget::StreamTarget(CUstream handle) {
+    Process& process = Process::get();
+    if (!process.initialised()) {
+        state = CUDA_ERROR_NOT_INITIALIZED;
+        return;
+    }
+    if (streams::Scheduler::inside()) {
+        state = CUDA_ERROR_NOT_PERMITTED;  // a host function calls the driver
+        return;
+    }
+    if (handle == nullptr && PerThreadDefault::active()) handle = CU_STREAM_PER_THREAD;
+    if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
+        context = current_context();
+        if (context == nullptr) {
+            state = CUDA_ERROR_INVALID_CONTEXT;
+            return;
         }
-        return &mine->stream;
     }
-    const auto found = context.streams.find(reinterpret_cast<Stream*>(handle));
-    return found == context.streams.end() ? nullptr : &found->second->stream;
+    if (handle == CU_STREAM_PER_THREAD) {
+        const std::lock_guard lock(context->mutex);
+        std::shared_ptr<Stream>& mine = context->per_thread[std::this_thread::get_id()];
+        if (mine == nullptr) {
+            mine = std::make_shared<Stream>();
+            mine->context = context;
+            mine->id = 2;
+            context->graph.add(mine->stream);
+        }
+        owner = mine;
+    } else if (context == nullptr) {
+        owner = process.handles().find<Stream>(handle);
+        if (owner == nullptr) {
+            state = CUDA_ERROR_INVALID_HANDLE;
+            return;
+        }
+        context = owner->context;
+    }
+    stream = owner == nullptr ? &context->graph.legacy() : &owner->stream;
+    if (!context->alive) {
+        state = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    } else {
+        state = context->error.load(std::memory_order_acquire);
+    }
 }
 
-Context* context_of(CUstream handle) {
-    const bool is_default = handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
-    Context* current = current_context();
-    if (is_default) return current;
-    if (current != nullptr) {
-        const std::lock_guard lock(current->mutex);
-        if (current->streams.contains(reinterpret_cast<Stream*>(handle))) return current;
-    }
-    for (Context* context : Process::get().contexts()) {
-        const std::lock_guard lock(context->mutex);
-        if (context->streams.contains(reinterpret_cast<Stream*>(handle))) return context;
-    }
-    return nullptr;
-}
-
-Event* find_event(CUevent handle) {
-    auto* event = reinterpret_cast<Event*>(handle);
-    if (Context* current = current_context()) {
-        const std::lock_guard lock(current->mutex);
-        if (current->events.contains(event)) return event;
-    }
-    for (Context* context : Process::get().contexts()) {
-        const std::lock_guard lock(context->mutex);
-        if (context->events.contains(event)) return event;
-    }
-    return nullptr;
-}
+PerThreadDefault::PerThreadDefault() noexcept { null_is_per_thread = true; }
+PerThreadDefault::~PerThreadDefault() { null_is_per_thread = false; }
+bool PerThreadDefault::active() noexcept { return null_is_per_thread; }
 
 }  // namespace emulated::driver

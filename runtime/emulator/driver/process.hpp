@@ -1,6 +1,7 @@
 // What the driver knows of this process: devices, contexts, handles, memory.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -13,63 +14,93 @@
 
 #include <cuda.h>
 
+#include "driver/handles.hpp"
 #include "memory/heap.hpp"
 #include "program/module.hpp"
 #include "streams/graph.hpp"
 
 namespace emulated::driver {
 
+inline constexpr int most_devices = 16;
+
 struct Context;
 
 /// What a CUstream points to.
 struct Stream {
+    static constexpr HandleKind kind = HandleKind::stream;
     streams::Stream stream;
     Context* context = nullptr;
+    unsigned flags = CU_STREAM_DEFAULT;
+    int priority = 0;
+    std::uint64_t id = 0;
 };
 
 /// What a CUevent points to.
 struct Event {
+    static constexpr HandleKind kind = HandleKind::event;
     streams::Event event;
     Context* context = nullptr;
+    bool timing = true;
+};
+
+/// A library's variables in one context: the address of each, by index.
+struct Instance {
+    std::vector<memory::DeviceAddress> globals;
 };
 
 struct Library;
 
-/// What a CUkernel, and a CUfunction, points to. Owned by its Library.
+/// What a CUkernel, and a CUfunction, points to. A library's CUkernel and its CUfunctions share `settings`.
 struct KernelHandle {
+    static constexpr HandleKind kind = HandleKind::kernel;
+    struct Settings {
+        /// Dynamic shared memory a launch may ask for, by device; -1: what 48 KB leave beside static memory.
+        std::array<std::atomic<int>, most_devices> max_dynamic_shared_bytes;
+        Settings() {
+            for (auto& each : max_dynamic_shared_bytes) each.store(-1);
+        }
+    };
     const program::Kernel* kernel = nullptr;
-    Library* library = nullptr;
+    std::shared_ptr<Library> library;  ///< keeps `kernel`; they let go of each other at the unload
     Context* context = nullptr;  ///< of a CUfunction; null for a CUkernel, which runs in the current context
-    std::atomic<int> max_dynamic_shared_bytes{-1};  ///< -1: what 48 KB leave beside static memory
+    std::shared_ptr<Settings> settings;
 };
 
 /// What a CUlibrary, and a CUmodule, points to.
 struct Library {
+    static constexpr HandleKind kind = HandleKind::library;
     std::shared_ptr<const program::Module> module;
     Context* context = nullptr;  ///< of a CUmodule; null for a CUlibrary, which serves every context
-    std::mutex mutex;
-    std::map<Context*, std::vector<memory::DeviceAddress>> globals;  ///< made at first use in a context
-    std::map<std::pair<const program::Kernel*, Context*>, std::unique_ptr<KernelHandle>> kernels;
+    std::mutex mutex;            // of what follows
+    std::map<Context*, std::shared_ptr<const Instance>> instances;  ///< made at first use in a context
+    std::map<std::pair<const program::Kernel*, Context*>, std::shared_ptr<KernelHandle>> kernels;
 };
 
-/// What a CUcontext points to. `error` is sticky: the first fault stays until the context goes.
+/// What a CUcontext points to. Never deleted, so that a handle to a destroyed context stays harmless; `alive`
+/// tells.
 struct Context {
-    Context(int device_ordinal, bool is_primary, streams::Policy policy)
-        : device(device_ordinal), primary(is_primary), graph(policy) {}
+    static constexpr HandleKind kind = HandleKind::context;
+    Context(int device_ordinal, bool is_primary, std::uint64_t number, streams::Scheduler& scheduler)
+        : device(device_ordinal), primary(is_primary), id(number), graph(scheduler) {
+        legacy.context = this;
+        legacy.id = 1;
+    }
 
-    int device;
-    bool primary;
-    unsigned flags = 0;
-    std::atomic<int> references{0};
-    std::atomic<CUresult> error{CUDA_SUCCESS};
+    const int device;
+    const bool primary;
+    const std::uint64_t id;
+    std::atomic<bool> alive{false};
+    std::atomic<CUresult> error{CUDA_SUCCESS};  ///< sticky: the first fault stays until the context goes
+    std::atomic<unsigned> flags{0};
+    std::atomic<int> references{0};  ///< of a primary context
     streams::Graph graph;
+    Stream legacy;     ///< its `stream` member is unused: the graph has it
     std::mutex mutex;  // of what follows
-    std::unordered_map<std::thread::id, std::unique_ptr<Stream>> per_thread;
-    std::unordered_map<Stream*, std::unique_ptr<Stream>> streams;
-    std::unordered_map<Event*, std::unique_ptr<Event>> events;
+    std::unordered_map<std::thread::id, std::shared_ptr<Stream>> per_thread;
+    std::map<int, std::size_t> limits;  ///< CUlimit -> what was set
 };
 
-/// The one state of the process. Made by cuInit, never destroyed: calls may come until the very end.
+/// The one state of the process. Never destroyed: calls may come until the very end.
 class Process {
   public:
     static Process& get();
@@ -77,19 +108,26 @@ class Process {
     bool initialised() const noexcept { return initialised_.load(std::memory_order_acquire); }
     void initialise() noexcept { initialised_.store(true, std::memory_order_release); }
     int devices() const noexcept { return devices_; }
+    bool is_device(int device) const noexcept { return device >= 0 && device < devices_; }
     bool executes() const noexcept { return executes_; }
     unsigned workers() const noexcept { return workers_; }
     memory::Heap& heap() noexcept { return *heap_; }
+    streams::Scheduler& scheduler() noexcept { return scheduler_; }
+    Handles& handles() noexcept { return handles_; }
 
-    Context& primary(int device) { return *primaries_[static_cast<std::size_t>(device)]; }
-    Context* create_context(int device);
-    bool destroy_context(Context* context);
-    bool knows(Context* context);
+    Context& primary(int device) { return *contexts_[static_cast<std::size_t>(device)]; }
+    Context& create_context(int device);
+    /// Runs what is pending, then frees everything that belongs to the context.
+    void destroy_context(Context& context);
     std::vector<Context*> contexts();
 
-    Library* add_library(std::unique_ptr<Library> library);
-    bool remove_library(Library* library);
-    bool knows(Library* library);
+    /// Remembers which context an allocation belongs to, until `disown` or the end of the context.
+    void own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context);
+    void disown(memory::DeviceAddress address);
+    Context* owner(memory::DeviceAddress address);
+
+    /// Counts streams and contexts; never reused.
+    std::uint64_t next_id() noexcept { return next_id_.fetch_add(1); }
 
     void set_report(std::string text);
     std::string report();
@@ -98,15 +136,20 @@ class Process {
     Process();
 
     std::atomic<bool> initialised_{false};
+    std::atomic<std::uint64_t> next_id_{16};  // above the special stream handles
     int devices_ = 1;
     bool executes_ = true;
     unsigned workers_ = 1;
-    streams::Policy policy_ = streams::Policy::eager;
+    streams::Scheduler scheduler_;
     std::unique_ptr<memory::Heap> heap_;
-    std::vector<std::unique_ptr<Context>> primaries_;
-    std::mutex mutex_;
-    std::unordered_map<Context*, std::unique_ptr<Context>> created_;
-    std::unordered_map<Library*, std::unique_ptr<Library>> libraries_;
+    Handles handles_;
+    std::mutex mutex_;                                // of what follows
+    std::vector<std::unique_ptr<Context>> contexts_;  // primary ones first
+    struct Owned {
+        Context* context;
+        memory::Allocation::Kind kind;
+    };
+    std::unordered_map<memory::DeviceAddress, Owned> owners_;  // by the allocation's base
     std::string report_;
 };
 
@@ -114,12 +157,26 @@ class Process {
 std::vector<Context*>& context_stack() noexcept;
 Context* current_context() noexcept;
 
-/// The stream that a handle means in the current context: NULL and 1 the legacy one, 2 the thread's. Null for
-/// a handle that is none.
-streams::Stream* find_stream(Context& context, CUstream handle);
-Event* find_event(CUevent handle);
+/// A stream handle's meaning in the calling thread: NULL and 1 are the current context's legacy stream, 2 the
+/// thread's own.
+struct StreamTarget {
+    CUresult state = CUDA_SUCCESS;  ///< or why there is none; then nothing else is set
+    Context* context = nullptr;
+    std::shared_ptr<Stream> owner;  ///< keeps the stream while it is used; null for the legacy one
+    streams::Stream* stream = nullptr;
 
-/// The context that a stream handle belongs to; the current one for default streams.
-Context* context_of(CUstream handle);
+    explicit StreamTarget(CUstream handle);
+    const Stream& properties() const noexcept { return owner == nullptr ? context->legacy : *owner; }
+};
+
+/// While it lives, NULL is the calling thread's own stream: the `_ptsz` and `_ptds` variants.
+class PerThreadDefault {
+  public:
+    PerThreadDefault() noexcept;
+    ~PerThreadDefault();
+    PerThreadDefault(const PerThreadDefault&) = delete;
+    PerThreadDefault& operator=(const PerThreadDefault&) = delete;
+    static bool active() noexcept;
+};
 
 }  // namespace emulated::driver

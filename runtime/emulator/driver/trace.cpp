@@ -12,7 +12,6 @@ namespace {
 std::atomic<CallCounter*> first_counter{nullptr};
 
 struct Trace {
-    std::atomic<bool> on{false};
     std::mutex mutex;
     std::vector<BasculeEmulatedOperation> operations;
 };
@@ -36,10 +35,9 @@ std::uint64_t CallCounter::calls_of(std::string_view name) noexcept {
     return 0;
 }
 
-void trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
-           std::string_view name) noexcept {
+void detail::add_to_trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
+                          std::string_view name) noexcept {
     Trace& trace = the_trace();
-    if (!trace.on.load(std::memory_order_relaxed)) return;
     BasculeEmulatedOperation operation = {};
     operation.kind = kind;
     operation.device = current_context() == nullptr ? -1 : current_context()->device;
@@ -74,7 +72,7 @@ EMULATED_EXPORT void bascule_emulated_trace(int on) {
     auto& trace = emulated::driver::the_trace();
     const std::lock_guard lock(trace.mutex);
     if (on != 0) trace.operations.clear();
-    trace.on.store(on != 0);
+    emulated::driver::detail::tracing.store(on != 0);
 }
 
 EMULATED_EXPORT size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out, size_t capacity) {

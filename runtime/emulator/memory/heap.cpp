@@ -239,6 +239,10 @@ std::byte* Heap::host(DeviceAddress address, std::uint64_t bytes) const noexcept
     return allocation->host + (address - allocation->base);
 }
 
+bool Heap::is_device_address(DeviceAddress address) const noexcept {
+    return address - state_->window.base() < state_->window.bytes();
+}
+
 void Heap::set_read_only(DeviceAddress address) {
     const std::unique_lock lock(state_->mutex);
     const auto found = state_->live.find(address);

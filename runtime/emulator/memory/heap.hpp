@@ -36,6 +36,9 @@ class Heap final : public Memory {
     /// Where `bytes` from `address` lie in this process; null unless one live allocation holds all of them.
     std::byte* host(DeviceAddress address, std::uint64_t bytes) const noexcept;
 
+    /// True for addresses that ordinary device memory may have, allocated or not.
+    bool is_device_address(DeviceAddress address) const noexcept;
+
     void set_read_only(DeviceAddress address);
     void set_name(DeviceAddress address, std::string name);
 
