@@ -1,0 +1,160 @@
+// A client of the emulated device, as any program is: dlopen, cuGetProcAddress, handles. Nothing of the
+// emulator is linked here.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include "emulated_abi.h"
+
+namespace client {
+
+// name, version of the typedef in <cudaTypedefs.h>
+#define CLIENT_FUNCTIONS(FUNCTION)                              \
+    FUNCTION(cuInit, 2000)                                      \
+    FUNCTION(cuDriverGetVersion, 2020)                          \
+    FUNCTION(cuGetErrorName, 6000)                              \
+    FUNCTION(cuGetErrorString, 6000)                            \
+    FUNCTION(cuDeviceGet, 2000)                                 \
+    FUNCTION(cuDeviceGetCount, 2000)                            \
+    FUNCTION(cuDeviceGetName, 2000)                             \
+    FUNCTION(cuDeviceGetAttribute, 2000)                        \
+    FUNCTION(cuDevicePrimaryCtxRetain, 7000)                    \
+    FUNCTION(cuDevicePrimaryCtxRelease, 11000)                  \
+    FUNCTION(cuDevicePrimaryCtxReset, 11000)                    \
+    FUNCTION(cuCtxGetCurrent, 4000)                             \
+    FUNCTION(cuCtxSetCurrent, 4000)                             \
+    FUNCTION(cuCtxPushCurrent, 4000)                            \
+    FUNCTION(cuCtxPopCurrent, 4000)                             \
+    FUNCTION(cuCtxGetDevice, 2000)                              \
+    FUNCTION(cuCtxSynchronize, 2000)                            \
+    FUNCTION(cuCtxCreate, 12050)                                \
+    FUNCTION(cuCtxDestroy, 4000)                                \
+    FUNCTION(cuLibraryLoadData, 12000)                          \
+    FUNCTION(cuLibraryUnload, 12000)                            \
+    FUNCTION(cuLibraryGetKernel, 12000)                         \
+    FUNCTION(cuLibraryGetGlobal, 12000)                         \
+    FUNCTION(cuKernelGetFunction, 12000)                        \
+    FUNCTION(cuKernelGetAttribute, 12000)                       \
+    FUNCTION(cuKernelSetAttribute, 12000)                       \
+    FUNCTION(cuKernelGetParamInfo, 12040)                       \
+    FUNCTION(cuModuleLoadDataEx, 2010)                          \
+    FUNCTION(cuModuleGetFunction, 2000)                         \
+    FUNCTION(cuModuleUnload, 2000)                              \
+    FUNCTION(cuLaunchKernel, 4000)                              \
+    FUNCTION(cuLaunchKernelEx, 11060)                           \
+    FUNCTION(cuLaunchHostFunc, 10000)                           \
+    FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050) \
+    FUNCTION(cuOccupancyMaxPotentialBlockSize, 6050)            \
+    FUNCTION(cuMemAlloc, 3020)                                  \
+    FUNCTION(cuMemFree, 3020)                                   \
+    FUNCTION(cuMemGetInfo, 3020)                                \
+    FUNCTION(cuMemHostAlloc, 2020)                              \
+    FUNCTION(cuMemFreeHost, 2000)                               \
+    FUNCTION(cuMemHostRegister, 6050)                           \
+    FUNCTION(cuMemHostUnregister, 4000)                         \
+    FUNCTION(cuMemAllocManaged, 6000)                           \
+    FUNCTION(cuMemGetAddressRange, 3020)                        \
+    FUNCTION(cuMemcpy, 4000)                                    \
+    FUNCTION(cuMemcpyHtoD, 3020)                                \
+    FUNCTION(cuMemcpyDtoH, 3020)                                \
+    FUNCTION(cuMemcpyHtoDAsync, 3020)                           \
+    FUNCTION(cuMemcpyDtoHAsync, 3020)                           \
+    FUNCTION(cuMemcpyDtoDAsync, 3020)                           \
+    FUNCTION(cuMemsetD8, 3020)                                  \
+    FUNCTION(cuMemsetD8Async, 3020)                             \
+    FUNCTION(cuMemsetD16Async, 3020)                            \
+    FUNCTION(cuMemsetD32Async, 3020)                            \
+    FUNCTION(cuPointerGetAttribute, 4000)                       \
+    FUNCTION(cuPointerGetAttributes, 7000)                      \
+    FUNCTION(cuStreamCreate, 2000)                              \
+    FUNCTION(cuStreamCreateWithPriority, 5050)                  \
+    FUNCTION(cuStreamDestroy, 4000)                             \
+    FUNCTION(cuStreamSynchronize, 2000)                         \
+    FUNCTION(cuStreamQuery, 2000)                               \
+    FUNCTION(cuStreamWaitEvent, 3020)                           \
+    FUNCTION(cuStreamGetCtx, 9020)                              \
+    FUNCTION(cuStreamIsCapturing, 10000)                        \
+    FUNCTION(cuEventCreate, 2000)                               \
+    FUNCTION(cuEventDestroy, 4000)                              \
+    FUNCTION(cuEventRecord, 2000)                               \
+    FUNCTION(cuEventQuery, 2000)                                \
+    FUNCTION(cuEventSynchronize, 2000)                          \
+    FUNCTION(cuEventElapsedTime, 2000)                          \
+    FUNCTION(cuGetExportTable, 3000)
+
+/// One loaded copy of the library with a state of its own. Each copy reads the environment for itself, so one
+/// test program can have several configurations. Never unloaded: the device keeps state to the process's end.
+class Library {
+  public:
+    using Environment = std::initializer_list<std::pair<const char*, const char*>>;
+
+    /// A new copy under `environment`; cuInit has been called.
+    explicit Library(const Environment& environment = {});
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
+
+#define CLIENT_DECLARE(name, version) PFN_##name##_v##version name = nullptr;
+    CLIENT_FUNCTIONS(CLIENT_DECLARE)
+#undef CLIENT_DECLARE
+    PFN_cuGetProcAddress_v12000 get_proc_address = nullptr;
+
+    decltype(&bascule_emulated_abi) abi = nullptr;
+    decltype(&bascule_emulated_trace) trace = nullptr;
+    decltype(&bascule_emulated_trace_read) trace_read = nullptr;
+    decltype(&bascule_emulated_name_allocation) name_allocation = nullptr;
+    decltype(&bascule_emulated_call_count) call_count = nullptr;
+
+    /// The newest fault's report.
+    std::string report() const;
+    std::vector<BasculeEmulatedOperation> operations() const;
+    void* symbol(const char* name) const;
+
+  private:
+    decltype(&bascule_emulated_last_report) last_report_ = nullptr;
+    void* handle_ = nullptr;
+};
+
+/// A library whose device 0 is current in this thread while it lives, with a few shorthands. The shorthands
+/// fail the test when the driver does.
+class Device {
+  public:
+    /// The copy that most tests share.
+    Device();
+    explicit Device(Library& library);
+    ~Device();
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+
+    Library& api;
+
+    CUdeviceptr allocate(std::size_t bytes);
+    /// `count` floats, all of them `value`.
+    CUdeviceptr floats(std::size_t count, float value);
+    float read(CUdeviceptr address);
+    CUstream stream(unsigned flags = CU_STREAM_NON_BLOCKING);
+    CUevent event();
+    CUfunction kernel(const char* name);
+    /// One thread of `name` on the value at `address`.
+    CUresult launch(const char* name, CUstream stream, CUdeviceptr address, unsigned blocks = 1,
+                    unsigned threads = 1);
+
+  private:
+    CUlibrary program_ = nullptr;
+    std::vector<CUstream> streams_;
+    std::vector<CUevent> events_;
+    std::vector<CUdeviceptr> memory_;
+};
+
+/// Kernels of one pointer parameter: `increment` adds one to the float of each thread, `twice` doubles it,
+/// `trap` stops, `refused` has an instruction that no device of this architecture has. Variables: `counter`
+/// (4 bytes, 7), `table` (64 constant bytes).
+extern const char* const program;
+
+}  // namespace client

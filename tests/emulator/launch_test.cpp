@@ -1,0 +1,232 @@
+// Code and launches through the driver's C ABI: libraries, kernels, what a launch may ask for.
+#include <array>
+#include <numeric>
+
+#include <doctest/doctest.h>
+
+#include "client.hpp"
+
+using client::Device;
+using client::Library;
+
+namespace {
+
+CUlaunchConfig one_thread() {
+    CUlaunchConfig config{};
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+    return config;
+}
+
+CUresult load(Library& api, const char* text, std::string& log) {
+    std::array<char, 512> buffer{};
+    std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    std::array<void*, 2> values{buffer.data(), reinterpret_cast<void*>(buffer.size())};
+    CUlibrary library = nullptr;
+    const CUresult code =
+        api.cuLibraryLoadData(&library, text, options.data(), values.data(), 2, nullptr, nullptr, 0);
+    log = buffer.data();
+    if (code == CUDA_SUCCESS) api.cuLibraryUnload(library);
+    return code;
+}
+
+}  // namespace
+
+TEST_CASE("text that is no PTX is refused with the line in the caller's log") {
+    Device device;
+    std::string log;
+    CHECK(load(device.api, ".version 8.0\n.target sm_80\n.address_size 64\nnonsense here;\n", log) ==
+          CUDA_ERROR_INVALID_PTX);
+    CHECK(log.find("line 4") != std::string::npos);
+}
+
+TEST_CASE("machine code is refused with advice") {
+    Device device;
+    std::string log;
+    CHECK(load(device.api, "\177ELF and what follows", log) == CUDA_ERROR_NO_BINARY_FOR_GPU);
+    CHECK(log.find("compute_80") != std::string::npos);
+}
+
+TEST_CASE("a kernel that cannot run here is refused alone, with its line in the report") {
+    Device device;
+    CUlibrary library = nullptr;
+    REQUIRE(device.api.cuLibraryLoadData(&library, client::program, nullptr, nullptr, 0, nullptr, nullptr,
+                                         0) == CUDA_SUCCESS);
+    CUkernel kernel = nullptr;
+    CHECK(device.api.cuLibraryGetKernel(&kernel, library, "refused") == CUDA_ERROR_NOT_SUPPORTED);
+    const std::string report = device.api.report();
+    CHECK(report.find("frobnicate") != std::string::npos);
+    CHECK(report.find("line ") != std::string::npos);
+    CHECK(device.api.cuLibraryGetKernel(&kernel, library, "increment") == CUDA_SUCCESS);
+    CHECK(device.api.cuLibraryGetKernel(&kernel, library, "absent") == CUDA_ERROR_NOT_FOUND);
+    CHECK(device.api.cuLibraryUnload(library) == CUDA_SUCCESS);
+    CHECK(device.api.cuLibraryGetKernel(&kernel, library, "increment") == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("parameters can be counted: past the last one there is none") {
+    Device device;
+    auto* kernel = reinterpret_cast<CUkernel>(device.kernel("increment"));
+    std::size_t offset = 99;
+    std::size_t bytes = 0;
+    CHECK(device.api.cuKernelGetParamInfo(kernel, 0, &offset, &bytes) == CUDA_SUCCESS);
+    CHECK(offset == 0);
+    CHECK(bytes == 8);
+    CHECK(device.api.cuKernelGetParamInfo(kernel, 1, &offset, &bytes) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("variables have their true size and initial value, and each context has its own") {
+    Device device;
+    CUlibrary library = nullptr;
+    device.api.cuLibraryLoadData(&library, client::program, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    const auto counter = [&] {
+        CUdeviceptr address = 0;
+        std::size_t bytes = 0;
+        CHECK(device.api.cuLibraryGetGlobal(&address, &bytes, library, "counter") == CUDA_SUCCESS);
+        CHECK(bytes == 4);
+        return address;
+    };
+    const CUdeviceptr here = counter();
+    unsigned value = 0;
+    device.api.cuMemcpyDtoH(&value, here, sizeof value);
+    CHECK(value == 7);
+    value = 8;
+    device.api.cuMemcpyHtoD(here, &value, sizeof value);
+
+    CUcontext other = nullptr;
+    device.api.cuCtxCreate(&other, nullptr, 0, 0);
+    const CUdeviceptr there = counter();
+    CHECK(there != here);
+    device.api.cuMemcpyDtoH(&value, there, sizeof value);
+    CHECK(value == 7);
+    device.api.cuCtxDestroy(other);
+    device.api.cuLibraryUnload(library);
+}
+
+TEST_CASE("a module belongs to the context it was loaded into") {
+    Device device;
+    CUmodule module = nullptr;
+    CHECK(device.api.cuModuleLoadDataEx(&module, client::program, 0, nullptr, nullptr) == CUDA_SUCCESS);
+    CUfunction function = nullptr;
+    CHECK(device.api.cuModuleGetFunction(&function, module, "increment") == CUDA_SUCCESS);
+    CUdeviceptr x = device.floats(1, 1.0F);
+    void* parameters[] = {&x};
+    const CUlaunchConfig config = one_thread();
+    CHECK(device.api.cuLaunchKernelEx(&config, function, parameters, nullptr) == CUDA_SUCCESS);
+    CHECK(device.read(x) == 2.0F);
+    CHECK(device.api.cuModuleUnload(module) == CUDA_SUCCESS);
+}
+
+// --- launches
+
+TEST_CASE("a kernel runs over its whole grid") {
+    Device device;
+    const CUdeviceptr x = device.floats(1000, 1.0F);
+    CHECK(device.launch("increment", nullptr, x, 10, 100) == CUDA_SUCCESS);
+    std::array<float, 1000> values{};
+    device.api.cuMemcpyDtoH(values.data(), x, sizeof values);
+    CHECK(std::accumulate(values.begin(), values.end(), 0.0F) == 2000.0F);
+}
+
+TEST_CASE("arguments can be handed over as one buffer") {
+    Device device;
+    CUdeviceptr x = device.floats(1, 4.0F);
+    std::size_t bytes = sizeof x;
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &x, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    const CUlaunchConfig config = one_thread();
+    CHECK(device.api.cuLaunchKernelEx(&config, device.kernel("increment"), nullptr, extra) == CUDA_SUCCESS);
+    CHECK(device.read(x) == 5.0F);
+    bytes = 4;  // too few
+    CHECK(device.api.cuLaunchKernelEx(&config, device.kernel("increment"), nullptr, extra) ==
+          CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("a launch that no device could run is refused before anything runs") {
+    Device device;
+    CUdeviceptr x = device.floats(1, 0.0F);
+    void* parameters[] = {&x};
+    const auto refused = [&](auto change) {
+        CUlaunchConfig config = one_thread();
+        change(config);
+        return device.api.cuLaunchKernelEx(&config, device.kernel("increment"), parameters, nullptr);
+    };
+    CHECK(refused([](CUlaunchConfig& c) { c.blockDimX = 1025; }) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(refused([](CUlaunchConfig& c) { c.blockDimX = c.blockDimY = 33; }) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(refused([](CUlaunchConfig& c) { c.blockDimZ = 65; }) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(refused([](CUlaunchConfig& c) { c.blockDimX = 0; }) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(refused([](CUlaunchConfig& c) { c.gridDimX = 0; }) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(refused([](CUlaunchConfig& c) { c.gridDimY = 65536; }) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(refused([](CUlaunchConfig& c) { c.gridDimX = 2147483648U; }) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(refused([](CUlaunchConfig& c) { c.sharedMemBytes = 49153; }) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(device.read(x) == 0.0F);
+}
+
+TEST_CASE("more shared memory than 48 KB has to be asked for, up to what an sm_80 has") {
+    Device device;
+    CUdeviceptr x = device.floats(1, 0.0F);
+    void* parameters[] = {&x};
+    auto* kernel = reinterpret_cast<CUkernel>(device.kernel("increment"));
+    const auto allow = [&](int bytes) {
+        return device.api.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes, kernel,
+                                               0);
+    };
+    CHECK(allow(166913) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(allow(65536) == CUDA_SUCCESS);
+    CUlaunchConfig config = one_thread();
+    config.sharedMemBytes = 65536;
+    CHECK(device.api.cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel), parameters, nullptr) ==
+          CUDA_SUCCESS);
+    CHECK(device.read(x) == 1.0F);
+}
+
+TEST_CASE("a launch attribute that this device lacks is refused") {
+    Device device;
+    CUdeviceptr x = device.floats(1, 0.0F);
+    void* parameters[] = {&x};
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim = {2, 1, 1};
+    CUlaunchConfig config = one_thread();
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    CHECK(device.api.cuLaunchKernelEx(&config, device.kernel("increment"), parameters, nullptr) !=
+          CUDA_SUCCESS);
+    CHECK(device.read(x) == 0.0F);
+}
+
+TEST_CASE("invented handles are refused, not followed") {
+    Device device;
+    CUdeviceptr x = device.floats(1, 0.0F);
+    auto* invented = reinterpret_cast<CUstream>(std::uintptr_t{0x1234560});
+    CHECK(device.launch("increment", invented, x) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(device.api.cuStreamSynchronize(invented) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(device.api.cuEventQuery(reinterpret_cast<CUevent>(invented)) == CUDA_ERROR_INVALID_HANDLE);
+    const CUlaunchConfig config = one_thread();
+    CHECK(device.api.cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(invented), nullptr, nullptr) ==
+          CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("a block size is suggested that keeps a multiprocessor full") {
+    Device device;
+    int grid = 0;
+    int block = 0;
+    CHECK(device.api.cuOccupancyMaxPotentialBlockSize(&grid, &block, device.kernel("increment"), nullptr, 0,
+                                                      0) == CUDA_SUCCESS);
+    CHECK(block >= 32);
+    CHECK(block <= 1024);
+    CHECK(grid >= 1);
+    int blocks = 0;
+    CHECK(device.api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, device.kernel("increment"), 1024,
+                                                                 0) == CUDA_SUCCESS);
+    CHECK(blocks == 2);  // 2048 threads a multiprocessor
+}
+
+TEST_CASE("in null mode launches return at once and copies still happen") {
+    Library library({{"BASCULE_EMULATED_EXECUTE", "0"}});
+    Device device(library);
+    const CUdeviceptr x = device.floats(1, 3.0F);
+    CHECK(device.launch("increment", nullptr, x) == CUDA_SUCCESS);
+    CHECK(device.launch("trap", nullptr, x) == CUDA_SUCCESS);
+    CHECK(device.read(x) == 3.0F);
+    CHECK(device.launch("increment", nullptr, x, 1, 1025) == CUDA_ERROR_INVALID_VALUE);
+}
