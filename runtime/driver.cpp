@@ -15,6 +15,7 @@
 #include <bascule/runtime/device.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/emulated_device.hpp>
+#include <bascule/runtime/source_places.hpp>
 
 namespace bascule {
 namespace {
@@ -251,7 +252,8 @@ void Driver::fail(CUresult code, const char* call, const std::string& doing) con
     details.code_name = name == nullptr ? "" : name;
     details.call = call;
     details.doing = doing;
-    if (emulated_ != nullptr && has_report(code)) details.report = emulated_->newest_report();
+    if (emulated_ != nullptr && has_report(code))
+        details.report = with_user_places(emulated_->newest_report());
     const std::string message = message_of(code, doing, details.report);
     throw CudaError(message, std::move(details));
 }

@@ -14,6 +14,7 @@
 #include <bascule/runtime/kernel.hpp>
 #include <bascule/runtime/launch.hpp>
 #include <bascule/runtime/ordering.hpp>
+#include <bascule/runtime/source_places.hpp>
 
 namespace bascule {
 
@@ -107,6 +108,7 @@ Module::Module(Source source, CompileOptions options, Cache& cache) : state_(std
     state.cache = &cache;
     state.declarations = find_kernels(state.source.text);
     if (state.declarations.empty()) fail_without_kernels(state.source);
+    remember_place(state.source);
     for (const KernelDeclaration& declaration : state.declarations) {
         auto same = [&](const Kernel::State& kernel) { return kernel.declaration.name == declaration.name; };
         auto known = std::find_if(state.kernels.begin(), state.kernels.end(), same);

@@ -307,7 +307,7 @@ def test_a_kernel_that_writes_past_its_array_is_reported_and_the_next_process_wo
         """
     )
     assert result.returncode == 0, result.stderr
-    for part in ("700", "past", "block (3,0,0)", "thread (232,0,0)", "4000-byte allocation"):
+    for part in ("700", "past", "block (3,0,0)", "thread (232,0,0)", "4000-byte allocation", "<string>:2: p["):
         assert part in result.stdout, result.stdout
     again = run("import bascule, numpy as np; print(bascule.to_device(np.arange(3)).copy_to_host())")
     assert again.stdout.strip() == "[0 1 2]", again.stderr

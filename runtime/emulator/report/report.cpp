@@ -70,7 +70,7 @@ std::string describe(const machine::Fault& fault, const memory::Heap& heap) {
     }
     text += fmt::format("\n  in block {}, thread {}", triple(fault.block), triple(fault.thread));
     text += "\n  at " + place(fault);
-    if (!fault.message.empty()) text += "\n  " + fault.message;
+    if (fault.access_bytes == 0 && !fault.message.empty()) text += "\n  " + fault.message;
     if (fault.other_threads > 0) {
         text += fmt::format("\n  {} other threads of the warp did the same", fault.other_threads);
     }

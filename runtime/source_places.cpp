@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <bascule/jit/diagnostics.hpp>
+#include <bascule/runtime/source_places.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr std::size_t most_remembered = 1024;
+
+struct Place {
+    std::string canonical;
+    Source source;
+};
+
+struct Places {
+    std::mutex mutex;
+    std::deque<Place> newest_first;
+};
+
+Places& places() {
+    static Places& instance = *new Places;
+    return instance;
+}
+
+/// One line of a text, from 1, without the blanks before it.
+std::string_view line_of(std::string_view text, int line) {
+    for (; line > 1 && !text.empty(); --line) {
+        text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    }
+    text = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    return text;
+}
+
+}  // namespace
+
+void remember_place(const Source& source) {
+    const std::string canonical = canonical_name(source.text);
+    Places& all = places();
+    const std::lock_guard lock(all.mutex);
+    std::erase_if(all.newest_first, [&](const Place& place) { return place.canonical == canonical; });
+    all.newest_first.push_front({canonical, source});
+    if (all.newest_first.size() > most_remembered) all.newest_first.pop_back();
+}
+
+std::string with_user_places(std::string report) {
+    static constexpr std::string_view lead = "line ";
+    static constexpr std::string_view joint = " of ";
+    Places& all = places();
+    const std::lock_guard lock(all.mutex);
+    for (const Place& place : all.newest_first) {
+        for (std::size_t at = report.find(place.canonical); at != report.npos;
+             at = report.find(place.canonical, at)) {
+            const std::size_t end = at + place.canonical.size();
+            const std::size_t begin = report.rfind(lead, at);
+            const bool led =
+                begin != report.npos && report.compare(at - joint.size(), joint.size(), joint) == 0;
+            const int line = led ? std::atoi(report.c_str() + begin + lead.size()) : 0;
+            const std::string mine =
+                line > 0 ? fmt::format("{}:{}: {}", place.source.name, line + place.source.first_line - 1,
+                                       line_of(place.source.text, line))
+                         : place.source.name;
+            const std::size_t from = line > 0 ? begin : at;
+            report.replace(from, end - from, mine);
+            at = from + mine.size();
+        }
+    }
+    return report;
+}
+
+}  // namespace bascule
