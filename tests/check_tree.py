@@ -15,7 +15,7 @@ SOURCES = CPP | {".py", ".pyi"}
 
 TOP_LEVEL = {
     *(".ci", ".clang-format", ".clang-tidy", ".gitignore", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json"),
-    *("DESIGN.md", "LICENSE", "README.md", "cmake", "docs", "interface", "jit", "pyproject.toml", "python", "runtime"),
+    *("DESIGN.md", "LICENSE", "README.md", "interface", "jit", "pyproject.toml", "python", "runtime"),
     *("samples", "tests"),
 }
 # The layers, lowest first: each may include itself and what stands before it.
