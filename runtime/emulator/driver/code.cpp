@@ -15,8 +15,8 @@
 namespace limits = emulated::driver::limits;
 using emulated::driver::Context;
 using emulated::driver::current_context;
-using emulated::driver::device_state;
-using emulated::driver::Instance;
+using emulated::driver::find_library;
+using emulated::driver::handle_of;
 using emulated::driver::KernelHandle;
 using emulated::driver::Library;
 using emulated::driver::Process;
@@ -72,25 +72,58 @@ int max_dynamic_shared_bytes(const KernelHandle& handle, int device) noexcept {
     return set >= 0 ? set : limits::shared_per_block - static_cast<int>(handle.kernel->static_shared_bytes);
 }
 
+std::shared_ptr<Library> find_library(const void* handle) {
+    return Process::get().handles().find<Library>(handle);
+}
+
+std::shared_ptr<KernelHandle> find_handle(const void* handle) {
+    return Process::get().handles().find<KernelHandle>(handle);
+}
+
+/// The handle of a kernel, made at its first request. `context` is null for a CUkernel.
+KernelHandle* handle_of(const std::shared_ptr<Library>& library, const program::Kernel& kernel,
+                        Context* context) {
+    const std::lock_guard lock(library->mutex);
+    std::shared_ptr<KernelHandle>& handle = library->kernels[{&kernel, context}];
+    if (handle == nullptr) {
+        auto made = std::make_shared<KernelHandle>();
+        made->kernel = &kernel;
+        made->library = library;
+        made->context = context;
+        // What is set on a CUkernel holds for its CUfunctions.
+        const auto same = std::find_if(
+            library->kernels.begin(), library->kernels.end(),
+            [&](const auto& entry) { return entry.first.first == &kernel && entry.second != nullptr; });
+        made->settings = same == library->kernels.end() ? std::make_shared<KernelHandle::Settings>()
+                                                        : same->second->settings;
+        handle = made;
+        Process::get().handles().add(std::move(made));
+    }
+    return handle.get();
+}
+
 }  // namespace emulated::driver
 
 namespace {
 
-/// The caller's buffers for messages, out of the JIT options.
+/// One of the caller's buffers for messages, out of the JIT options.
 struct Log {
     char* text = nullptr;
-    std::size_t bytes = 0;
+    void** size = nullptr;  ///< its room; afterwards what was written, as the driver does
 
-    Log(unsigned int count, const CUjit_option* options, void* const* values, CUjit_option buffer,
-        CUjit_option size) {
+    Log(unsigned int count, const CUjit_option* options, void** values, CUjit_option buffer,
+        CUjit_option buffer_size) {
         for (unsigned int i = 0; i < count; ++i) {
             if (options[i] == buffer) text = static_cast<char*>(values[i]);
-            if (options[i] == size) bytes = reinterpret_cast<std::size_t>(values[i]);
+            if (options[i] == buffer_size) size = &values[i];
         }
     }
 
     void write(const std::string& message) const {
-        if (text != nullptr && bytes > 0) std::snprintf(text, bytes, "%s", message.c_str());
+        const std::size_t room = size == nullptr ? 0 : reinterpret_cast<std::size_t>(*size);
+        if (text == nullptr || room == 0) return;
+        std::snprintf(text, room, "%s", message.c_str());
+        *size = reinterpret_cast<void*>(std::min(room - 1, message.size()));
     }
 };
 
@@ -115,7 +148,7 @@ std::string refusals(const emulated::program::Module& module) {
 }
 
 CUresult load(void** out, const void* code, Context* context, unsigned int count, const CUjit_option* options,
-              void* const* values) {
+              void** values) {
     EMULATED_REQUIRE(out != nullptr && code != nullptr, CUDA_ERROR_INVALID_VALUE);
     const Log errors(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
     const Log notes(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
@@ -144,42 +177,12 @@ CUresult load(void** out, const void* code, Context* context, unsigned int count
 }
 
 CUresult load_file(void** out, const char* path, Context* context, unsigned int count,
-                   const CUjit_option* options, void* const* values) {
+                   const CUjit_option* options, void** values) {
     EMULATED_REQUIRE(path != nullptr, CUDA_ERROR_INVALID_VALUE);
     std::ifstream file(path, std::ios::binary);
     EMULATED_REQUIRE(file, CUDA_ERROR_FILE_NOT_FOUND);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     return load(out, text.c_str(), context, count, options, values);
-}
-
-std::shared_ptr<Library> find_library(const void* handle) {
-    return Process::get().handles().find<Library>(handle);
-}
-
-std::shared_ptr<KernelHandle> find_handle(const void* handle) {
-    return Process::get().handles().find<KernelHandle>(handle);
-}
-
-/// The handle of a kernel, made at its first request. `context` is null for a CUkernel.
-KernelHandle* handle_of(const std::shared_ptr<Library>& library, const emulated::program::Kernel& kernel,
-                        Context* context) {
-    const std::lock_guard lock(library->mutex);
-    std::shared_ptr<KernelHandle>& handle = library->kernels[{&kernel, context}];
-    if (handle == nullptr) {
-        auto made = std::make_shared<KernelHandle>();
-        made->kernel = &kernel;
-        made->library = library;
-        made->context = context;
-        // What is set on a CUkernel holds for its CUfunctions.
-        const auto same = std::find_if(
-            library->kernels.begin(), library->kernels.end(),
-            [&](const auto& entry) { return entry.first.first == &kernel && entry.second != nullptr; });
-        made->settings = same == library->kernels.end() ? std::make_shared<KernelHandle::Settings>()
-                                                        : same->second->settings;
-        handle = made;
-        Process::get().handles().add(std::move(made));
-    }
-    return handle.get();
 }
 
 CUresult find_kernel(void** out, const void* library_handle, const char* name, Context* context) {
@@ -238,76 +241,6 @@ CUresult unload(const void* handle) {
             }
         });
     }
-    return CUDA_SUCCESS;
-}
-
-int device_of(const KernelHandle& handle) noexcept {
-    if (handle.context != nullptr) return handle.context->device;
-    return current_context() == nullptr ? 0 : current_context()->device;
-}
-
-CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {
-    const emulated::program::Kernel& kernel = *handle.kernel;
-    EMULATED_REQUIRE(value != nullptr && which >= 0 && which < CU_FUNC_ATTRIBUTE_MAX,
-                     CUDA_ERROR_INVALID_VALUE);
-    const auto answer = [&]() -> int {
-        switch (which) {
-            case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-                return static_cast<int>(kernel.max_threads);
-            case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-                return static_cast<int>(kernel.static_shared_bytes);
-            case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-                return static_cast<int>(kernel.constant_bytes);
-            case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-                return static_cast<int>(kernel.local_bytes);
-            case CU_FUNC_ATTRIBUTE_NUM_REGS:
-                return static_cast<int>(kernel.registers);
-            case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-            case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-                return 80;
-            case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-                return emulated::driver::max_dynamic_shared_bytes(handle, device);
-            case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-                return -1;
-            default:
-                return 0;  // caches and clusters
-        }
-    };
-    *value = answer();
-    return CUDA_SUCCESS;
-}
-
-CUresult set_attribute(CUfunction_attribute which, int value, KernelHandle& handle, int device) {
-    switch (which) {
-        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
-            const int most =
-                limits::shared_per_block_optin - static_cast<int>(handle.kernel->static_shared_bytes);
-            EMULATED_REQUIRE(value >= 0 && value <= most, CUDA_ERROR_INVALID_VALUE);
-            handle.settings->max_dynamic_shared_bytes[static_cast<std::size_t>(device)] = value;
-            return CUDA_SUCCESS;
-        }
-        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-            return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-        default:
-            return CUDA_ERROR_NOT_SUPPORTED;
-    }
-}
-
-CUresult parameter_info(const void* handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
-    const auto found = find_handle(handle);
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    const auto& parameters = found->kernel->parameters;
-    EMULATED_REQUIRE(index < parameters.size(), CUDA_ERROR_INVALID_VALUE);
-    if (offset != nullptr) *offset = parameters[index].offset;
-    if (bytes != nullptr) *bytes = parameters[index].bytes;
-    return CUDA_SUCCESS;
-}
-
-CUresult name_of(const char** name, const void* handle) {
-    const auto found = find_handle(handle);
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    EMULATED_REQUIRE(name != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *name = found->kernel->name.c_str();
     return CUDA_SUCCESS;
 }
 
@@ -436,104 +369,4 @@ EMULATED_API cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
     EMULATED_COUNT("cuModuleGetLoadingMode");
     *mode = CU_MODULE_EAGER_LOADING;
     return CUDA_SUCCESS;
-}
-
-EMULATED_API cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
-    EMULATED_COUNT("cuKernelGetFunction");
-    EMULATED_NEEDS_CONTEXT();
-    const auto handle = find_handle(kernel);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    *function = reinterpret_cast<CUfunction>(handle_of(handle->library, *handle->kernel, current_context()));
-    return CUDA_SUCCESS;
-}
-
-EMULATED_API cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
-    EMULATED_COUNT("cuKernelGetLibrary");
-    const auto handle = find_handle(kernel);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    *library = reinterpret_cast<CUlibrary>(handle->library.get());
-    return CUDA_SUCCESS;
-}
-
-EMULATED_API cuKernelGetAttribute(int* value, CUfunction_attribute which, CUkernel kernel, CUdevice device) {
-    EMULATED_COUNT("cuKernelGetAttribute");
-    EMULATED_CHECK(device_state(device));
-    const auto handle = find_handle(kernel);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    return get_attribute(value, which, *handle, device);
-}
-
-EMULATED_API cuKernelSetAttribute(CUfunction_attribute which, int value, CUkernel kernel, CUdevice device) {
-    EMULATED_COUNT("cuKernelSetAttribute");
-    EMULATED_CHECK(device_state(device));
-    const auto handle = find_handle(kernel);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    return set_attribute(which, value, *handle, device);
-}
-
-EMULATED_API cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache, CUdevice device) {
-    EMULATED_COUNT("cuKernelSetCacheConfig");
-    EMULATED_CHECK(device_state(device));
-    return find_handle(kernel) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;  // a preference
-}
-
-EMULATED_API cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset,
-                                  std::size_t* bytes) {
-    EMULATED_COUNT("cuKernelGetParamInfo");
-    return parameter_info(kernel, index, offset, bytes);
-}
-
-EMULATED_API cuKernelGetName(const char** name, CUkernel kernel) {
-    EMULATED_COUNT("cuKernelGetName");
-    return name_of(name, kernel);
-}
-
-EMULATED_API cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction function) {
-    EMULATED_COUNT("cuFuncGetAttribute");
-    const auto handle = find_handle(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    return get_attribute(value, which, *handle, device_of(*handle));
-}
-
-EMULATED_API cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {
-    EMULATED_COUNT("cuFuncSetAttribute");
-    const auto handle = find_handle(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    return set_attribute(which, value, *handle, device_of(*handle));
-}
-
-EMULATED_API cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {
-    EMULATED_COUNT("cuFuncSetCacheConfig");
-    return find_handle(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;  // a preference
-}
-
-EMULATED_API cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset,
-                                std::size_t* bytes) {
-    EMULATED_COUNT("cuFuncGetParamInfo");
-    return parameter_info(function, index, offset, bytes);
-}
-
-EMULATED_API cuFuncGetName(const char** name, CUfunction function) {
-    EMULATED_COUNT("cuFuncGetName");
-    return name_of(name, function);
-}
-
-EMULATED_API cuFuncGetModule(CUmodule* module, CUfunction function) {
-    EMULATED_COUNT("cuFuncGetModule");
-    const auto handle = find_handle(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    *module = reinterpret_cast<CUmodule>(handle->library.get());
-    return CUDA_SUCCESS;
-}
-
-EMULATED_API cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
-    EMULATED_COUNT("cuFuncIsLoaded");
-    EMULATED_REQUIRE(find_handle(function) != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    *state = CU_FUNCTION_LOADING_STATE_LOADED;
-    return CUDA_SUCCESS;
-}
-
-EMULATED_API cuFuncLoad(CUfunction function) {
-    EMULATED_COUNT("cuFuncLoad");
-    return find_handle(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
