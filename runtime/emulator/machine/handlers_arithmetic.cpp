@@ -431,7 +431,7 @@ const Instruction* select(Lanes& s, const Instruction* i) {
     alignas(64) T r[32];
     BASCULE_LANE_LOOP
     for (unsigned l = 0; l < 32; ++l) {
-        const T other = static_cast<T>(((p >> l) & 1u) - 1u);
+        const T other = static_cast<T>(static_cast<T>((p >> l) & 1u) - 1);
         r[l] = static_cast<T>((b[l] & other) | (a[l] & static_cast<T>(~other)));
     }
     if (s.write_mask == full_mask)
@@ -443,6 +443,10 @@ const Instruction* select(Lanes& s, const Instruction* i) {
 template <class T>
 struct SlctInteger {
     static T run(T a, T b, s32 c) { return c >= 0 ? a : b; }
+};
+template <class T>
+struct SlctFlushed {  // a negative subnormal is -0, which is not below 0
+    static T run(T a, T b, float c) { return c > -0x1p-126f ? a : b; }
 };
 template <class T>
 struct SlctFloat {
@@ -561,8 +565,6 @@ void add_integers(Registry& r) {
         r.add(Operation::neg, t, none, {}, unary<Neg<T>, T, T>);
         r.add(Operation::abs, t, none, {}, unary<Abs<T>, T, T>);
     }
-    r.add(Operation::slct, t, Type::s32, {}, ternary<SlctInteger<T>, T, T, T, s32>);
-    r.add(Operation::slct, t, Type::f32, {}, ternary<SlctFloat<T>, T, T, T, float>);
 }
 
 // What does not depend on a sign.
@@ -577,6 +579,9 @@ void add_bits(Registry& r) {
     r.add(Operation::cnot, t, none, {}, unary<Cnot<T>, T, T>);
     r.add(Operation::mov, t, none, {}, unary<Copy<T>, T, T>);
     r.add(Operation::selp, t, none, {}, select<T>);
+    r.add(Operation::slct, t, Type::s32, {}, ternary<SlctInteger<T>, T, T, T, s32>);
+    r.add(Operation::slct, t, Type::f32, {}, ternary<SlctFloat<T>, T, T, T, float>);
+    r.add(Operation::slct, t, Type::f32, {Flag::ftz}, ternary<SlctFlushed<T>, T, T, T, float>);
     r.add(Operation::shl, t, none, {}, binary<Shl<T>, T, T, u32>);
     if constexpr (sizeof(T) >= 4) {
         r.add(Operation::popc, t, none, {}, unary<Popc<T>, u32, T>);

@@ -217,6 +217,92 @@ inline void write_at(std::uintptr_t at, M v) {
     std::memcpy(reinterpret_cast<void*>(at), &v, sizeof v);
 }
 
+// The common cases, recognised without filling s.offset: a full warp at consecutive addresses, or all at one.
+// Gives the place of lane 0 when the whole extent lies in the memory this instruction touched last, else
+// null.
+template <Space Where, class M>
+inline std::byte* place_at_once(Lanes& s, const Instruction* i, u32 slot, bool write, Pattern& pattern) {
+    u64 same = 0, next = 0, first = 0;
+    if (i->bits & Instruction::narrow) {
+        const u32* a = lanes_at<u32>(s, slot);
+        const u32 start = a[0];
+        u32 same32 = 0, next32 = 0;
+        BASCULE_LANE_LOOP
+        for (u32 l = 0; l < 32; ++l) {
+            const u32 distance = a[l] - start;
+            same32 |= distance;
+            next32 |= distance - l * static_cast<u32>(sizeof(M));
+        }
+        same = same32;
+        next = next32;
+        first = static_cast<u32>(start + static_cast<u32>(i->immediate));
+    } else {
+        const u64* a = lanes_at<u64>(s, slot);
+        const u64 start = a[0];
+        BASCULE_LANE_LOOP
+        for (u64 l = 0; l < 32; ++l) {
+            const u64 distance = a[l] - start;
+            same |= distance;
+            next |= distance - l * sizeof(M);
+        }
+        first = start + static_cast<u64>(i->immediate);
+    }
+    if (next == 0)
+        pattern = Pattern::consecutive;
+    else if (same == 0)
+        pattern = Pattern::uniform;
+    else
+        return nullptr;
+    if (first % sizeof(M) != 0) return nullptr;
+    const u64 extent = next == 0 ? 32 * sizeof(M) : sizeof(M);
+    const auto inside = [&](u64 base, u64 bytes, std::byte* host) -> std::byte* {
+        const u64 offset = first - base;
+        return offset <= bytes && bytes - offset >= extent ? host + offset : nullptr;
+    };
+    if constexpr (Where == Space::shared) return inside(program::shared_window, s.shared_bytes, s.shared);
+    if constexpr (Where == Space::global || Where == Space::generic) {
+        const AllocationCache& cache = s.caches[i->extra];
+        return write && cache.read_only ? nullptr : inside(cache.base, cache.bytes, cache.host);
+    }
+    return nullptr;
+}
+
+// A full warp that reads shared memory anywhere, by 32-bit addresses: checked in 32 bits, then read lane by
+// lane.
+template <class M, class R>
+inline bool load_shared(Lanes& s, const Instruction* i, R* d) {
+    if (s.shared_bytes < sizeof(M)) return false;
+    const u32* a = lanes_at<u32>(s, i->operand[1]);
+    const u32 base = static_cast<u32>(program::shared_window) - static_cast<u32>(i->immediate);
+    const u32 limit = static_cast<u32>(s.shared_bytes - sizeof(M));
+    alignas(64) u32 offset[32];
+    u32 outside = 0, low = 0;
+    BASCULE_LANE_LOOP
+    for (unsigned l = 0; l < 32; ++l) {
+        offset[l] = a[l] - base;
+        outside |= offset[l] | (limit - offset[l]);
+        low |= offset[l];
+    }
+    if (static_cast<std::int32_t>(outside) < 0 || low % sizeof(M) != 0) return false;
+    const std::byte* shared = s.shared;
+#if defined(__AVX2__)
+    if constexpr (sizeof(M) == 4 && sizeof(R) == 4) {
+        for (unsigned k = 0; k < 32; k += 8) {
+            const __m256i where = _mm256_load_si256(reinterpret_cast<const __m256i*>(offset + k));
+            _mm256_store_si256(reinterpret_cast<__m256i*>(d + k),
+                               _mm256_i32gather_epi32(reinterpret_cast<const int*>(shared), where, 1));
+        }
+        return true;
+    }
+#endif
+    for (unsigned l = 0; l < 32; ++l) {
+        M v;
+        std::memcpy(&v, shared + offset[l], sizeof v);
+        d[l] = static_cast<R>(v);
+    }
+    return true;
+}
+
 // A value in memory of type M, in a register of type R: extended by M's sign.
 template <class M, class R>
 inline void read_lanes(Lanes& s, R* r, Pattern pattern, u32 displacement) {
@@ -239,6 +325,19 @@ inline void read_lanes(Lanes& s, R* r, Pattern pattern, u32 displacement) {
 template <Space Where, class M, class R>
 const Instruction* load(Lanes& s, const Instruction* i) {
     const u32 count = i->count;
+    if (count == 1 && s.mask == full_mask) {
+        Pattern pattern{};
+        if (const std::byte* at = place_at_once<Where, M>(s, i, i->operand[1], false, pattern)) {
+            s.base = reinterpret_cast<std::uintptr_t>(at);
+            s.offset[0] = 0;
+            read_lanes<M>(s, lanes_at<R>(s, i->operand[0]), pattern, 0);
+            return i + 1;
+        }
+        if constexpr (Where == Space::shared) {
+            if ((i->bits & Instruction::narrow) && load_shared<M>(s, i, lanes_at<R>(s, i->operand[0])))
+                return i + 1;
+        }
+    }
     if (!locate<Where>(s, i, i->operand[1], sizeof(M) * count, sizeof(M) * count, false))
         return stopped(s, i);
     const Pattern pattern = pattern_of(s, count == 1 ? sizeof(M) : 0);  // of vectors only: all the same
@@ -260,15 +359,19 @@ const Instruction* load(Lanes& s, const Instruction* i) {
 template <Space Where, class M, class R>
 const Instruction* store(Lanes& s, const Instruction* i) {
     const u32 count = i->count;
-    if (!locate<Where>(s, i, i->operand[1], sizeof(M) * count, sizeof(M) * count, true)) return stopped(s, i);
-    if (count == 1 && s.mask == full_mask && pattern_of(s, sizeof(M)) == Pattern::consecutive) {
-        const R* a = lanes_at<R>(s, i->operand[0]);
-        alignas(64) M values[32];
-        BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) values[l] = static_cast<M>(a[l]);
-        std::memcpy(reinterpret_cast<void*>(s.base + s.offset[0]), values, sizeof values);
-        return i + 1;
+    if (count == 1 && s.mask == full_mask) {
+        Pattern pattern{};
+        std::byte* at = place_at_once<Where, M>(s, i, i->operand[1], true, pattern);
+        if (at && pattern == Pattern::consecutive) {
+            const R* a = lanes_at<R>(s, i->operand[0]);
+            alignas(64) M values[32];
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 32; ++l) values[l] = static_cast<M>(a[l]);
+            std::memcpy(at, values, sizeof values);
+            return i + 1;
+        }
     }
+    if (!locate<Where>(s, i, i->operand[1], sizeof(M) * count, sizeof(M) * count, true)) return stopped(s, i);
     for (u32 k = 0; k < count; ++k) {
         const R* a = lanes_at<R>(s, count == 1 ? i->operand[0] : s.lists[i->operand[0] + k]);
         if (s.mask == full_mask) {
@@ -291,10 +394,17 @@ template <class M, class R>
 const Instruction* load_parameter(Lanes& s, const Instruction* i) {
     M v;
     std::memcpy(&v, s.parameters + i->immediate, sizeof v);
-    alignas(64) R r[32];
-    BASCULE_LANE_LOOP
-    for (unsigned l = 0; l < 32; ++l) r[l] = static_cast<R>(v);
-    blend(lanes_at<R>(s, i->operand[0]), r, s.write_mask);
+    R* d = lanes_at<R>(s, i->operand[0]);
+    const R value = static_cast<R>(v);
+    if (s.write_mask == full_mask) {
+        BASCULE_LANE_LOOP
+        for (unsigned l = 0; l < 32; ++l) d[l] = value;
+    } else {
+        alignas(64) R r[32];
+        BASCULE_LANE_LOOP
+        for (unsigned l = 0; l < 32; ++l) r[l] = value;
+        blend(d, r, s.write_mask);
+    }
     return i + 1;
 }
 template <class M, class R>
@@ -331,8 +441,8 @@ const Instruction* copy_argument(Lanes& s, const Instruction* i) {
 
 // --- atomics
 // -------------------------------------------------------------------------------------------------------
-// Lane after lane in lane order. Other workers may be at the same address, so each is an atomic exchange of
-// bits.
+// Lane after lane in lane order. Other workers may be at the same address, so each is an atomic exchange
+// of bits.
 
 template <class T>
 struct AddOp {

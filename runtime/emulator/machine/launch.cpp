@@ -84,6 +84,7 @@ class Worker {
     std::vector<Warp> warps_;
     Lanes lanes_;
     Block block_;
+    std::vector<std::uint32_t> threads_[3];  ///< coordinates by linear thread index
     bool own_registers_ = false;  ///< each warp has a register file, since a warp may wait for another
 };
 
@@ -110,6 +111,16 @@ bool Worker::begin(GridState& grid) {
         warps_[w].exists = left >= 32 ? ~0u : (1u << left) - 1;
         warps_[w].registers = registers + (own_registers_ ? w * file : 0);
         if (w == 0 || own_registers_) fill_constants(warps_[w].registers);
+    }
+    for (auto& axis : threads_) axis.resize(32 * count);
+    for (std::uint32_t t = 0; t < 32 * count; ++t) {
+        const Dim3 thread = thread_of(t);
+        threads_[0][t] = thread.x;
+        threads_[1][t] = thread.y;
+        threads_[2][t] = thread.z;
+    }
+    for (std::uint32_t w = 0; w < (own_registers_ ? count : 1); ++w) {
+        for (const Code::SpecialSlot& slot : code_->specials) fill_special(warps_[w].registers, slot, w);
     }
     lanes_.code = code_->instructions.data();
     lanes_.lists = code_->lists.data();
@@ -146,14 +157,14 @@ void Worker::fill_special(std::byte* registers, const Code::SpecialSlot& slot, s
     const auto each = [&](auto&& value) {
         for (std::uint32_t l = 0; l < 32; ++l) d[l] = value(l);
     };
-    const auto thread = [&](std::uint32_t l) { return thread_of(32 * warp + l); };
+    const auto thread = [&](unsigned axis) { std::memcpy(d, &threads_[axis][32 * warp], 128); };
     switch (slot.special) {
         case Special::tid_x:
-            return each([&](std::uint32_t l) { return thread(l).x; });
+            return thread(0);
         case Special::tid_y:
-            return each([&](std::uint32_t l) { return thread(l).y; });
+            return thread(1);
         case Special::tid_z:
-            return each([&](std::uint32_t l) { return thread(l).z; });
+            return thread(2);
         case Special::ntid_x:
             return all(request_->block.x);
         case Special::ntid_y:
@@ -201,8 +212,34 @@ void Worker::fill_special(std::byte* registers, const Code::SpecialSlot& slot, s
     }
 }
 
+// How long a special register keeps its value in a register file.
+enum class Lifetime : std::uint8_t { launch, warp, block };
+
+Lifetime lifetime_of(Special special) {
+    switch (special) {
+        case Special::tid_x:
+        case Special::tid_y:
+        case Special::tid_z:
+        case Special::warpid:
+            return Lifetime::warp;
+        case Special::ctaid_x:
+        case Special::ctaid_y:
+        case Special::ctaid_z:
+            return Lifetime::block;
+        default:
+            return Lifetime::launch;
+    }
+}
+
+// Only what has changed since this register file last ran.
 void Worker::fill_specials(Warp& warp) const {
-    for (const Code::SpecialSlot& slot : code_->specials) fill_special(warp.registers, slot, warp.index);
+    for (const Code::SpecialSlot& slot : code_->specials) {
+        const Lifetime lifetime = lifetime_of(slot.special);
+        const bool stale = lifetime == Lifetime::warp
+                               ? !own_registers_
+                               : lifetime == Lifetime::block && (own_registers_ || warp.index == 0);
+        if (stale) fill_special(warp.registers, slot, warp.index);
+    }
 }
 
 void Worker::start(Warp& warp) const {

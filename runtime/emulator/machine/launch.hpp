@@ -19,40 +19,42 @@ struct Dim3 {
 
 /// Everything a grid needs; borrowed for the length of `launch`.
 struct LaunchRequest {
-    const program::Kernel* kernel = nullptr;       ///< not refused
-    Dim3 grid, block;                              ///< already checked against the device's limits
+    const program::Kernel* kernel = nullptr;  ///< not refused
+    Dim3 grid, block;                         ///< already checked against the device's limits
     std::uint32_t dynamic_shared_bytes = 0;
-    const std::byte* parameters = nullptr;         ///< kernel->parameter_bytes of them
-    const memory::DeviceAddress* globals = nullptr;  ///< the address of each of the module's globals, by index
+    const std::byte* parameters = nullptr;  ///< kernel->parameter_bytes of them
+    const memory::DeviceAddress* globals =
+        nullptr;  ///< the address of each of the module's globals, by index
     const memory::Memory* memory = nullptr;
-    unsigned workers = 1;                          ///< threads that share the blocks out
+    unsigned workers = 1;                                 ///< threads that share the blocks out
     std::function<void(const char*, std::size_t)> print;  ///< where device printf goes; stdout when empty
 };
 
-/// What went wrong, where. `message` is complete but for allocations, which whoever owns the memory describes.
+/// What went wrong, where. `message` is complete but for allocations, which whoever owns the memory
+/// describes.
 struct Fault {
     enum class Kind : std::uint8_t {
-        illegal_address,      ///< CUDA_ERROR_ILLEGAL_ADDRESS (700)
-        misaligned_address,   ///< 716
-        invalid_address_space,///< 717
-        invalid_pc,           ///< 718
-        launch_failed,        ///< 719: divergent barrier, stack overflow
-        assertion,            ///< 710
-        illegal_instruction,  ///< 715: trap
-        timeout,              ///< 702
+        illegal_address,        ///< CUDA_ERROR_ILLEGAL_ADDRESS (700)
+        misaligned_address,     ///< 716
+        invalid_address_space,  ///< 717
+        invalid_pc,             ///< 718
+        launch_failed,          ///< 719: divergent barrier, stack overflow
+        assertion,              ///< 710
+        illegal_instruction,    ///< 715: trap
+        timeout,                ///< 702
     };
     Kind kind = Kind::launch_failed;
-    std::string kernel;                    ///< mangled name as in the PTX
+    std::string kernel;  ///< mangled name as in the PTX
     Dim3 block{0, 0, 0}, thread{0, 0, 0};
     std::uint32_t ptx_line = 0;
-    std::string file;                      ///< from .file/.loc; empty when unknown
-    std::uint32_t line = 0;                ///< from .loc; 0 when unknown
-    memory::DeviceAddress address = 0;     ///< of the access, when there is one
-    std::uint32_t access_bytes = 0;        ///< 0: not a memory access
+    std::string file;                   ///< from .file/.loc; empty when unknown
+    std::uint32_t line = 0;             ///< from .loc; 0 when unknown
+    memory::DeviceAddress address = 0;  ///< of the access, when there is one
+    std::uint32_t access_bytes = 0;     ///< 0: not a memory access
     bool write = false;
-    const char* space = "";                ///< "global", "shared", "local", "const", "generic"
-    std::uint64_t other_threads = 0;       ///< how many more did the same in this warp
-    std::string message;                   ///< one sentence without an allocation
+    const char* space = "";           ///< "global", "shared", "local", "const", "generic"
+    std::uint64_t other_threads = 0;  ///< how many more did the same in this warp
+    std::string message;              ///< one sentence without an allocation
 };
 
 /// Runs the grid. Returns the first fault, or nothing. Never throws on behalf of a kernel. Thread-safe.

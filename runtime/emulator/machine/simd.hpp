@@ -71,7 +71,7 @@ inline void blend(T* to, const T* from, std::uint32_t mask) {
     const U* r = reinterpret_cast<const U*>(from);
     BASCULE_LANE_LOOP
     for (unsigned l = 0; l < 32; ++l) {
-        const U keep = static_cast<U>(((mask >> l) & 1u) - 1u);
+        const U keep = static_cast<U>(static_cast<U>((mask >> l) & 1u) - 1);
         d[l] = static_cast<U>((d[l] & keep) | (r[l] & static_cast<U>(~keep)));
     }
 }

@@ -258,9 +258,8 @@ void Lowering::by_letters(const ptx::Instruction& instruction, const Opcode& opc
                 refuse(fmt::format("{} is not supported", instruction.opcode));
         }
     }
-    const FlagSet flags = opcode.flags & opcode.row->selecting;
-    emit({opcode.row->operation, canonical(opcode.row->operation, opcode.type, flags), opcode.second, flags},
-         std::move(results), std::move(sources));
+    emit(machine_key(*opcode.row, opcode.type, opcode.second, opcode.flags), std::move(results),
+         std::move(sources));
 }
 
 }  // namespace emulated::program

@@ -38,6 +38,8 @@ constexpr SpecialName special_names[] = {
     {"%lanemask_gt", Special::lanemask_gt},
     {"%dynamic_smem_size", Special::dynamic_smem_size},
     {"%total_smem_size", Special::total_smem_size},
+    {"%reserved_smem_offset_0", Special::zero},
+    {"%reserved_smem_offset_1", Special::zero},
     {"%envreg1", Special::zero},
     {"%envreg2", Special::zero},
 };
@@ -91,6 +93,11 @@ Type canonical(Operation operation, Type type, const FlagSet& flags) noexcept {
         default:
             return type;
     }
+}
+
+Key machine_key(const Row& row, Type type, Type second, const FlagSet& flags) noexcept {
+    const FlagSet selecting = flags & row.selecting;
+    return {row.operation, canonical(row.operation, type, selecting), second, selecting};
 }
 
 void Lowering::refuse(const std::string& reason) const { throw Refused{line_.ptx, reason}; }

@@ -86,6 +86,8 @@ class Lowering {
 
 /// The type that stands for all types with the same handler: `.b32` and `.s32` add like `.u32`.
 Type canonical(Operation operation, Type type, const FlagSet& flags) noexcept;
+/// What a row whose operands are letters asks the machine for.
+Key machine_key(const Row& row, Type type, Type second, const FlagSet& flags) noexcept;
 Type unsigned_of(unsigned bytes) noexcept;
 Type register_type(unsigned bytes) noexcept;  ///< b16, b32 or b64
 

@@ -24,8 +24,8 @@ struct Global {
     std::string name;
     std::uint64_t bytes = 0;
     std::uint32_t alignment = 1;
-    bool constant = false;               ///< .const: kernels cannot store to it
-    std::vector<std::byte> initial;      ///< exactly `bytes` long; zeros where PTX gives nothing
+    bool constant = false;           ///< .const: kernels cannot store to it
+    std::vector<std::byte> initial;  ///< exactly `bytes` long; zeros where PTX gives nothing
     std::vector<Relocation> relocations;
 };
 
@@ -40,12 +40,13 @@ struct Kernel {
     std::vector<Parameter> parameters;
     std::uint32_t parameter_bytes = 0;
     std::uint32_t static_shared_bytes = 0;
-    std::uint32_t local_bytes = 0;      ///< a thread, the deepest known call chain included where it is known
-    std::uint32_t registers = 0;        ///< an estimate in the sense of CU_FUNC_ATTRIBUTE_NUM_REGS
+    std::uint32_t local_bytes = 0;  ///< a thread, the deepest known call chain included where it is known
+    std::uint32_t registers = 0;    ///< an estimate in the sense of CU_FUNC_ATTRIBUTE_NUM_REGS
     std::uint32_t constant_bytes = 0;
-    std::uint32_t max_threads = 1024;   ///< a block, from .maxntid
-    std::string refusal;                ///< empty, or why this kernel cannot run here: "line 412: redux.sync.f32 is not supported"
-    std::shared_ptr<const Code> code;   ///< null when refused
+    std::uint32_t max_threads = 1024;  ///< a block, from .maxntid
+    std::string
+        refusal;  ///< empty, or why this kernel cannot run here: "line 412: redux.sync.f32 is not supported"
+    std::shared_ptr<const Code> code;  ///< null when refused
 };
 
 /// A parsed PTX module. Immutable: any thread, any number of contexts.

@@ -115,9 +115,27 @@ constexpr Row table[] = {
     {"bfi", O::bfi, "DAAUU", sized_32_64, {}, no_flags, no_flags, no_flags},
     {"bmsk", O::bmsk, "DAA", {b32}, {}, {F::wrap, F::clamp}, no_flags, {F::wrap, F::clamp}},
     {"fns", O::fns, "DAAA", {b32}, {}, no_flags, no_flags, no_flags},
-    {"prmt", O::prmt, "DAAA", {b32}, {}, prmt_modes, no_flags, no_flags},
+    {"prmt", O::prmt, "DAAA", {b32}, {}, no_flags, no_flags, no_flags},
+    {"prmt", O::prmt, "DAAA", {b32}, {}, prmt_modes, no_flags, prmt_modes},
     {"lop3", O::lop3, "DAAA*", {b32}, {}, no_flags, no_flags, no_flags},
-    {"shf", O::shf, "DAAU", {b32}, {}, {F::left, F::right, F::wrap, F::clamp}, no_flags, {F::left, F::right}},
+    {"shf",
+     O::shf,
+     "DAAU",
+     {b32},
+     {},
+     {F::left, F::wrap, F::clamp},
+     no_flags,
+     {F::wrap, F::clamp},
+     {F::left}},
+    {"shf",
+     O::shf,
+     "DAAU",
+     {b32},
+     {},
+     {F::right, F::wrap, F::clamp},
+     no_flags,
+     {F::wrap, F::clamp},
+     {F::right}},
     {"shl", O::shl, "DAU", bits, {}, no_flags, no_flags, no_flags},
     {"shr", O::shr, "DAU", bits | integers, {}, no_flags, no_flags, no_flags},
     {"dp4a", O::dp4a, "*", integers_32, integers_32, no_flags, no_flags, no_flags},
@@ -191,7 +209,8 @@ constexpr Row table[] = {
     {"set", O::set, "DAA", {f16x2}, {f16x2}, ordered | unordered | flush, no_flags, ordered | unordered},
     {"set", O::set, "DAA", {bf16x2}, {bf16x2}, ordered | unordered, no_flags, ordered | unordered},
     {"selp", O::selp, "DAAQ", scalars, {}, no_flags, no_flags, no_flags},
-    {"slct", O::slct, "DAAF", scalars, {s32, f32}, flush, no_flags, no_flags},
+    {"slct", O::slct, "DAAF", scalars, {s32}, no_flags, no_flags, no_flags},
+    {"slct", O::slct, "DAAF", scalars, {f32}, flush, no_flags, no_flags},
     {"mov", O::mov, "*", all_bits | integers | floats, {}, no_flags, no_flags, no_flags},
     {"cvt",
      O::cvt,
@@ -319,6 +338,7 @@ bool matches(const Row& row, const Opcode& opcode, std::string_view name) {
     if (row.name != name || !row.types.has(opcode.type)) return false;
     if (row.second.empty() ? opcode.second != Type::none : !row.second.has(opcode.second)) return false;
     if (!opcode.flags.minus(row.selecting | row.neutral).empty()) return false;
+    if ((opcode.flags & row.all_of) != row.all_of) return false;
     return row.one_of.empty() || (opcode.flags & row.one_of).single();
 }
 

@@ -146,10 +146,11 @@ struct Row {
     Operation operation;
     std::string_view operands;
     TypeSet types;
-    TypeSet second;     ///< of a second type (cvt, set, slct); empty: there is none
-    FlagSet selecting;  ///< each changes what is done: the machine has a handler for every combination
-    FlagSet neutral;    ///< change nothing on this device: cache hints, .rn where it is the default, .uni
-    FlagSet one_of;     ///< exactly one of these (they are selecting too); empty: no such rule
+    TypeSet second;       ///< of a second type (cvt, set, slct); empty: there is none
+    FlagSet selecting;    ///< each changes what is done: the machine has a handler for every combination
+    FlagSet neutral;      ///< change nothing on this device: cache hints, .rn where it is the default, .uni
+    FlagSet one_of;       ///< exactly one of these (they are selecting too); empty: no such rule
+    FlagSet all_of = {};  ///< must be there
 };
 
 /// An opcode, taken apart and found in the table.

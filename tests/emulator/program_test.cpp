@@ -1,0 +1,220 @@
+// What loads, what is refused, and single operations in PTX written by hand.
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "machine/registry.hpp"
+#include "program/code.hpp"
+#include "program/lowering.hpp"
+#include "program/operations.hpp"
+#include "ptx_device.hpp"
+
+using namespace emulated::program;
+using testing::Device;
+
+namespace {
+
+const std::string header = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+std::string refusal_of(const std::string& body) {
+    const auto loaded = load(header +
+                             ".entry k(.param .u64 p) {\n.reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<9>;"
+                             " .reg .f32 %f<9>; .reg .b16 %h<9>;\n" +
+                             body + "\nret; }");
+    REQUIRE(std::holds_alternative<std::shared_ptr<const Module>>(loaded));
+    return std::get<0>(loaded)->kernels.at(0).refusal;
+}
+
+// Runs `body` on one warp; it leaves a result of T in a register that it names `result`.
+template <class T>
+std::vector<T> run(const std::string& body) {
+    const std::string width = std::to_string(8 * sizeof(T));
+    Device device(header +
+                  ".entry k(.param .u64 p) {\n.reg .b32 %r<20>; .reg .b64 %d<20>; .reg .pred %p<9>;"
+                  ".reg .f32 %f<20>; .reg .f64 %fd<9>; .reg .b16 %h<20>; .reg .b" +
+                  width +
+                  " result;\n"
+                  ".reg .b64 at; .reg .b32 lane; ld.param.u64 at, [p]; mov.u32 lane, %tid.x;"
+                  "mad.wide.u32 at, lane, " +
+                  std::to_string(sizeof(T)) + ", at;\n" + body + "\nst.global.b" + width +
+                  " [at], result; ret; }");
+    std::vector<T> out(32);
+    const auto fault = device.launch("k", {1}, {32}, device.array(out));
+    if (fault) FAIL(fault->message);
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("an operation that is not in the table refuses its kernel and no other") {
+    const auto loaded = load(header + R"(
+        .entry good() { ret; }
+        .entry bad() { .reg .f32 %f<3>; .reg .b32 %r<3>;
+            redux.sync.add.f32 %f1, %f2, %r1; ret; })");
+    REQUIRE(std::holds_alternative<std::shared_ptr<const Module>>(loaded));
+    const Module& module = *std::get<0>(loaded);
+    CHECK(module.find_kernel("good")->refusal.empty());
+    CHECK(module.find_kernel("bad")->refusal == "line 7: redux.sync.add.f32 is not supported");
+    CHECK(module.find_kernel("bad")->code == nullptr);
+}
+
+TEST_CASE("no modifier is ignored") {
+    for (const char* text :
+         {"add.rm.s32 %r1, %r2, %r3;", "mul.s32 %r1, %r2, %r3;", "mul.lo.hi.s32 %r1, %r2, %r3;",
+          "setp.lt.b32 %p1, %r1, %r2;", "ld.global.L2::cache_hint.u32 %r1, [%d1], %d2;",
+          "cvt.s32.f32 %r1, %f1;", "cvt.rn.rni.f32.f32 %f1, %f2;", "brkpt;", "bar.red.popc.u32 %r1, 0, %p1;",
+          "min.xorsign.abs.f32 %f1, %f2, %f3;", "st.const.u32 [%d1], %r1;", "fma.f32.f64 %f1, %f2, %f3, %f4;",
+          "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d1, {%f5,%f6}];"}) {
+        INFO(text);
+        CHECK(refusal_of(text).find("line 6: ") == 0);
+    }
+}
+
+TEST_CASE("the order of modifiers does not matter") {
+    for (const char* text :
+         {"atom.add.relaxed.gpu.u32 %r1, [%d1], %r2;", "atom.global.cta.add.u32 %r1, [%d1], %r2;",
+          "atom.relaxed.gpu.global.add.u32 %r1, [%d1], %r2;", "ld.volatile.global.v2.u32 {%r1,%r2}, [%d1];",
+          "ld.global.nc.L1::no_allocate.u32 %r1, [%d1];"}) {
+        INFO(text);
+        CHECK(refusal_of(text) == "");
+    }
+}
+
+TEST_CASE("a register of the wrong width is refused") {
+    CHECK(refusal_of("add.s32 %r1, %r2, %d1;").find("64 bits where the instruction needs 32") !=
+          std::string::npos);
+    CHECK(refusal_of("add.s64 %r1, %d2, %d1;").find("32 bits where the instruction writes 64") !=
+          std::string::npos);
+}
+
+TEST_CASE("recursion and calls of unknown functions are refused with their names") {
+    const auto loaded = load(header + R"(
+        .func f();
+        .func g() { call f; ret; }
+        .func f() { call g; ret; }
+        .extern .func (.param .b64 r) malloc(.param .b64 n);
+        .entry a() { call.uni f, (); ret; }
+        .entry b() { { .param .b64 n; .param .b64 r; call (r), malloc, (n); } ret; })");
+    REQUIRE(std::holds_alternative<std::shared_ptr<const Module>>(loaded));
+    const Module& module = *std::get<0>(loaded);
+    CHECK(module.find_kernel("a")->refusal.find("recursion is not supported") != std::string::npos);
+    CHECK(module.find_kernel("b")->refusal.find("malloc") != std::string::npos);
+}
+
+TEST_CASE("a kernel tells its parameters, shared and local memory") {
+    const auto loaded = load(header + R"(
+        .entry k(.param .u8 a, .param .u64 b, .param .align 16 .b8 c[20]) .maxntid 64 {
+            .shared .align 16 .b8 s[100]; .local .align 8 .b8 l[24]; .reg .b64 %d<4>;
+            mov.u64 %d1, s; mov.u64 %d2, l; ret; })");
+    REQUIRE(std::holds_alternative<std::shared_ptr<const Module>>(loaded));
+    const Kernel& k = std::get<0>(loaded)->kernels.at(0);
+    REQUIRE(k.refusal == "");
+    REQUIRE(k.parameters.size() == 3);
+    CHECK(k.parameters[1].offset == 8);
+    CHECK(k.parameters[2].offset == 16);
+    CHECK(k.parameter_bytes == 36);
+    CHECK(k.static_shared_bytes == 100);
+    CHECK(k.local_bytes >= 24);
+    CHECK(k.max_threads == 64);
+}
+
+TEST_CASE("the machine has a handler for every row of the table") {
+    using emulated::machine::baseline_registry;
+    using emulated::machine::registry;
+    int checked = 0;
+    // Rows whose operands are letters go to the machine as they stand.
+    for (const Row& row : operation_table()) {
+        if (row.operands.find('*') != std::string_view::npos || row.operands.empty()) continue;
+        const auto rounding = FlagSet{Flag::rz, Flag::rm, Flag::rp};
+        row.types.each([&](Type type) {
+            const auto visit = [&](Type second) {
+                // Every subset of the selecting flags that an opcode can spell.
+                std::vector<Flag> flags;
+                for (unsigned f = 0; f < static_cast<unsigned>(Flag::count); ++f) {
+                    if (row.selecting.has(static_cast<Flag>(f))) flags.push_back(static_cast<Flag>(f));
+                }
+                REQUIRE(flags.size() <= 16);
+                for (unsigned subset = 0; subset < (1u << flags.size()); ++subset) {
+                    FlagSet chosen;
+                    for (std::size_t f = 0; f < flags.size(); ++f) {
+                        if (subset >> f & 1) chosen.add(flags[f]);
+                    }
+                    if (!row.one_of.empty() && !(chosen & row.one_of).single()) continue;
+                    if ((chosen & row.all_of) != row.all_of) continue;
+                    std::string spelled(row.name);
+                    const Key key = machine_key(row, type, second, chosen);
+                    const FlagSet directions = chosen & rounding;
+                    if (!directions.empty() && !directions.single()) continue;
+                    INFO(spelled << " type " << int(type) << " second " << int(second) << " flags "
+                                 << chosen.low());
+                    CHECK(bool(registry().find(key)));
+                    CHECK(bool(baseline_registry().find(key)));
+                    ++checked;
+                }
+            };
+            if (row.second.empty())
+                visit(Type::none);
+            else
+                row.second.each(visit);
+        });
+    }
+    CHECK(checked > 300);
+}
+
+TEST_CASE("a guarded instruction leaves the other lanes alone") {
+    const auto out = run<std::uint32_t>(
+        "mov.u32 result, 7; setp.lt.u32 %p1, lane, 10; @%p1 mov.u32 result, 9;"
+        "@!%p1 add.u32 result, result, lane;");
+    for (unsigned l = 0; l < 32; ++l) CHECK(out[l] == (l < 10 ? 9 : 7 + l));
+}
+
+TEST_CASE("setp writes a pair and combines with a third predicate") {
+    const auto out = run<std::uint32_t>(
+        "setp.lt.u32 %p3, lane, 20; setp.gt.and.u32 %p1|%p2, lane, 9, %p3;"
+        "selp.b32 %r1, 1, 0, %p1; selp.b32 %r2, 2, 0, %p2; or.b32 result, %r1, %r2;");
+    for (unsigned l = 0; l < 32; ++l) CHECK(out[l] == (l < 20 ? (l > 9 ? 1u : 2u) : 0u));
+}
+
+TEST_CASE("carries pass from one instruction to the next") {
+    const auto out = run<std::uint64_t>(
+        "not.b32 %r1, 0; shl.b32 %r2, lane, 1; add.cc.u32 %r3, %r1, %r2; addc.u32 %r4, 5, 6;"
+        "mov.b64 result, {%r3, %r4};");
+    for (std::uint64_t l = 0; l < 32; ++l) CHECK(out[l] == 0xffffffffull + 2 * l + (11ull << 32));
+}
+
+TEST_CASE("shift amounts beyond the width act as the width") {
+    CHECK(run<std::uint32_t>("mov.u32 %r1, 40; shl.b32 result, 1, %r1;")[0] == 0);
+    CHECK(run<std::uint32_t>("mov.u32 %r1, 40; mov.u32 %r2, -8; shr.s32 result, %r2, %r1;")[0] == ~0u);
+    CHECK(run<std::uint64_t>("mov.u32 %r1, 70; mov.u64 %d2, 8; shr.u64 result, %d2, %r1;")[0] == 0);
+}
+
+TEST_CASE("min and max prefer numbers, and .ftz and .sat do what they say") {
+    CHECK(std::bit_cast<float>(
+              run<std::uint32_t>("mov.f32 %f1, 0f7FC00000; min.f32 result, %f1, 0f40000000;")[0]) == 2.0f);
+    CHECK(run<std::uint32_t>("mov.f32 %f1, 0f7FC00000; max.NaN.f32 result, %f1, 0f40000000;")[0] ==
+          0x7fffffffu);
+    CHECK(run<std::uint32_t>("mov.f32 %f1, 0f80000001; add.ftz.f32 result, %f1, 0f80000000;")[0] ==
+          0x80000000u);
+    CHECK(run<std::uint32_t>("mov.f32 %f1, 0f80000001; add.f32 result, %f1, 0f80000000;")[0] == 0x80000001u);
+    CHECK(run<std::uint32_t>("mov.f32 %f1, 0f40400000; mul.sat.f32 result, %f1, %f1;")[0] == 0x3f800000u);
+    CHECK(run<std::uint32_t>("mov.f32 %f1, 0f3F000000; cvt.rni.s32.f32 result, %f1;")[0] == 0);
+    CHECK(run<std::uint32_t>("mov.f32 %f1, 0f3FC00000; cvt.rni.s32.f32 result, %f1;")[0] == 2);
+}
+
+TEST_CASE("fields, bytes and three-input logic") {
+    CHECK(run<std::uint32_t>("mov.u32 %r1, 0xABCD1234; bfe.u32 result, %r1, 8, 12;")[0] == 0xd12);
+    CHECK(run<std::uint32_t>("mov.u32 %r1, 0xABCD1234; bfe.s32 result, %r1, 24, 16;")[0] == 0xffffffabu);
+    CHECK(run<std::uint32_t>(
+              "mov.u32 %r1, 0xFF; mov.u32 %r2, 0x11111111; bfi.b32 result, %r1, %r2, 8, 12;")[0] ==
+          0x1110ff11u);
+    CHECK(run<std::uint32_t>("mov.u32 %r1, 0xABCD1234; prmt.b32 result, %r1, 0, 0x8B21;")[0] == 0x00ffcd12u);
+    CHECK(
+        run<std::uint32_t>(
+            "mov.u32 %r1, 0xF0; mov.u32 %r2, 0xCC; mov.u32 %r3, 0xAA; lop3.b32 result, %r1, %r2, %r3, 0x96;")
+            [0] == (0xf0u ^ 0xccu ^ 0xaau));
+    CHECK(run<std::uint32_t>("mov.u32 %r1, 12; bfind.u32 result, %r1;")[0] == 3);
+    CHECK(run<std::uint32_t>("set.lt.u32.u32 result, lane, 1;")[0] == ~0u);
+}
