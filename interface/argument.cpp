@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,18 +24,20 @@ using Declared = ParameterType::Kind;
 }
 
 // --- Which arrays fit which elements
-// ---------------------------------------------------------------------------------
 
 bool fits(const ParameterType& declared, DType dtype) noexcept {
     if (dtype.kind == DType::Kind::bit) return false;
     if (declared.any_element) return true;
-    if (declared.opaque_element) return false;  // nothing is known of its layout
+    if (declared.opaque_element) {  // by size alone, and only where the compiler told it
+        return declared.dtype.itemsize > 0 && dtype == DType{DType::Kind::opaque, declared.dtype.itemsize};
+    }
     if (declared.bfloat16) return dtype == DType{DType::Kind::opaque, 2};
     if (dtype == declared.dtype) return true;
     if (dtype.itemsize != declared.dtype.itemsize) return false;
     switch (dtype.kind) {
         case DType::Kind::boolean:  // a byte of 0 or 1
             return declared.dtype.kind == DType::Kind::unsigned_integer && !declared.character;
+        case DType::Kind::signed_integer:
         case DType::Kind::unsigned_integer:
             return declared.character;
         case DType::Kind::datetime:
@@ -63,7 +67,8 @@ std::string declaration_for(const ParameterType& declared, DType dtype) {
     }
     if (declared.opaque_element) {
         fail(Kind::type, index, parameter, describe(array),
-             "Arrays for pointers to structs are not supported yet: pass bascule.raw_pointer(address).");
+             "The layout of its elements is not known here: declare a pointer and pass "
+             "bascule.raw_pointer(address).");
     }
     const std::string declaration = declaration_for(declared, array.dtype);
     const std::string convert = declared.bfloat16 ? "Convert it to bfloat16"
@@ -74,7 +79,6 @@ std::string declaration_for(const ParameterType& declared, DType dtype) {
 }
 
 // --- Arrays for pointers and views
-// -----------------------------------------------------------------------------------
 
 void check_access(int index, const Parameter& parameter, const ArrayView& array) {
     if (array.readonly && !parameter.type.constant) {
@@ -101,21 +105,25 @@ void check_contiguous(int index, const Parameter& parameter, const ArrayView& ar
                      declaration.empty() ? "bascule::array_view<T, N>" : declaration));
 }
 
+[[noreturn]] void fail_rank(int index, const Parameter& parameter, const ArrayView& array) {
+    ParameterType same_rank = parameter.type;
+    same_rank.rank = array.ndim();
+    const std::string declaration = array.ndim() == 0 ? "" : declaration_for(same_rank, array.dtype);
+    fail(Kind::value, index, parameter, describe(array),
+         fmt::format("The view has {} dimension{}, the array {}: reshape it{}.", parameter.type.rank,
+                     parameter.type.rank == 1 ? "" : "s", array.ndim(),
+                     declaration.empty() ? "" : fmt::format(", or declare `{}`", declaration)));
+}
+
 void check_view(int index, const Parameter& parameter, const ArrayView& array) {
     const ParameterType& declared = parameter.type;
-    if (array.ndim() != declared.rank) {
-        fail(Kind::value, index, parameter, describe(array),
-             fmt::format("The view has {} dimension{}, the array {}: declare `bascule::array_view<T, {}>`, "
-                         "or reshape it.",
-                         declared.rank, declared.rank == 1 ? "" : "s", array.ndim(), array.ndim()));
-    }
+    if (array.ndim() != declared.rank) fail_rank(index, parameter, array);
     for (int d = 0; d < array.ndim() && !array.empty(); ++d) {
         if (array.shape[d] == 1) continue;
         if (array.strides[d] == 0 && !declared.constant) {
             fail(Kind::value, index, parameter, describe(array),
                  fmt::format("Axis {} is broadcast (its stride is 0), so writes would meet: declare the "
-                             "elements const, "
-                             "or pass a copy.",
+                             "elements const, or pass a copy.",
                              d));
         }
         if (declared.alignment > 1 && array.strides[d] % static_cast<std::int64_t>(declared.alignment) != 0) {
@@ -128,11 +136,32 @@ void check_view(int index, const Parameter& parameter, const ArrayView& array) {
 }
 
 /// bascule::array_view<T, N> as the prelude lays it out: the pointer, N extents, N strides in bytes.
-void write_view(const ArrayView& array, std::byte* out) noexcept {
+void write_view(int index, const Parameter& parameter, const ArrayView& array, std::byte* out) {
     const std::size_t row = static_cast<std::size_t>(array.ndim()) * sizeof(std::int64_t);
+    if (parameter.bytes != sizeof array.pointer + 2 * row) {
+        fail(Kind::value, index, parameter, describe(array),
+             fmt::format(
+                 "This view takes {} bytes in the kernel, and Bascule writes {}: the kernel was compiled "
+                 "against another Bascule's array_view. Compile it with this one.",
+                 parameter.bytes, sizeof array.pointer + 2 * row));
+    }
     std::memcpy(out, &array.pointer, sizeof array.pointer);
     std::memcpy(out + 8, array.shape.begin(), row);
     std::memcpy(out + 8 + row, array.strides.begin(), row);
+}
+
+/// What to pass for a parameter of this kind.
+const char* wanted(const ParameterType& declared) noexcept {
+    switch (declared.kind) {
+        case Declared::scalar:
+            return "a number";
+        case Declared::pointer:
+        case Declared::array_view:
+            return "a device array";
+        case Declared::opaque:
+            break;
+    }
+    return "the struct's bytes";
 }
 
 [[noreturn]] void fail_array_for_value(int index, const Parameter& parameter, const ArrayView& array) {
@@ -156,8 +185,6 @@ ArgumentPack::ArgumentPack(const Signature& signature) : signature_(&signature) 
     if (count > static_cast<std::size_t>(inline_parameters)) {
         heap_table_ = std::make_unique<void*[]>(count);
         table_ = heap_table_.get();
-        heap_producers_ = std::make_unique<Producer[]>(count);
-        producers_ = heap_producers_.get();
     }
     for (std::size_t i = 0; i < count; ++i) table_[i] = slot(static_cast<int>(i));
 }
@@ -176,7 +203,7 @@ void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
     } else {
         check_view(index, parameter, array);
         check_access(index, parameter, array);
-        write_view(array, slot(index));
+        write_view(index, parameter, array, slot(index));
     }
     ++arrays_;
     if (array.has_stream && ordered) {
@@ -196,20 +223,22 @@ void ArgumentPack::set(int index, const Scalar& scalar) {
             }
             return;
         case Declared::pointer:
-            fail(Kind::type, index, parameter, "a number",
+            fail(Kind::type, index, parameter, describe(scalar),
                  "Pass a device array; an integer address must be wrapped: bascule.raw_pointer(address).");
         case Declared::array_view:
-            fail(Kind::type, index, parameter, "a number", "Pass a device array.");
+            fail(Kind::type, index, parameter, describe(scalar), "Pass a device array.");
         case Declared::opaque:
-            fail(Kind::type, index, parameter, "a number",
-                 fmt::format("Its type is not known here: it takes exactly {} bytes.", parameter.bytes));
+            fail(Kind::type, index, parameter, describe(scalar),
+                 fmt::format("A number does not go into a struct: pass its {} bytes.", parameter.bytes));
     }
 }
 
 void ArgumentPack::set(int index, RawPointer pointer) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (parameter.type.kind != Declared::pointer) {
-        fail(Kind::type, index, parameter, "a raw pointer", "Only pointer parameters take one.");
+        fail(Kind::type, index, parameter, fmt::format("the raw pointer {:#x}", pointer.address),
+             parameter.type.kind == Declared::array_view ? "A view needs a shape too: pass a device array."
+                                                         : "Only pointer parameters take one.");
     }
     std::memcpy(slot(index), &pointer.address, sizeof pointer.address);
 }
@@ -218,10 +247,11 @@ void ArgumentPack::set(int index, RawBytes bytes) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     const std::string got = fmt::format("{} bytes", bytes.bytes.size());
     if (parameter.type.kind != Declared::opaque) {
-        fail(Kind::type, index, parameter, got, "Raw bytes are for structs passed by value.");
+        fail(Kind::type, index, parameter, got,
+             fmt::format("Raw bytes are for structs passed by value: pass {}.", wanted(parameter.type)));
     }
     if (bytes.bytes.size() != parameter.bytes) {
-        fail(Kind::value, index, parameter, got, fmt::format("It takes exactly {}.", parameter.bytes));
+        fail(Kind::value, index, parameter, got, fmt::format("Pass exactly {} bytes.", parameter.bytes));
     }
     std::memcpy(slot(index), bytes.bytes.data(), bytes.bytes.size());
 }
@@ -229,7 +259,8 @@ void ArgumentPack::set(int index, RawBytes bytes) {
 void ArgumentPack::set_null(int index) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (parameter.type.kind != Declared::pointer) {
-        fail(Kind::type, index, parameter, "None", "None is a null pointer, and this is no pointer.");
+        fail(Kind::type, index, parameter, "None",
+             fmt::format("None is a null pointer, and this is no pointer: pass {}.", wanted(parameter.type)));
     }
     std::memset(slot(index), 0, parameter.bytes);
 }
@@ -238,7 +269,16 @@ void ArgumentPack::add_producer(std::uint64_t stream, int argument) {
     for (const Producer& producer : producers()) {
         if (producer.stream == stream) return;
     }
+    if (producer_count_ == producer_capacity_) grow_producers();
     producers_[producer_count_++] = {stream, argument};
+}
+
+void ArgumentPack::grow_producers() {
+    auto larger = std::make_unique<Producer[]>(static_cast<std::size_t>(producer_capacity_) * 2);
+    std::copy_n(producers_, producer_count_, larger.get());
+    heap_producers_ = std::move(larger);
+    producers_ = heap_producers_.get();
+    producer_capacity_ *= 2;
 }
 
 std::optional<std::uint64_t> ArgumentPack::common_stream() const noexcept {

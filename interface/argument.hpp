@@ -90,11 +90,14 @@ class ArgumentPack {
         return bytes_ + signature_->parameters[static_cast<std::size_t>(index)].offset;
     }
 
+    void grow_producers();
+
     const Signature* signature_;
     std::byte* bytes_;
     void** table_;
     Producer* producers_;
     int producer_count_ = 0;
+    int producer_capacity_ = inline_parameters;
     int arrays_ = 0;  ///< set so far
     int arrays_with_stream_ = 0;
     alignas(16) std::byte inline_storage_[inline_bytes];

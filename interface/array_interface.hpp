@@ -95,7 +95,7 @@ std::string to_string(const Dimensions& dimensions);
 /// "a float64 array of shape (1000,)"; says when it is read-only or not contiguous.
 std::string describe(const ArrayView& view);
 
-/// A value for a message: control characters and quotes escaped, cut after 60 characters.
+/// A value for a message: quotes, control characters and what is not UTF-8 escaped, cut after 60 characters.
 std::string shortened(std::string_view text);
 
 }  // namespace bascule

@@ -56,15 +56,24 @@ const Row* row_of(DType dtype) noexcept {
                         {.field = "typestr", .expected = "such as \"<f4\"", .got = got});
 }
 
-/// The decimal digits of an item size; nothing unless all are digits and there are few of them.
+/// The decimal digits of an item size, written without leading zeros; nothing for anything else.
 std::optional<std::uint32_t> to_itemsize(std::string_view digits) {
-    if (digits.empty() || digits.size() > 9) return std::nullopt;
+    if (digits.empty() || digits.size() > 9 || digits[0] == '0') return std::nullopt;
     std::uint32_t value = 0;
     for (const char digit : digits) {
         if (digit < '0' || digit > '9') return std::nullopt;
         value = value * 10 + static_cast<std::uint32_t>(digit - '0');
     }
     return value;
+}
+
+/// NumPy's units of time, with a count before them: "ns", "25s". The count is the user's business, as the
+/// unit is.
+bool is_time_unit(std::string_view text) {
+    static constexpr std::array<std::string_view, 14> units = {"Y",  "M",  "W",       "D",  "h",  "m",  "s",
+                                                               "ms", "us", "\u03bcs", "ns", "ps", "fs", "as"};
+    const auto letters = text.find_first_not_of("0123456789");
+    return letters != text.npos && std::find(units.begin(), units.end(), text.substr(letters)) != units.end();
 }
 
 constexpr std::string_view form =
@@ -83,8 +92,10 @@ DType parse_slowly(std::string_view typestr) {
     }
     std::string_view size = typestr.substr(2);
     const bool timed = letter == 'M' || letter == 'm';
-    if (const auto unit = size.find('['); timed && unit != size.npos && size.back() == ']') {
-        size = size.substr(0, unit);
+    if (const auto bracket = size.find('['); timed && bracket != size.npos && size.back() == ']') {
+        const std::string_view unit = size.substr(bracket + 1, size.size() - bracket - 2);
+        if (!is_time_unit(unit)) fail(ArgumentError::Kind::value, typestr, "that is no unit of time");
+        size = size.substr(0, bracket);
     }
     const std::optional<std::uint32_t> itemsize = to_itemsize(size);
     if (!itemsize) fail(ArgumentError::Kind::value, typestr, form);
@@ -92,7 +103,7 @@ DType parse_slowly(std::string_view typestr) {
         fail(ArgumentError::Kind::value, typestr,
              "the data is big-endian, and devices are little-endian; swap the bytes on the host first");
     }
-    if (letter == 'V' && *itemsize > 0) return {Kind::opaque, *itemsize};
+    if (letter == 'V') return {Kind::opaque, *itemsize};
     for (const Row& row : rows) {
         if (row.letter == letter && row.itemsize == *itemsize) return {row.kind, row.itemsize};
     }

@@ -1,4 +1,4 @@
-#include <bit>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -14,25 +14,16 @@ namespace {
 
 using Kind = ArgumentError::Kind;
 
-std::string shown(const Scalar& scalar) {
-    switch (scalar.kind) {
-        case Scalar::Kind::boolean:
-            return scalar.boolean ? "True" : "False";
-        case Scalar::Kind::integer:
-            return std::to_string(scalar.integer);
-        case Scalar::Kind::unsigned_integer:
-            return std::to_string(scalar.unsigned_integer);
-        case Scalar::Kind::floating:
-            return fmt::format("the float {}", scalar.floating);
-        case Scalar::Kind::complex:
-            return fmt::format("the complex {}{:+}j", scalar.complex.real(), scalar.complex.imag());
-    }
-    return {};
+/// The shortest digits that read back the same, with a ".0" so that nobody takes it for an integer.
+std::string show(double value) {
+    std::string text = fmt::format("{}", value);
+    if (text.find_first_not_of("-0123456789") == text.npos) text += ".0";
+    return text;
 }
 
 [[noreturn]] void fail(Kind kind, const Parameter& parameter, const Scalar& scalar,
                        const std::string& advice) {
-    const std::string got = shown(scalar);
+    const std::string got = describe(scalar);
     throw ArgumentError(kind,
                         fmt::format("the kernel declares `{}`, got {}. {}", parameter.spelling, got, advice),
                         {.expected = parameter.spelling, .got = got});
@@ -43,26 +34,32 @@ void store(std::byte* out, T value) noexcept {
     std::memcpy(out, &value, sizeof value);
 }
 
-/// The 16-bit pattern with `mantissa` stored bits and the bias of `exponent_bits`, rounded to nearest even.
-/// `value` is finite or not; too large becomes infinity.
+/// The 16-bit pattern with `mantissa` stored bits and `exponent_bits`, rounded to nearest, ties to even. In
+/// integers, so that the thread's rounding mode has no say.
 std::uint16_t to_sixteen_bits(double value, int mantissa, int exponent_bits) noexcept {
-    const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
-    const auto infinity = static_cast<std::uint16_t>(((1 << exponent_bits) - 1) << mantissa);
-    if (std::isnan(value)) return static_cast<std::uint16_t>(sign | infinity | (1 << (mantissa - 1)));
-    const double magnitude = std::fabs(value);
-    const int bias = (1 << (exponent_bits - 1)) - 1;
+    const std::uint64_t sign = std::signbit(value) ? 0x8000 : 0;
+    const std::uint64_t infinity = ((std::uint64_t{1} << exponent_bits) - 1) << mantissa;
+    const auto signed_pattern = [&](std::uint64_t bits) { return static_cast<std::uint16_t>(sign | bits); };
+    if (std::isnan(value)) return signed_pattern(infinity | std::uint64_t{1} << (mantissa - 1));
+    if (std::isinf(value)) return signed_pattern(infinity);
+
+    // |value| = digits * 2**(exponent - 53); the last bit of the result weighs 2**scale.
     int exponent = 0;
-    std::frexp(magnitude, &exponent);  // magnitude = m * 2**exponent, m in [0.5, 1)
-    const int scale = std::max(exponent - 1, 1 - bias) - mantissa;       // weight of the last bit, 2**scale
-    const double units = std::nearbyint(std::ldexp(magnitude, -scale));  // exact scaling; ties to even
-    if (!(units < std::ldexp(1.0, 40))) return static_cast<std::uint16_t>(sign | infinity);
-    auto pattern = static_cast<std::uint64_t>(units);
-    // A normal number has its implicit bit at `mantissa`; carries move into the exponent by themselves.
-    if (magnitude != 0 && pattern >= (std::uint64_t{1} << mantissa)) {
+    const auto digits = static_cast<std::uint64_t>(std::ldexp(std::frexp(std::fabs(value), &exponent), 53));
+    const int bias = (1 << (exponent_bits - 1)) - 1;
+    const int scale = std::max(exponent - 1, 1 - bias) - mantissa;
+    const int dropped = scale - (exponent - 53);
+    if (dropped > 54) return signed_pattern(0);  // less than half of the smallest
+    const std::uint64_t half = std::uint64_t{1} << (dropped - 1);
+    const std::uint64_t rest = digits & (2 * half - 1);
+    std::uint64_t pattern = digits >> dropped;
+    if (rest > half || (rest == half && pattern % 2 == 1)) ++pattern;
+
+    // A normal number has its implicit bit at `mantissa`; a carry moves into the exponent by itself.
+    if (pattern >= std::uint64_t{1} << mantissa) {
         pattern += static_cast<std::uint64_t>(scale + mantissa + bias - 1) << mantissa;
     }
-    if (pattern >= infinity) return static_cast<std::uint16_t>(sign | infinity);
-    return static_cast<std::uint16_t>(sign | pattern);
+    return signed_pattern(std::min(pattern, infinity));
 }
 
 struct Range {
@@ -78,6 +75,21 @@ Range range_of(const Parameter& parameter) noexcept {
     }
     const std::uint64_t half = std::uint64_t{1} << (bits - 1);
     return {static_cast<std::int64_t>(~half + 1), half - 1};
+}
+
+[[noreturn]] void fail_range(Range range, const Parameter& parameter, const Scalar& scalar) {
+    const bool negative = scalar.kind == Scalar::Kind::integer && scalar.integer < 0;
+    // Whatever did not fit: an int64 fits long long, and what is larger unsigned long long.
+    const char* wider = scalar.kind == Scalar::Kind::integer ? "long long" : "unsigned long long";
+    const std::string advice =
+        parameter.type.dtype.kind == DType::Kind::boolean
+            ? "Pass 0, 1, True or False."
+            : fmt::format("Declare `{}`, or pass a {} number.", wider, negative ? "larger" : "smaller");
+    const std::string got = describe(scalar);
+    throw ArgumentError(Kind::overflow,
+                        fmt::format("the kernel declares `{}`, which holds {} to {}; got {}. {}",
+                                    parameter.spelling, range.low, range.high, got, advice),
+                        {.expected = parameter.spelling, .got = got});
 }
 
 void write_integer(const Scalar& scalar, const Parameter& parameter, std::byte* out) {
@@ -105,9 +117,7 @@ void write_integer(const Scalar& scalar, const Parameter& parameter, std::byte* 
             fail(Kind::type, parameter, scalar, "Pass an integer.");
     }
     if (!fits) {
-        fail(Kind::overflow, parameter, scalar,
-             fmt::format("`{}` holds {} to {}: pass a number in that range, or declare a wider type.",
-                         parameter.spelling, range.low, range.high));
+        fail_range(range, parameter, scalar);
     }
     std::memcpy(out, &bits, parameter.bytes);  // little-endian, as every device is
 }
@@ -167,6 +177,22 @@ void write_complex(const Scalar& scalar, const Parameter& parameter, std::byte* 
 }
 
 }  // namespace
+
+std::string describe(const Scalar& scalar) {
+    switch (scalar.kind) {
+        case Scalar::Kind::boolean:
+            return scalar.boolean ? "True" : "False";
+        case Scalar::Kind::integer:
+            return std::to_string(scalar.integer);
+        case Scalar::Kind::unsigned_integer:
+            return std::to_string(scalar.unsigned_integer);
+        case Scalar::Kind::floating:
+            return "the float " + show(scalar.floating);
+        case Scalar::Kind::complex:
+            return fmt::format("the complex {}{:+}j", scalar.complex.real(), scalar.complex.imag());
+    }
+    return {};
+}
 
 std::uint16_t to_half(double value) noexcept { return to_sixteen_bits(value, 10, 5); }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include <bascule/interface/argument.hpp>
 #include <bascule/interface/signature.hpp>
@@ -15,6 +16,9 @@ namespace bascule {
 /// A float does not go into an integer, even 2.0; only 0 and 1 go into bool; True is 1; complex does not go
 /// into reals; a finite value that would become infinite is an overflow; infinities and NaN pass.
 void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* out);
+
+/// As messages show it: "3", "True", "the float 2.0", "the complex 1+2j".
+std::string describe(const Scalar& scalar);
 
 /// The nearest 16-bit floating-point value, ties to even, in IEEE binary16 (half) and in bfloat16.
 std::uint16_t to_half(double value) noexcept;
