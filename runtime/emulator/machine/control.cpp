@@ -36,9 +36,12 @@ const Instruction* reselect(Lanes& s, std::uint32_t pc) {
 const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
     GridState& grid = *s.block->grid;
     if (grid.cancelled.load(std::memory_order_relaxed)) return fault(s, i, LaneFault::What::cancelled);
-    if (std::chrono::steady_clock::now() - s.block->progress > grid.timeout) {
-        return fault(s, i, LaneFault::What::timeout);
+    const auto now = std::chrono::steady_clock::now();
+    if (s.block->steps != s.block->steps_seen) {
+        s.block->steps_seen = s.block->steps;
+        s.block->progress = now;
     }
+    if (now - s.block->progress > grid.timeout) return fault(s, i, LaneFault::What::timeout);
     if (!s.alone) return reselect(s, next);
     s.budget = alone_budget;
     return s.code + next;

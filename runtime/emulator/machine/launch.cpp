@@ -70,6 +70,7 @@ class Worker {
     void start(Warp& warp) const;
     bool run(Warp& warp);
     bool run_in_turns();
+    bool release_whole_block();
     bool release_barriers();
     Fault describe() const;
     Fault describe_deadlock() const;
@@ -262,7 +263,7 @@ std::optional<Fault> Worker::run_block(std::uint64_t linear) {
     block_.index = {static_cast<std::uint32_t>(linear % grid.x),
                     static_cast<std::uint32_t>(linear / grid.x % grid.y),
                     static_cast<std::uint32_t>(linear / grid.x / grid.y)};
-    block_.progress = std::chrono::steady_clock::now();
+    ++block_.steps;
     block_.arrived.fill(0);
     if (own_registers_) {
         for (Warp& warp : warps_) start(warp);
@@ -286,9 +287,29 @@ bool Worker::run_in_turns() {
         }
         if (done) return true;
         lanes_.stop = Stop::none;
-        if (!release_barriers()) return false;
-        block_.progress = std::chrono::steady_clock::now();
+        if (!release_whole_block() && !release_barriers()) return false;
+        ++block_.steps;
     }
+}
+
+// The common case: every warp that still runs stands at the same barrier as a whole, and nobody arrived from
+// afar.
+bool Worker::release_whole_block() {
+    std::uint32_t id = ~0u;
+    for (const Warp& warp : warps_) {
+        if (warp.groups.empty()) continue;
+        const Group& group = warp.groups.front();
+        if (warp.groups.size() != 1 || group.state != Group::State::barrier || group.barrier_count != 0)
+            return false;
+        if (id != ~0u && group.barrier != id) return false;
+        id = group.barrier;
+    }
+    if (id == ~0u) return false;
+    block_.arrived[id] = 0;
+    for (Warp& warp : warps_) {
+        if (!warp.groups.empty()) warp.groups.front().state = Group::State::ready;
+    }
+    return true;
 }
 
 // Exited threads count as arrived, as on hardware.

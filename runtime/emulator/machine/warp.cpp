@@ -57,6 +57,22 @@ void take(Lanes& lanes, Warp& warp, Group chosen, bool rotated) {
     lanes.pc = chosen.pc;
 }
 
+// The common case: nobody else to wait for.
+void take_only(Lanes& lanes, Warp& warp) {
+    const Group& chosen = warp.groups.front();
+    lanes.mask = chosen.mask;
+    lanes.dead = ~warp.exists | warp.exited;
+    lanes.write_mask = lanes.mask | lanes.dead;
+    lanes.depth = chosen.depth;
+    lanes.alone = true;
+    lanes.rotated = false;
+    lanes.yield_pc = ~0u;
+    lanes.budget = alone_budget;
+    lanes.stop = Stop::none;
+    lanes.pc = chosen.pc;
+    warp.groups.clear();
+}
+
 }  // namespace
 
 bool run_warp(Lanes& lanes, Warp& warp) {
@@ -65,12 +81,16 @@ bool run_warp(Lanes& lanes, Warp& warp) {
     bool rotate = false;
     std::uint64_t stamp = 0;
     for (;;) {
-        const Group* chosen = choose(warp, rotate);
-        if (!chosen) {
-            if (try_meeting_again(warp)) continue;
-            return true;
+        if (warp.groups.size() == 1 && warp.groups.front().state == Group::State::ready) {
+            take_only(lanes, warp);
+        } else {
+            const Group* chosen = choose(warp, rotate);
+            if (!chosen) {
+                if (try_meeting_again(warp)) continue;
+                return true;
+            }
+            take(lanes, warp, *chosen, rotate);
         }
-        take(lanes, warp, *chosen, rotate);
         rotate = false;
         const Instruction* at = lanes.code + lanes.pc;
         while (at) at = reinterpret_cast<Handler>(at->handler)(lanes, at);

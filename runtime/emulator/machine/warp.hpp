@@ -51,6 +51,8 @@ struct Block {
     Dim3 index;
     std::uint32_t threads = 0;
     std::array<std::uint32_t, 16> arrived{};  ///< by bar.arrive, which does not wait
+    std::uint64_t steps = 0;                  ///< barriers passed: each is progress for the watchdog
+    std::uint64_t steps_seen = 0;             ///< by the watchdog, at `progress`
     std::chrono::steady_clock::time_point progress;
     std::string message;  ///< of an assertion
 };
