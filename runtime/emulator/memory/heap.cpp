@@ -1,7 +1,6 @@
 #include "memory/heap.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -14,12 +13,16 @@
 
 #include <fmt/format.h>
 
+#include "memory/address_space.hpp"
+
 namespace emulated::memory {
 namespace {
 
-constexpr std::uint64_t redzone_bytes = 256;
-constexpr std::uint64_t quarantine_bytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t least_redzone = 256, most_redzone = 65536;
+constexpr std::uint64_t least_window = std::uint64_t{64} << 30;  // addresses are free; memory is not
+constexpr std::uint64_t most_resident_quarantine = std::uint64_t{64} << 20;
+constexpr std::size_t most_quarantined = 4096;
 constexpr unsigned char poison = 0xCB;        // fresh memory
 constexpr unsigned char freed_poison = 0xDB;  // freed memory, until its range is used again
 
@@ -67,78 +70,109 @@ struct Range {
     std::uint64_t bytes = 0;  ///< redzone included
 };
 
+/// Freed, and not to be used again yet. The object stays as well: a kernel that runs while its memory is
+/// freed under it may still hold a pointer to it.
 struct Freed {
-    Range range;
-    std::uint64_t bytes = 0;  ///< as they were asked for
+    Range range;  ///< empty for memory outside the window
+    std::unique_ptr<const Allocation> allocation;
     std::string name;
+    bool resident = false;  ///< its pages are still there
 };
+
+bool is_in_window(Allocation::Kind kind) noexcept {
+    return kind == Allocation::Kind::device || kind == Allocation::Kind::module_global;
+}
+
+/// Memory that the host and kernels use at one address; null when there is none.
+std::byte* map_pages(std::uint64_t bytes) noexcept {
+    if (bytes > UINT64_MAX - page_bytes) return nullptr;
+    void* pages = mmap(nullptr, round_up(bytes, page_bytes), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? nullptr : static_cast<std::byte*>(pages);
+}
+
+void unmap_pages(const Allocation& allocation) noexcept {
+    munmap(allocation.host, round_up(allocation.bytes, page_bytes));
+}
+
+/// Room in the window for `bytes` and a redzone that a stray row or block does not jump over.
+std::uint64_t with_redzone(std::uint64_t bytes) noexcept {
+    const std::uint64_t redzone = std::clamp(round_up(bytes / 8, least_redzone), least_redzone, most_redzone);
+    return round_up(bytes, least_redzone) + redzone;
+}
 
 }  // namespace
 
 struct Heap::State {
-    State(int devices, std::uint64_t capacity_bytes)
-        : window(std::max<std::uint64_t>(std::uint64_t{64} << 30, capacity_bytes * 2)),
-          next(window.base() + round_up(page_bytes, 1)),
-          capacity(capacity_bytes),
+    State(int devices, std::uint64_t wanted)
+        : window(std::max(least_window, static_cast<std::uint64_t>(devices) * wanted * 2)),
+          free_ranges(window.base() + page_bytes, window.bytes() - page_bytes),
+          capacity(std::min(wanted, window.bytes() / 2 / static_cast<std::uint64_t>(devices))),
           used(static_cast<std::size_t>(devices), 0) {}
 
-    Window window;
-    mutable std::shared_mutex mutex;
+    const Window window;
+    mutable std::shared_mutex mutex;                            // of what follows
     std::map<DeviceAddress, std::unique_ptr<Allocation>> live;  // by base
     std::unordered_map<DeviceAddress, std::string> names;
+    AddressSpace free_ranges;
     std::deque<Freed> quarantine;  // oldest first
-    std::uint64_t quarantined = 0;
-    std::multimap<std::uint64_t, DeviceAddress> reusable;  // whole ranges by size
-    DeviceAddress next;                                    // never given out from here on
-    std::uint64_t capacity;
+    std::uint64_t quarantined = 0, quarantined_resident = 0;
+    const std::uint64_t capacity;
     std::vector<std::uint64_t> used;
     std::uint64_t serial = 0;
 
     const Allocation* containing(DeviceAddress address) const noexcept {
-        auto after = live.upper_bound(address);
+        const auto after = live.upper_bound(address);
         if (after == live.begin()) return nullptr;
         const Allocation& before = *std::prev(after)->second;
         return address - before.base < before.bytes ? &before : nullptr;
     }
 
-    /// Room for `bytes` in the window; 0 when it is full.
+    /// An address in the window; 0 when it is full. What is in quarantine is used before giving up.
     DeviceAddress take_range(std::uint64_t bytes, std::uint64_t alignment) {
-        for (auto entry = reusable.lower_bound(bytes); entry != reusable.end() && entry->first <= 2 * bytes;
-             ++entry) {
-            if (entry->second % alignment != 0) continue;
-            const DeviceAddress base = entry->second;
-            reusable.erase(entry);
-            return base;
-        }
-        const DeviceAddress base = round_up(next, alignment);
-        if (base + bytes > window.base() + window.bytes()) return 0;
-        next = base + bytes;
-        return base;
-    }
-
-    void put_in_quarantine(const Allocation& allocation, std::string name) {
-        const Range range{allocation.base, round_up(allocation.bytes, redzone_bytes) + redzone_bytes};
-        give_back_pages(range);
-        quarantine.push_back({range, allocation.bytes, std::move(name)});
-        quarantined += range.bytes;
-        while (quarantined > quarantine_bytes || quarantine.size() > 4096) {
-            const Range oldest = quarantine.front().range;
-            reusable.emplace(oldest.bytes, oldest.base);
-            quarantined -= oldest.bytes;
-            quarantine.pop_front();
+        for (;;) {
+            const DeviceAddress base = free_ranges.take(bytes, alignment);
+            if (base != 0 || quarantine.empty()) return base;
+            release_oldest();
         }
     }
 
-    /// Freed bytes read as poison; whole pages of big ranges go back to the system instead and read as zero.
-    void give_back_pages(Range range) const noexcept {
+    void put_in_quarantine(std::unique_ptr<const Allocation> allocation, std::string name) {
+        Freed freed;
+        if (is_in_window(allocation->kind)) {
+            freed.range = {allocation->base, with_redzone(allocation->bytes)};
+            freed.resident = !give_back_pages(freed.range);
+        }
+        freed.allocation = std::move(allocation);
+        freed.name = std::move(name);
+        quarantined += freed.range.bytes;
+        if (freed.resident) quarantined_resident += freed.range.bytes;
+        quarantine.push_back(std::move(freed));
+        while (quarantined > window.bytes() / 4 || quarantined_resident > most_resident_quarantine ||
+               quarantine.size() > most_quarantined) {
+            release_oldest();
+        }
+    }
+
+    void release_oldest() {
+        const Freed& oldest = quarantine.front();
+        quarantined -= oldest.range.bytes;
+        if (oldest.resident) quarantined_resident -= oldest.range.bytes;
+        if (oldest.range.bytes > 0) free_ranges.give(oldest.range.base, oldest.range.bytes);
+        quarantine.pop_front();
+    }
+
+    /// Gives big ranges back to the system; small ones keep their pages, with bytes that show.
+    bool give_back_pages(Range range) const noexcept {
         std::byte* host = window.host(range.base);
         if (range.bytes < 64 * page_bytes) {
             std::memset(host, freed_poison, range.bytes);
-            return;
+            return false;
         }
         const auto first = round_up(reinterpret_cast<std::uint64_t>(host), page_bytes);
         const auto last = (reinterpret_cast<std::uint64_t>(host) + range.bytes) / page_bytes * page_bytes;
         madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+        return true;
     }
 };
 
@@ -146,37 +180,33 @@ Heap::Heap(int devices, std::uint64_t capacity) : state_(std::make_unique<State>
 
 Heap::~Heap() {
     for (const auto& [base, allocation] : state_->live) {
-        const bool ours =
-            allocation->kind == Allocation::Kind::pinned || allocation->kind == Allocation::Kind::managed;
-        if (ours && allocation->serial != 0) std::free(allocation->host);
+        if (!is_in_window(allocation->kind) && allocation->serial != 0) unmap_pages(*allocation);
     }
 }
 
 std::optional<DeviceAddress> Heap::allocate(int device, std::uint64_t bytes, Allocation::Kind kind,
                                             std::uint64_t alignment) {
     State& state = *state_;
-    const std::unique_lock lock(state.mutex);
-    std::uint64_t& used = state.used[static_cast<std::size_t>(device)];
-    if (bytes > state.capacity || used > state.capacity - bytes) return std::nullopt;
-
     auto allocation = std::make_unique<Allocation>();
     allocation->bytes = bytes;
     allocation->kind = kind;
     allocation->device = device;
-    if (kind == Allocation::Kind::pinned || kind == Allocation::Kind::managed) {
-        const std::uint64_t aligned = std::max(alignment, page_bytes);
-        allocation->host = static_cast<std::byte*>(std::aligned_alloc(aligned, round_up(bytes, aligned)));
-        if (allocation->host == nullptr) return std::nullopt;
-        allocation->base = reinterpret_cast<DeviceAddress>(allocation->host);
-    } else {
-        const std::uint64_t whole = round_up(bytes, redzone_bytes) + redzone_bytes;
-        allocation->base = state.take_range(whole, std::max<std::uint64_t>(alignment, 256));
+    if (is_in_window(kind)) {
+        const std::unique_lock lock(state.mutex);
+        std::uint64_t& used = state.used[static_cast<std::size_t>(device)];
+        if (bytes > state.capacity || used > state.capacity - bytes) return std::nullopt;
+        allocation->base = state.take_range(with_redzone(bytes), std::max<std::uint64_t>(alignment, 256));
         if (allocation->base == 0) return std::nullopt;
         allocation->host = state.window.host(allocation->base);
+        used += bytes;
+    } else {
+        allocation->host = map_pages(bytes);
+        if (allocation->host == nullptr) return std::nullopt;
+        allocation->base = reinterpret_cast<DeviceAddress>(allocation->host);
     }
-    std::memset(allocation->host, poison, bytes);
+    std::memset(allocation->host, poison, bytes);  // outside the lock: kernels look addresses up meanwhile
+    const std::unique_lock lock(state.mutex);
     allocation->serial = ++state.serial;
-    used += bytes;
     const DeviceAddress base = allocation->base;
     state.live[base] = std::move(allocation);
     return base;
@@ -186,20 +216,17 @@ bool Heap::free(DeviceAddress address, Allocation::Kind kind) {
     State& state = *state_;
     const std::unique_lock lock(state.mutex);
     const auto found = state.live.find(address);
-    if (found == state.live.end() || found->second->kind != kind) return false;
-    const Allocation& allocation = *found->second;
-    std::string name;
-    if (const auto known = state.names.find(address); known != state.names.end()) {
-        name = std::move(known->second);
-        state.names.erase(known);
-    }
-    state.used[static_cast<std::size_t>(allocation.device)] -= allocation.bytes;
-    if (kind == Allocation::Kind::pinned || kind == Allocation::Kind::managed) {
-        std::free(allocation.host);
-    } else {
-        state.put_in_quarantine(allocation, std::move(name));
-    }
+    if (found == state.live.end() || found->second->kind != kind || found->second->serial == 0) return false;
+    std::unique_ptr<Allocation> allocation = std::move(found->second);
     state.live.erase(found);
+    std::string name;
+    if (const auto known = state.names.extract(address)) name = std::move(known.mapped());
+    if (is_in_window(kind)) {
+        state.used[static_cast<std::size_t>(allocation->device)] -= allocation->bytes;
+    } else {
+        unmap_pages(*allocation);
+    }
+    state.put_in_quarantine(std::move(allocation), std::move(name));
     return true;
 }
 
@@ -224,6 +251,7 @@ bool Heap::unregister_host(void* host) {
     const std::unique_lock lock(state.mutex);
     const auto found = state.live.find(reinterpret_cast<DeviceAddress>(host));
     if (found == state.live.end() || found->second->serial != 0) return false;
+    state.put_in_quarantine(std::move(found->second), "");
     state.live.erase(found);
     return true;
 }
@@ -278,8 +306,9 @@ std::string Heap::describe(DeviceAddress address, std::uint64_t access_bytes) co
         return fmt::format("at byte {} of {}", offset, called(*inside));
     }
     for (auto freed = state.quarantine.rbegin(); freed != state.quarantine.rend(); ++freed) {
-        if (address - freed->range.base < freed->bytes) {
-            return fmt::format("inside a freed {}-byte allocation{}", freed->bytes,
+        const bool was_ours = freed->allocation->serial != 0;  // registered memory is its owner's again
+        if (was_ours && address - freed->allocation->base < freed->allocation->bytes) {
+            return fmt::format("inside a freed {}-byte allocation{}", freed->allocation->bytes,
                                freed->name.empty() ? "" : fmt::format(" '{}'", freed->name));
         }
     }

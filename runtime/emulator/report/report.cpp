@@ -16,6 +16,7 @@ std::string readable(const std::string& kernel) {
         abi::__cxa_demangle(kernel.c_str(), nullptr, nullptr, &status), std::free);
     if (status != 0 || text == nullptr) return kernel;
     std::string name = text.get();
+    if (name.starts_with("void ")) name.erase(0, 5);  // a template's result is part of its mangled name
     // The parameter list starts at the parenthesis that closes last.
     int depth = 0;
     for (std::size_t i = name.size(); i-- > 0;) {
@@ -66,6 +67,8 @@ std::string describe(const machine::Fault& fault, const memory::Heap& heap) {
         const std::string space = fault.space;
         if (space == "global" || space == "generic" || space == "const") {
             text += ", " + heap.describe(fault.address, fault.access_bytes);
+            const memory::Allocation* allocation = heap.find(fault.address);
+            if (fault.write && allocation != nullptr && allocation->read_only) text += ", which is constant";
         }
     }
     text += fmt::format("\n  in block {}, thread {}", triple(fault.block), triple(fault.thread));
