@@ -15,8 +15,8 @@ struct Dim3 {
 
 /// One launch's geometry. A value.
 struct LaunchConfig {
-    Dim3 grid;                       ///< in blocks
-    Dim3 block;                      ///< in threads
+    Dim3 grid{};                     ///< in blocks
+    Dim3 block{};                    ///< in threads
     std::uint32_t shared_bytes = 0;  ///< dynamic shared memory a block
     bool cooperative = false;        ///< all blocks resident at once, as grid synchronisation needs
     bool operator==(const LaunchConfig&) const = default;

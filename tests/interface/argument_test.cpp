@@ -1,0 +1,350 @@
+// What fits which parameter, and what a launch passes for it.
+#include <array>
+#include <vector>
+
+#include "support.hpp"
+
+namespace bascule::testing {
+namespace {
+
+using Kind = ArgumentError::Kind;
+
+void check_accepted(const Parameter& parameter, const ArrayView& view) {
+    const Signature declared = signature({parameter});
+    ArgumentPack pack(declared);
+    CAPTURE(parameter.spelling);
+    CAPTURE(describe(view));
+    CHECK_NOTHROW(pack.set(0, view));
+    CHECK(passed<std::uint64_t>(pack, 0) == view.pointer);
+}
+
+template <class Value>
+void check_not_accepted(const Parameter& parameter, const Value& value, Kind kind,
+                        std::initializer_list<std::string_view> parts) {
+    const Signature declared = signature({parameter});
+    ArgumentPack pack(declared);
+    CAPTURE(parameter.spelling);
+    check_refused([&] { pack.set(0, value); }, kind, parts);
+}
+
+Parameter void_pointer() {
+    Parameter parameter = pointer_parameter("void*", "|V1");
+    parameter.type.any_element = true;
+    return parameter;
+}
+
+Parameter char_pointer() {
+    Parameter parameter = pointer_parameter("char*", "|i1");
+    parameter.type.character = true;
+    return parameter;
+}
+
+Parameter bfloat16_pointer() {
+    Parameter parameter = pointer_parameter("__nv_bfloat16*", "<V2");
+    parameter.type.bfloat16 = true;
+    parameter.type.alignment = 2;
+    return parameter;
+}
+
+/// A pointer to a struct; `bytes` 0 when its size is not known.
+Parameter struct_pointer(std::uint32_t bytes) {
+    Parameter parameter = pointer_parameter("S*", "|V1");
+    parameter.type.opaque_element = true;
+    parameter.type.dtype.itemsize = bytes;
+    return parameter;
+}
+
+// --- Elements
+
+TEST_CASE("an array fits a pointer to exactly its element type") {
+    constexpr const char* typestrs[] = {"|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2",
+                                        "<u4", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"};
+    for (const char* declared : typestrs) {
+        const Parameter parameter = pointer_parameter("T*", declared);
+        for (const char* given : typestrs) {
+            const std::string_view pair[] = {declared, given};
+            const bool bool_as_byte = pair[0] == "|u1" && pair[1] == "|b1";
+            if (pair[0] == pair[1] || bool_as_byte) {
+                check_accepted(parameter, array(given, {8}));
+            } else {
+                check_not_accepted(parameter, array(given, {8}), Kind::type,
+                                   {"argument 1 'p'", "`T*`", to_string(parse_typestr(given))});
+            }
+        }
+    }
+}
+
+TEST_CASE("the message for the wrong element type names both, and two ways out") {
+    const auto error = caught([] {
+        const Signature declared = signature({pointer_parameter("float*", "<f4")});
+        ArgumentPack(declared).set(0, array("<f8", {1000}));
+    });
+    REQUIRE(error);
+    CHECK(
+        std::string(error->what()) ==
+        "argument 1 'p': the kernel declares `float*`, got a float64 array of shape (1000,). Convert it with "
+        ".astype(\"f4\"), or declare `double*`.");
+    CHECK(error->details().index == 0);
+    CHECK(error->details().name == "p");
+    CHECK(error->details().expected == "float*");
+    CHECK(error->details().got == "a float64 array of shape (1000,)");
+}
+
+TEST_CASE("the type to declare keeps const and the view") {
+    check_not_accepted(pointer_parameter("const float*", "<f4"), array("<i8", {3}), Kind::type,
+                       {"`const long long*`"});
+    check_not_accepted(view_parameter("const float", "<f4", 1), array("<f8", {3}), Kind::type,
+                       {"`bascule::array_view<const double>`"});
+    check_not_accepted(view_parameter("float", "<f4", 2), array("<u1", {3, 3}), Kind::type,
+                       {"`bascule::array_view<unsigned char, 2>`"});
+}
+
+TEST_CASE("plain char takes bytes of either sign, and no bool") {
+    check_accepted(char_pointer(), array("|i1", {8}));
+    check_accepted(char_pointer(), array("|u1", {8}));
+    check_not_accepted(char_pointer(), array("|b1", {8}), Kind::type, {"`char*`", "bool array"});
+    check_not_accepted(char_pointer(), array("<i2", {8}), Kind::type, {"`char*`"});
+}
+
+TEST_CASE("two opaque bytes are bfloat16") {
+    check_accepted(bfloat16_pointer(), array("<V2", {8}));
+    check_accepted(bfloat16_pointer(), array("|V2", {8}));
+    check_not_accepted(bfloat16_pointer(), array("<f2", {8}), Kind::type, {"bfloat16", "`__half*`"});
+    check_not_accepted(bfloat16_pointer(), array("|V4", {8}), Kind::type, {"4 opaque bytes"});
+    check_not_accepted(pointer_parameter("float*", "<f4"), array("<V2", {8}), Kind::type,
+                       {"`__nv_bfloat16*`"});
+    check_not_accepted(pointer_parameter("unsigned short*", "<u2"), array("<V2", {8}), Kind::type,
+                       {"__nv_bfloat16"});
+}
+
+TEST_CASE("times are 64-bit integers with a sign") {
+    for (const char* typestr : {"<M8[ns]", "<m8[us]"}) {
+        check_accepted(pointer_parameter("long long*", "<i8"), array(typestr, {8}));
+        check_not_accepted(pointer_parameter("unsigned long long*", "<u8"), array(typestr, {8}), Kind::type,
+                           {"`long long*`"});
+        check_not_accepted(pointer_parameter("double*", "<f8"), array(typestr, {8}), Kind::type,
+                           {"`long long*`"});
+    }
+}
+
+TEST_CASE("a pointer to void takes every element type but single bits") {
+    for (const char* typestr : {"|b1", "<f4", "<c16", "|V12", "<M8[s]"})
+        check_accepted(void_pointer(), array(typestr, {8}));
+    check_not_accepted(void_pointer(), array("|t1", {8}), Kind::value, {"masks"});
+    check_not_accepted(pointer_parameter("unsigned char*", "|u1"), array("|t1", {8}), Kind::value, {"masks"});
+}
+
+TEST_CASE("opaque bytes fit a struct of that size, where the size is known") {
+    check_accepted(struct_pointer(12), array("|V12", {8}));
+    check_not_accepted(struct_pointer(12), array("|V8", {8}), Kind::type, {"`S*`", "8 opaque bytes"});
+    check_not_accepted(struct_pointer(8), array("<f8", {8}), Kind::type, {"`S*`", "raw_pointer"});
+    check_not_accepted(struct_pointer(0), array("|V12", {8}), Kind::type, {"`S*`", "raw_pointer"});
+}
+
+// --- Pointers
+
+TEST_CASE("C and Fortran order go into a raw pointer") {
+    check_accepted(pointer_parameter("float*", "<f4"), strided("<f4", {2, 3}, {12, 4}));
+    check_accepted(pointer_parameter("float*", "<f4"), strided("<f4", {2, 3}, {4, 8}));
+    check_accepted(pointer_parameter("float*", "<f4"), array("<f4", {}));
+}
+
+TEST_CASE("a strided array is refused for a raw pointer, and array_view is suggested with its rank") {
+    check_not_accepted(pointer_parameter("float*", "<f4"), strided("<f4", {8}, {8}), Kind::value,
+                       {"argument 1 'p'", "strides (8,)", "`bascule::array_view<float>`", "contiguous copy"});
+    check_not_accepted(pointer_parameter("const float*", "<f4"), strided("<f4", {2, 3}, {-12, 4}),
+                       Kind::value, {"`bascule::array_view<const float, 2>`"});
+    check_not_accepted(void_pointer(), strided("|V12", {8}, {24}), Kind::value,
+                       {"bascule::array_view<T, N>"});
+}
+
+TEST_CASE("a broadcast array is not contiguous") {
+    check_not_accepted(pointer_parameter("const float*", "<f4"), strided("<f4", {8}, {0}), Kind::value,
+                       {"array_view"});
+}
+
+TEST_CASE("a read-only array goes to const elements alone") {
+    ArrayView view = array("<f4", {8});
+    view.readonly = true;
+    check_accepted(pointer_parameter("const float*", "<f4"), view);
+    check_accepted(view_parameter("const float", "<f4", 1), view);
+    check_not_accepted(pointer_parameter("float*", "<f4"), view, Kind::value,
+                       {"argument 1 'p'", "read-only", "const"});
+    check_not_accepted(view_parameter("float", "<f4", 1), view, Kind::value, {"argument 1 'p'", "read-only"});
+}
+
+TEST_CASE("an address that no element can have is refused, unless there is none") {
+    RawInterface raw = raw_array("<f8", {8});
+    raw.pointer = address + 4;
+    check_not_accepted(pointer_parameter("double*", "<f8"), validate(raw), Kind::value,
+                       {"argument 1 'p'", "0x7f0000000004", "8 bytes", "aligned"});
+    check_not_accepted(view_parameter("double", "<f8", 1), validate(raw), Kind::value, {"aligned"});
+    raw.shape = dimensions({0});
+    check_accepted(pointer_parameter("double*", "<f8"), validate(raw));
+}
+
+TEST_CASE("a raw pointer is passed as it is, to pointers only") {
+    const Signature declared = signature({pointer_parameter("float*", "<f4")});
+    ArgumentPack pack(declared);
+    pack.set(0, RawPointer{12345});
+    CHECK(passed<std::uint64_t>(pack, 0) == 12345);
+    check_not_accepted(scalar_parameter("int", "<i4"), RawPointer{16}, Kind::type,
+                       {"`int`", "0x10", "Only pointer"});
+    check_not_accepted(view_parameter("float", "<f4", 1), RawPointer{16}, Kind::type,
+                       {"shape", "device array"});
+    check_not_accepted(opaque_parameter("S", 8), RawPointer{16}, Kind::type, {"`S`"});
+}
+
+TEST_CASE("None is a null pointer, to pointers only") {
+    const Signature declared =
+        signature({pointer_parameter("float*", "<f4"), scalar_parameter("float", "<f4"),
+                   view_parameter("float", "<f4", 1), opaque_parameter("S", 8)});
+    ArgumentPack pack(declared);
+    pack.set(0, RawPointer{~std::uint64_t{0}});
+    pack.set_null(0);
+    CHECK(passed<std::uint64_t>(pack, 0) == 0);
+    check_refused([&] { pack.set_null(1); }, Kind::type,
+                  {"argument 2 'f'", "`float`", "None", "pass a number"});
+    check_refused([&] { pack.set_null(2); }, Kind::type, {"argument 3 'p'", "None", "pass a device array"});
+    check_refused([&] { pack.set_null(3); }, Kind::type, {"argument 4 's'", "None", "bytes"});
+}
+
+// --- Views
+
+TEST_CASE("a view is its pointer, its extents and its strides in bytes") {
+    const Signature declared = signature({view_parameter("const float", "<f4", 2)});
+    ArgumentPack pack(declared);
+    pack.set(0, strided("<f4", {3, 5}, {-40, 8}));
+    const auto words = passed<std::array<std::int64_t, 5>>(pack, 0);
+    CHECK(words == std::array<std::int64_t, 5>{static_cast<std::int64_t>(address), 3, 5, -40, 8});
+}
+
+TEST_CASE("a view takes any strides that its elements can be aligned at") {
+    for (const auto& strides : {std::initializer_list<std::int64_t>{8}, {-4}, {12}, {400}}) {
+        check_accepted(view_parameter("float", "<f4", 1), strided("<f4", {8}, strides));
+    }
+    check_not_accepted(view_parameter("float", "<f4", 1), strided("<f4", {8}, {6}), Kind::value,
+                       {"stride of axis 0", "4 bytes", "copy"});
+    check_not_accepted(view_parameter("float", "<f4", 2), strided("<f4", {8, 2}, {8, -2}), Kind::value,
+                       {"axis 1"});
+}
+
+TEST_CASE("strides of axes with one element, or of empty arrays, are free") {
+    check_accepted(view_parameter("float", "<f4", 2), strided("<f4", {1, 8}, {3, 4}));
+    check_accepted(view_parameter("float", "<f4", 1), strided("<f4", {1}, {0}));
+    check_accepted(view_parameter("float", "<f4", 1), strided("<f4", {0}, {3}));
+}
+
+TEST_CASE("a broadcast axis is read, never written") {
+    check_accepted(view_parameter("const float", "<f4", 2), strided("<f4", {8, 2}, {0, 4}));
+    check_not_accepted(view_parameter("float", "<f4", 2), strided("<f4", {8, 2}, {0, 4}), Kind::value,
+                       {"Axis 0", "broadcast", "const"});
+}
+
+TEST_CASE("the rank of a view is the array's") {
+    check_not_accepted(view_parameter("float", "<f4", 1), array("<f4", {2, 3}), Kind::value,
+                       {"1 dimension,", "the array 2", "reshape", "`bascule::array_view<float, 2>`"});
+    check_not_accepted(view_parameter("float", "<f4", 2), array("<f4", {6}), Kind::value,
+                       {"2 dimensions", "`bascule::array_view<float>`"});
+    check_not_accepted(view_parameter("float", "<f4", 1), array("<f4", {}), Kind::value,
+                       {"the array 0: reshape it."});
+}
+
+TEST_CASE("a view of another layout than ours is never filled in") {
+    Parameter parameter = view_parameter("float", "<f4", 1);
+    parameter.bytes = 32;
+    check_not_accepted(parameter, array("<f4", {8}), Kind::value, {"32 bytes", "24", "array_view"});
+}
+
+// --- Values
+
+TEST_CASE("a scalar is converted to what the kernel declares") {
+    const Signature declared = signature({scalar_parameter("float", "<f4"), scalar_parameter("double", "<f8"),
+                                          scalar_parameter("short", "<i2"), bfloat16_parameter()});
+    ArgumentPack pack(declared);
+    pack.set(0, integer(2));
+    pack.set(1, integer(2));
+    pack.set(2, integer(-2));
+    pack.set(3, real(1.0));
+    CHECK(passed<float>(pack, 0) == 2.0f);
+    CHECK(passed<double>(pack, 1) == 2.0);
+    CHECK(passed<short>(pack, 2) == -2);
+    CHECK(passed<std::uint16_t>(pack, 3) == 0x3F80);
+}
+
+TEST_CASE("a scalar out of range names its argument") {
+    const Signature declared =
+        signature({pointer_parameter("float*", "<f4"), scalar_parameter("int", "<i4")});
+    ArgumentPack pack(declared);
+    check_refused([&] { pack.set(1, integer(3000000000)); }, Kind::overflow,
+                  {"argument 2 'f': the kernel declares `int`, which holds -2147483648 to 2147483647; got "
+                   "3000000000."});
+}
+
+TEST_CASE("a number for an array is refused, and an address must be wrapped") {
+    check_not_accepted(
+        pointer_parameter("float*", "<f4"), integer(4096), Kind::type,
+        {"argument 1 'p'", "got 4096", "an integer address must be wrapped: bascule.raw_pointer(address)"});
+    check_not_accepted(view_parameter("float", "<f4", 1), real(1), Kind::type,
+                       {"the float 1.0", "device array"});
+    check_not_accepted(opaque_parameter("S", 24), integer(1), Kind::type, {"`S`", "24 bytes"});
+}
+
+TEST_CASE("an array for a value is refused") {
+    check_not_accepted(scalar_parameter("float", "<f4"), array("<f4", {1}), Kind::type,
+                       {"argument 1 'f'", "`float`", "float32 array", "by value", "scalar"});
+    check_not_accepted(opaque_parameter("S", 4), array("<f4", {1}), Kind::type, {"`S`", "bytes"});
+}
+
+TEST_CASE("raw bytes go into structs of exactly that size") {
+    const std::array<std::byte, 3> bytes = {std::byte{1}, std::byte{2}, std::byte{3}};
+    const Signature declared = signature({opaque_parameter("S", 3)});
+    ArgumentPack pack(declared);
+    pack.set(0, RawBytes{bytes});
+    CHECK(passed<std::array<std::byte, 3>>(pack, 0) == bytes);
+    check_not_accepted(opaque_parameter("S", 4), RawBytes{bytes}, Kind::value,
+                       {"`S`", "3 bytes", "exactly 4"});
+    check_not_accepted(scalar_parameter("float", "<f4"), RawBytes{bytes}, Kind::type,
+                       {"`float`", "pass a number"});
+    check_not_accepted(pointer_parameter("float*", "<f4"), RawBytes{bytes}, Kind::type,
+                       {"pass a device array"});
+}
+
+// --- The whole list
+
+TEST_CASE("a wrong number of arguments shows the whole signature") {
+    Parameter n = scalar_parameter("int", "<i4");
+    n.name = "n";
+    Signature scale = signature({pointer_parameter("float*", "<f4"), scalar_parameter("float", "<f4"), n});
+    scale.kernel = "scale";
+    CHECK_NOTHROW(ArgumentPack::check_count(scale, 3));
+    check_refused([&] { ArgumentPack::check_count(scale, 2); }, Kind::type,
+                  {"kernel 'scale' takes 3 arguments, got 2: void scale(float* p, float f, int n)"});
+    check_refused([&] { ArgumentPack::check_count(scale, 4); }, Kind::type, {"got 4"});
+    check_refused([&] { ArgumentPack::check_count(signature({n}), 0); }, Kind::type,
+                  {"takes 1 argument, got 0"});
+}
+
+TEST_CASE("a hundred parameters, and more bytes than the stack holds for them, are passed as well") {
+    Signature declared;
+    for (int i = 0; i < 100; ++i) declared.parameters.push_back(scalar_parameter("int", "<i4"));
+    declared.parameters.push_back(opaque_parameter("S", 3000));
+    lay_out(declared);
+    ArgumentPack pack(declared);
+    for (int i = 0; i < 100; ++i) pack.set(i, integer(i * i));
+    const std::vector<std::byte> bytes(3000, std::byte{0x5A});
+    pack.set(100, RawBytes{bytes});
+    for (int i = 0; i < 100; ++i) CHECK(passed<int>(pack, i) == i * i);
+    CHECK(std::memcmp(pack.table()[100], bytes.data(), bytes.size()) == 0);
+}
+
+TEST_CASE("arguments lie where the compiler laid the parameters") {
+    const Signature declared =
+        signature({scalar_parameter("bool", "|b1"), scalar_parameter("double", "<f8")});
+    ArgumentPack pack(declared);
+    const auto* first = static_cast<const std::byte*>(pack.table()[0]);
+    CHECK(static_cast<const std::byte*>(pack.table()[1]) - first == 8);
+}
+
+}  // namespace
+}  // namespace bascule::testing

@@ -1,0 +1,158 @@
+// Rows 23 to 33 of the conformance list, as far as values decide them. Expected: NumPy's table of kinds.
+#include "support.hpp"
+
+namespace bascule::testing {
+namespace {
+
+using Kind = DType::Kind;
+
+struct Row {
+    const char* typestr;
+    Kind kind;
+    std::uint32_t itemsize;
+    std::uint32_t alignment;
+    const char* name;
+    const char* cuda;
+};
+
+constexpr Row rows[] = {
+    {"|b1", Kind::boolean, 1, 1, "bool", "bool"},
+    {"|i1", Kind::signed_integer, 1, 1, "int8", "signed char"},
+    {"<i2", Kind::signed_integer, 2, 2, "int16", "short"},
+    {"<i4", Kind::signed_integer, 4, 4, "int32", "int"},
+    {"<i8", Kind::signed_integer, 8, 8, "int64", "long long"},
+    {"|u1", Kind::unsigned_integer, 1, 1, "uint8", "unsigned char"},
+    {"<u2", Kind::unsigned_integer, 2, 2, "uint16", "unsigned short"},
+    {"<u4", Kind::unsigned_integer, 4, 4, "uint32", "unsigned int"},
+    {"<u8", Kind::unsigned_integer, 8, 8, "uint64", "unsigned long long"},
+    {"<f2", Kind::floating, 2, 2, "float16", "__half"},
+    {"<f4", Kind::floating, 4, 4, "float32", "float"},
+    {"<f8", Kind::floating, 8, 8, "float64", "double"},
+    {"<c8", Kind::complex, 8, 8, "complex64", "cuda::std::complex<float>"},
+    {"<c16", Kind::complex, 16, 16, "complex128", "cuda::std::complex<double>"},
+    {"|V12", Kind::opaque, 12, 1, "12 opaque bytes", ""},
+    {"<M8", Kind::datetime, 8, 8, "datetime64", "long long"},
+    {"<m8", Kind::timedelta, 8, 8, "timedelta64", "long long"},
+};
+
+TEST_CASE("every element type has a typestr, a name, an alignment and a C++ spelling") {
+    for (const Row& row : rows) {
+        CAPTURE(row.typestr);
+        const DType dtype = parse_typestr(row.typestr);
+        CHECK(dtype == DType{row.kind, row.itemsize});
+        CHECK(to_typestr(dtype) == row.typestr);
+        CHECK(dtype.alignment() == row.alignment);
+        CHECK(to_string(dtype) == row.name);
+        CHECK(cuda_name(dtype) == row.cuda);
+    }
+}
+
+TEST_CASE("other spellings of the same element type are read too") {
+    struct Spelling {
+        const char* typestr;
+        const char* usual;
+    };
+    constexpr Spelling spellings[] = {
+        {">u1", "|u1"},      {">i1", "|i1"},     {">b1", "|b1"},
+        {"<b1", "|b1"},      {"<u1", "|u1"},     {"<V2", "|V2"},
+        {"=f4", "<f4"},      {"<M8[ns]", "<M8"}, {"<m8[us]", "<m8"},
+        {"<M8[25s]", "<M8"}, {"<M8[Y]", "<M8"},  {"<m8[D]", "<m8"},
+        {"|V1", "|V1"},      {"|V100", "|V100"}, {"<m8[\xce\xbcs]", "<m8"},
+    };
+    for (const Spelling& spelling : spellings) {
+        CAPTURE(spelling.typestr);
+        CHECK(to_typestr(parse_typestr(spelling.typestr)) == spelling.usual);
+    }
+}
+
+TEST_CASE("one bit an element is an element type, for masks") {
+    CHECK(parse_typestr("|t1") == DType{Kind::bit, 1});
+    CHECK(parse_typestr("<t1") == DType{Kind::bit, 1});
+}
+
+TEST_CASE("a typestr that says nothing a device knows is a value error that quotes it") {
+    using namespace std::string_view_literals;
+    constexpr std::string_view bad[] = {
+        ""sv,
+        "<"sv,
+        "f4"sv,
+        "<f"sv,
+        "<fX"sv,
+        "<f-4"sv,
+        "<f+4"sv,
+        "<f3"sv,
+        "<i16"sv,
+        "<i3"sv,
+        "<u0"sv,
+        "<c4"sv,
+        "<f16"sv,
+        "<b2"sv,
+        "<t2"sv,
+        "<x4"sv,
+        "<f4 "sv,
+        " <f4"sv,
+        "<f 4"sv,
+        "<f04"sv,
+        "!f4"sv,
+        "<F4"sv,
+        "4f<"sv,
+        "|V0"sv,
+        "|V"sv,
+        "<M4"sv,
+        "<M8["sv,
+        "<M8[]"sv,
+        "<M8[xs]"sv,
+        "<M8ns]"sv,
+        "<f4[ns]"sv,
+        "<M8[ns]x"sv,
+        "<M8[4]"sv,
+        "<M8[n s]"sv,
+        "<M8[[ns]"sv,
+        "<f4444444444444444444444"sv,
+        "<f4294967300"sv,
+        "|V99999999999"sv,
+    };
+    for (const std::string_view typestr : bad) {
+        CAPTURE(typestr);
+        check_refused([&] { parse_typestr(typestr); }, ArgumentError::Kind::value,
+                      {"'typestr'", typestr.substr(0, 20)});
+    }
+}
+
+TEST_CASE("bytes that no message can carry are escaped") {
+    using namespace std::string_view_literals;
+    check_refused([] { parse_typestr("<f\0"sv); }, ArgumentError::Kind::value, {"\"<f\\x00\""});
+    check_refused([] { parse_typestr("<f\xff"); }, ArgumentError::Kind::value, {"\"<f\\xff\""});
+    check_refused([] { parse_typestr("\"\n"); }, ArgumentError::Kind::value, {"\"\\\"\\x0a\""});
+}
+
+TEST_CASE("a long typestr is cut in the message") {
+    const auto error = caught([] { parse_typestr(std::string(100000, 'f')); });
+    REQUIRE(error);
+    CHECK(std::string(error->what()).size() < 300);
+}
+
+TEST_CASE("big-endian elements are refused with what to do") {
+    for (const char* typestr : {">f4", ">i2", ">c16", ">M8[ns]"}) {
+        CAPTURE(typestr);
+        check_refused([&] { parse_typestr(typestr); }, ArgumentError::Kind::value,
+                      {typestr, "big-endian", "swap the bytes"});
+    }
+}
+
+TEST_CASE("objects and strings are of the wrong type") {
+    for (const char* typestr : {"|O8", "<O8", "|S5", "<U4", "|S0"}) {
+        CAPTURE(typestr);
+        check_refused([&] { parse_typestr(typestr); }, ArgumentError::Kind::type, {typestr});
+    }
+}
+
+TEST_CASE("the error names the field") {
+    const auto error = caught([] { parse_typestr("<f3"); });
+    REQUIRE(error);
+    CHECK(error->details().field == "typestr");
+    CHECK(error->details().got == "<f3");
+}
+
+}  // namespace
+}  // namespace bascule::testing
