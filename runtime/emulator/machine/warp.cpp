@@ -95,24 +95,24 @@ bool run_warp(Lanes& lanes, Warp& warp) {
         const Instruction* at = lanes.code + lanes.pc;
         while (at) at = reinterpret_cast<Handler>(at->handler)(lanes, at);
 
-        Group parked{lanes.pc,      lanes.mask,          lanes.depth, Group::State::ready,
-                     lanes.barrier, lanes.barrier_count, ++stamp};
-        switch (lanes.stop) {
-            case Stop::fault:
-                return false;
-            case Stop::exited:
-                continue;
-            case Stop::barrier:
-                parked.state = Group::State::barrier;
-                break;
-            case Stop::meeting:
-                parked.state = Group::State::meeting;
-                break;
-            default:
-                rotate = lanes.budget == 0 && !lanes.rotated;
-                break;
+        if (lanes.stop == Stop::fault) return false;
+        if (lanes.stop == Stop::exited) continue;
+        // Field by field: a copy of a whole Group right after its parts were written stalls.
+        Group& parked = warp.groups.emplace_back();
+        parked.pc = lanes.pc;
+        parked.mask = lanes.mask;
+        parked.depth = lanes.depth;
+        parked.stamp = ++stamp;
+        if (lanes.stop == Stop::barrier) {
+            parked.state = Group::State::barrier;
+            parked.barrier = lanes.barrier;
+            parked.barrier_count = lanes.barrier_count;
+            if (warp.groups.size() == 1) return true;
+        } else if (lanes.stop == Stop::meeting) {
+            parked.state = Group::State::meeting;
+        } else {
+            rotate = lanes.budget == 0 && !lanes.rotated;
         }
-        warp.groups.push_back(parked);
     }
 }
 

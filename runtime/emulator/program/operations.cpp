@@ -36,7 +36,6 @@ constexpr FlagSet directed{F::rz, F::rm, F::rp};
 constexpr FlagSet flush{F::ftz};
 constexpr FlagSet single_flags{F::rz, F::rm, F::rp, F::ftz, F::sat};
 constexpr FlagSet half_flags{F::sat};
-constexpr FlagSet width{F::lo, F::hi, F::wide};
 constexpr FlagSet equality{F::eq, F::ne};
 constexpr FlagSet ordered{F::eq, F::ne, F::lt, F::le, F::gt, F::ge};
 constexpr FlagSet unsigned_order{F::lo, F::ls, F::hi, F::hs};
