@@ -1,5 +1,5 @@
-// Bascule's device header: every program gets it before its own first line. Names that no kernel uses end in an
-// underscore, out of the way of macros: people define N and T, index and count.
+// Bascule's device header: every program gets it before its own first line. Names that no kernel uses end in
+// an underscore, out of the way of macros: people define N and T, index and count.
 #pragma once
 
 namespace bascule {

@@ -8,7 +8,7 @@ from pathlib import Path
 from bascule import _bascule, _errors
 
 
-def compile(  # noqa: A001 - the name that people look for
+def compile(
     source: str | None = None,
     *,
     file: str | os.PathLike[str] | None = None,
@@ -49,6 +49,6 @@ def compile(  # noqa: A001 - the name that people look for
             _bascule._read_source(os.fspath(path)), os.fspath(path), 1, os.fspath(path.resolve().parent), options
         )
     else:
-        module = _bascule._make_module(source, "<string>", 1, "", options)
+        module = _bascule._make_module(str(source), "<string>", 1, "", options)
     module._compile()
     return module

@@ -112,8 +112,8 @@ class LaunchRule:
         rule = list(self._rule_signature.parameters)
         if len(rule) != len(declared):
             raise _errors.ArgumentTypeError(
-                f"the launch rule {self.__name__!r} takes {len(rule)} parameters ({', '.join(rule)}), but the kernel is "
-                f"{found.signature}; give the rule the same parameters"
+                f"the launch rule {self.__name__!r} takes {len(rule)} parameters ({', '.join(rule)}), but the kernel "
+                f"is {found.signature}; give the rule the same parameters"
             )
         different = [(r, d) for r, d in zip(rule, declared, strict=True) if r != d]
         if different:
@@ -129,8 +129,8 @@ class LaunchRule:
         if self._name is not None or wanted in names or len(names) != 1:
             if self._name is None and wanted not in names and names:
                 raise _errors.CompileError(
-                    f"the text has {len(names)} kernels ({', '.join(names)}) and none is called {wanted!r} like the launch "
-                    "rule; name one of them: bascule.kernel(source, name=...)"
+                    f"the text has {len(names)} kernels ({', '.join(names)}) and none is called {wanted!r} like the "
+                    "launch rule; name one of them: bascule.kernel(source, name=...)"
                 )
             return module[wanted]
         return module[names[0]]

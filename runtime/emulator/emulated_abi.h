@@ -15,8 +15,8 @@ extern "C" {
 #define BASCULE_EMULATED_ABI 1
 uint32_t bascule_emulated_abi(void);
 
-/* The report of the newest fault of any context: several lines, ends without a newline. Empty when there was none.
- * Copies at most `capacity` bytes with the NUL and returns the length without it. */
+/* The report of the newest fault of any context: several lines, ends without a newline. Empty when there was
+ * none. Copies at most `capacity` bytes with the NUL and returns the length without it. */
 size_t bascule_emulated_last_report(char* text, size_t capacity);
 
 /* Operations in the order in which the host issued them. */
@@ -48,10 +48,12 @@ void bascule_emulated_trace(int on);
 /* Copies at most `capacity` operations and returns how many there are. */
 size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out, size_t capacity);
 
-/* Names of an allocation for reports ("y, made at train.py:12"); `name` is copied. Unknown addresses are ignored. */
+/* Names of an allocation for reports ("y, made at train.py:12"); `name` is copied. Unknown addresses are
+ * ignored. */
 void bascule_emulated_name_allocation(uint64_t address, const char* name);
 
-/* Calls of the exported driver functions since the process started, by name; 0 for a name that is not exported. */
+/* Calls of the exported driver functions since the process started, by name; 0 for a name that is not
+ * exported. */
 uint64_t bascule_emulated_call_count(const char* driver_function);
 
 #ifdef __cplusplus

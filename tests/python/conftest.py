@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 os.environ.setdefault("BASCULE_DEVICE", "emulated")
 
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
+import numpy as np
+import pytest
 
-import bascule  # noqa: E402
+import bascule
 
 SCALE = """
 __global__ void scale(float* p, float f, int n) {

@@ -61,7 +61,7 @@ GOOD = [
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("changes", GOOD, ids=str)
 def test_a_valid_descriptor_is_launched_on(fill, version, changes):
-    result, foreign = launch(fill, version=version, **changes)
+    result, _ = launch(fill, version=version, **changes)
     assert (result == 1).all()
 
 
@@ -249,7 +249,7 @@ def test_a_property_that_raises_keeps_its_own_exception(fill):
         fill[1, 32](Raising(AttributeError("not on a GPU")), 8)
 
 
-@pytest.mark.parametrize("descriptor", [None, [("shape", (8,))], lambda: {}, 5])
+@pytest.mark.parametrize("descriptor", [None, [("shape", (8,))], dict, 5])
 def test_a_descriptor_that_is_no_dict_is_a_type_error(fill, descriptor):
     class Odd:
         __cuda_array_interface__ = descriptor

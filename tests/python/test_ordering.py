@@ -1,4 +1,4 @@
-"""Which streams wait for which, as operations that the emulated device recorded. R(e, s) W(s, e) L(s), as rules number them."""
+"""Which streams wait for which, as operations that the emulated device recorded; DESIGN.md numbers the rules."""
 
 from __future__ import annotations
 
