@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "driver/call.hpp"
+#include "driver/jit_log.hpp"
 #include "driver/limits.hpp"
 
 namespace limits = emulated::driver::limits;
@@ -17,6 +18,7 @@ using emulated::driver::Context;
 using emulated::driver::current_context;
 using emulated::driver::find_library;
 using emulated::driver::handle_of;
+using emulated::driver::JitLog;
 using emulated::driver::KernelHandle;
 using emulated::driver::Library;
 using emulated::driver::Process;
@@ -106,27 +108,6 @@ KernelHandle* handle_of(const std::shared_ptr<Library>& library, const program::
 
 namespace {
 
-/// One of the caller's buffers for messages, out of the JIT options.
-struct Log {
-    char* text = nullptr;
-    void** size = nullptr;  ///< its room; afterwards what was written, as the driver does
-
-    Log(unsigned int count, const CUjit_option* options, void** values, CUjit_option buffer,
-        CUjit_option buffer_size) {
-        for (unsigned int i = 0; i < count; ++i) {
-            if (options[i] == buffer) text = static_cast<char*>(values[i]);
-            if (options[i] == buffer_size) size = &values[i];
-        }
-    }
-
-    void write(const std::string& message) const {
-        const std::size_t room = size == nullptr ? 0 : reinterpret_cast<std::size_t>(*size);
-        if (text == nullptr || room == 0) return;
-        std::snprintf(text, room, "%s", message.c_str());
-        *size = reinterpret_cast<void*>(std::min(room - 1, message.size()));
-    }
-};
-
 bool is_binary(const void* code) noexcept {
     static constexpr unsigned char elf[] = {0x7f, 'E', 'L', 'F'};
     static constexpr unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba};
@@ -150,8 +131,8 @@ std::string refusals(const emulated::program::Module& module) {
 CUresult load(void** out, const void* code, Context* context, unsigned int count, const CUjit_option* options,
               void** values) {
     EMULATED_REQUIRE(out != nullptr && code != nullptr, CUDA_ERROR_INVALID_VALUE);
-    const Log errors(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
-    const Log notes(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
+    const JitLog errors(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+    const JitLog notes(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
     const auto refuse = [&](CUresult code_of_error, const std::string& message) {
         errors.write(message);
         Process::get().set_report(message);

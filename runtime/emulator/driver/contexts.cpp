@@ -99,7 +99,7 @@ EMULATED_API cuCtxCreate(CUcontext* context, CUctxCreateParams* parameters, unsi
     EMULATED_REQUIRE(plain, CUDA_ERROR_NOT_SUPPORTED);
     Context& made = Process::get().create_context(device);
     made.flags = flags;
-    context_stack().push_back(&made);
+    EMULATED_REQUIRE(context_stack().push(&made), CUDA_ERROR_OUT_OF_MEMORY);
     *context = to(&made);
     emulated::driver::trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuCtxCreate");
     return CUDA_SUCCESS;
@@ -113,7 +113,7 @@ EMULATED_API cuCtxDestroy(CUcontext handle) {
     Process::get().destroy_context(*context);
     context->alive = false;
     // Other threads keep a context that is gone: their calls say so.
-    if (current_context() == context) context_stack().pop_back();
+    if (current_context() == context) context_stack().pop();
     emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuCtxDestroy");
     return CUDA_SUCCESS;
 }
@@ -134,8 +134,8 @@ EMULATED_API cuCtxSetCurrent(CUcontext context) {
     if (wanted != nullptr && wanted == current_context()) return CUDA_SUCCESS;
     Context* found = context == nullptr ? nullptr : from(context);
     EMULATED_REQUIRE(context == nullptr || found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    if (!stack.empty()) stack.pop_back();
-    if (found != nullptr) stack.push_back(found);
+    stack.pop();
+    if (found != nullptr) stack.push(found);
     return CUDA_SUCCESS;
 }
 
@@ -144,8 +144,7 @@ EMULATED_API cuCtxPushCurrent(CUcontext context) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     Context* found = from(context);
     EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    context_stack().push_back(found);
-    return CUDA_SUCCESS;
+    return context_stack().push(found) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 EMULATED_API cuCtxPopCurrent(CUcontext* context) {
@@ -153,7 +152,7 @@ EMULATED_API cuCtxPopCurrent(CUcontext* context) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     EMULATED_REQUIRE(!context_stack().empty(), CUDA_ERROR_INVALID_CONTEXT);
     if (context != nullptr) *context = to(current_context());
-    context_stack().pop_back();
+    context_stack().pop();
     return CUDA_SUCCESS;
 }
 

@@ -144,6 +144,20 @@ EMULATED_API cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t byt
     return copy(device_end(to, bytes), device_end(from, bytes), bytes, stream, Wait::no, "cuMemcpyDtoDAsync");
 }
 
+/// Addresses tell the devices: the contexts need not.
+EMULATED_API cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, std::size_t bytes) {
+    EMULATED_COUNT("cuMemcpyPeer");
+    EMULATED_NEEDS_CONTEXT();
+    return copy(device_end(to, bytes), device_end(from, bytes), bytes, nullptr, Wait::no, "cuMemcpyPeer");
+}
+
+EMULATED_API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, std::size_t bytes,
+                               CUstream stream) {
+    EMULATED_COUNT("cuMemcpyPeerAsync");
+    EMULATED_NEEDS_CONTEXT();
+    return copy(device_end(to, bytes), device_end(from, bytes), bytes, stream, Wait::no, "cuMemcpyPeerAsync");
+}
+
 EMULATED_API cuMemsetD8(CUdeviceptr address, unsigned char value, std::size_t count) {
     EMULATED_COUNT("cuMemsetD8");
     EMULATED_NEEDS_CONTEXT();

@@ -4,6 +4,7 @@
 
 #include "driver/call.hpp"
 #include "driver/limits.hpp"
+#include "driver/older_versions.hpp"
 
 using emulated::driver::device_state;
 using emulated::driver::Process;
@@ -142,4 +143,43 @@ EMULATED_API cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice
     const CUresult state = device_state(device);
     if (state == CUDA_SUCCESS) *value = attribute(which, device);
     return state;
+}
+
+EMULATED_API cuDeviceGetPCIBusId(char* text, int length, CUdevice device) {
+    EMULATED_COUNT("cuDeviceGetPCIBusId");
+    EMULATED_CHECK(device_state(device));
+    EMULATED_REQUIRE(text != nullptr && length >= 13, CUDA_ERROR_INVALID_VALUE);
+    std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0", static_cast<unsigned>(device));
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
+    EMULATED_COUNT("cuDeviceGetByPCIBusId");
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    EMULATED_REQUIRE(device != nullptr && text != nullptr, CUDA_ERROR_INVALID_VALUE);
+    unsigned domain = 0;
+    unsigned bus = 0;
+    const bool read = std::sscanf(text, "%x:%x:00.0", &domain, &bus) == 2 && domain == 0;
+    EMULATED_REQUIRE(read && Process::get().is_device(static_cast<int>(bus)), CUDA_ERROR_INVALID_DEVICE);
+    *device = static_cast<int>(bus);
+    return CUDA_SUCCESS;
+}
+
+/// Kernels use their own device's memory; copies go between devices.
+EMULATED_API cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+    EMULATED_COUNT("cuDeviceCanAccessPeer");
+    EMULATED_CHECK(device_state(device));
+    EMULATED_CHECK(device_state(peer));
+    *can = 0;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuProfilerStart() {
+    EMULATED_COUNT("cuProfilerStart");
+    return CUDA_SUCCESS;  // nobody profiles here
+}
+
+EMULATED_API cuProfilerStop() {
+    EMULATED_COUNT("cuProfilerStop");
+    return CUDA_SUCCESS;
 }

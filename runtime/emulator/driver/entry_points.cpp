@@ -12,6 +12,8 @@
 namespace {
 
 using Function = void (*)();
+using PFN_cuProfilerStart_v4000 = CUresult(CUDAAPI*)();
+using PFN_cuProfilerStop_v4000 = CUresult(CUDAAPI*)();
 
 /// The `_ptsz` or `_ptds` variant of a function: NULL means the calling thread's own stream while it runs.
 template <auto Original>
@@ -68,6 +70,9 @@ const EntryPoint entry_points[] = {
     ROW(cuDeviceGetUuid, 11040),
     ROW(cuDeviceTotalMem, 3020),
     ROW(cuDeviceGetAttribute, 2000),
+    ROW(cuDeviceGetPCIBusId, 4010),
+    ROW(cuDeviceGetByPCIBusId, 4010),
+    ROW(cuDeviceCanAccessPeer, 4000),
     ROW(cuDevicePrimaryCtxRetain, 7000),
     ROW(cuDevicePrimaryCtxRelease, 11000),
     ROW(cuDevicePrimaryCtxReset, 11000),
@@ -128,6 +133,11 @@ const EntryPoint entry_points[] = {
     ROW(cuFuncGetModule, 11000),
     ROW(cuFuncIsLoaded, 12040),
     ROW(cuFuncLoad, 12040),
+    ROW(cuLinkCreate, 6050),
+    ROW(cuLinkAddData, 6050),
+    ROW(cuLinkAddFile, 6050),
+    ROW(cuLinkComplete, 5050),
+    ROW(cuLinkDestroy, 5050),
 
     PER_THREAD(cuLaunchKernel, 4000),
     PER_THREAD(cuLaunchKernelEx, 11060),
@@ -165,6 +175,8 @@ const EntryPoint entry_points[] = {
     PER_THREAD(cuMemcpyDtoHAsync, 3020),
     PER_THREAD(cuMemcpyDtoD, 3020),
     PER_THREAD(cuMemcpyDtoDAsync, 3020),
+    PER_THREAD(cuMemcpyPeer, 4000),
+    PER_THREAD(cuMemcpyPeerAsync, 4000),
     PER_THREAD(cuMemsetD8, 3020),
     PER_THREAD(cuMemsetD8Async, 3020),
     PER_THREAD(cuMemsetD16, 3020),
@@ -184,6 +196,9 @@ const EntryPoint entry_points[] = {
     PER_THREAD(cuStreamGetPriority, 5050),
     PER_THREAD(cuStreamGetId, 12000),
     PER_THREAD(cuStreamIsCapturing, 10000),
+    OLDER(cuStreamGetCaptureInfo, 10010, emulated::driver::capture_info_v1),
+    OLDER(cuStreamGetCaptureInfo, 11030, cuStreamGetCaptureInfo_v2),
+    PER_THREAD(cuStreamGetCaptureInfo, 12030),
     PER_THREAD(cuStreamBeginCapture, 10010),
     PER_THREAD(cuStreamAddCallback, 5000),
     ROW(cuThreadExchangeStreamCaptureMode, 10010),
@@ -195,6 +210,9 @@ const EntryPoint entry_points[] = {
     ROW(cuEventQuery, 2000),
     ROW(cuEventSynchronize, 2000),
     ROW(cuEventElapsedTime, 12080),
+
+    ROW(cuProfilerStart, 4000),  // nobody profiles here
+    ROW(cuProfilerStop, 4000),
 
     OLDER(cuGetProcAddress, 11030, emulated::driver::get_proc_address_v1),
     ROW(cuGetProcAddress, 12000),

@@ -7,6 +7,16 @@ CUresult CUDAAPI emulated::driver::get_proc_address_v1(const char* symbol, void*
     return cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
 }
 
+CUresult CUDAAPI emulated::driver::capture_info_v1(CUstream stream, CUstreamCaptureStatus* status,
+                                                   cuuint64_t* id) {
+    return cuStreamGetCaptureInfo_v3(stream, status, id, nullptr, nullptr, nullptr, nullptr);
+}
+
+EMULATED_API cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                       CUgraph*, const CUgraphNode**, std::size_t*) {
+    return emulated::driver::capture_info_v1(stream, status, id);
+}
+
 EMULATED_API cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
     return cuCtxCreate_v4(context, nullptr, flags, device);
 }
@@ -21,6 +31,7 @@ EMULATED_API cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, i
 
 #undef cuCtxCreate
 #undef cuGetProcAddress
+#undef cuStreamGetCaptureInfo
 
 EMULATED_API cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice device) {
     return cuCtxCreate_v2(context, flags, device);
@@ -28,4 +39,8 @@ EMULATED_API cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice device
 
 EMULATED_API cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
     return emulated::driver::get_proc_address_v1(symbol, function, version, flags);
+}
+
+EMULATED_API cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
+    return emulated::driver::capture_info_v1(stream, status, id);
 }

@@ -1,18 +1,29 @@
-// Functions whose signature changed over CUDA's versions, as older clients know them. What changed its name
-// alone (cuMemAlloc, cuMemAlloc_v2) is an alias that the build makes.
+// What <cuda.h> does not declare: older versions of functions whose signature changed, as older clients know
+// them. What changed its name alone (cuMemAlloc, cuMemAlloc_v2) is an alias that the build makes.
 #pragma once
 
 #include <cuda.h>
 
 extern "C" {
+// In <cudaProfiler.h>, which the wheels lack.
+CUresult CUDAAPI cuProfilerStart();
+CUresult CUDAAPI cuProfilerStop();
+
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device);
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count,
                                 unsigned int flags, CUdevice device);
+CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                           CUgraph* graph, const CUgraphNode** dependencies,
+                                           size_t* dependency_count);
 }
 
 namespace emulated::driver {
 
-/// cuGetProcAddress before CUDA 12: without a result to fill. <cuda.h> renames the name itself away.
+// <cuda.h> renames these names themselves away.
+/// cuGetProcAddress before CUDA 12: without a result to fill.
 CUresult CUDAAPI get_proc_address_v1(const char* symbol, void** function, int version, cuuint64_t flags);
+
+/// cuStreamGetCaptureInfo before CUDA 11.3: without the graph.
+CUresult CUDAAPI capture_info_v1(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id);
 
 }  // namespace emulated::driver

@@ -119,15 +119,12 @@ std::string Process::report() {
     return report_;
 }
 
-std::vector<Context*>& context_stack() noexcept {
-    thread_local std::vector<Context*> stack;
+ContextStack& context_stack() noexcept {
+    thread_local constinit ContextStack stack;
     return stack;
 }
 
-Context* current_context() noexcept {
-    const std::vector<Context*>& stack = context_stack();
-    return stack.empty() ? nullptr : stack.back();
-}
+Context* current_context() noexcept { return context_stack().current(); }
 
 StreamTarget::StreamTarget(CUstream handle) {
     Process& process = Process::get();

@@ -153,8 +153,29 @@ class Process {
     std::string report_;
 };
 
-/// The calling thread's stack of contexts; the last is current, and may be null.
-std::vector<Context*>& context_stack() noexcept;
+/// A thread's contexts; the last is current, and may be null. Nothing of it is destroyed when the thread
+/// ends: destructors that run later still may ask.
+class ContextStack {
+  public:
+    bool empty() const noexcept { return depth_ == 0; }
+    Context* current() const noexcept { return depth_ == 0 ? nullptr : contexts_[depth_ - 1]; }
+    /// False when it is full.
+    bool push(Context* context) noexcept {
+        if (depth_ == contexts_.size()) return false;
+        contexts_[depth_++] = context;
+        return true;
+    }
+    void pop() noexcept {
+        if (depth_ > 0) --depth_;
+    }
+
+  private:
+    std::array<Context*, 64> contexts_{};
+    std::size_t depth_ = 0;
+};
+
+/// The calling thread's.
+ContextStack& context_stack() noexcept;
 Context* current_context() noexcept;
 
 /// A stream handle's meaning in the calling thread: NULL and 1 are the current context's legacy stream, 2 the

@@ -131,6 +131,13 @@ EMULATED_API cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status)
     return CUDA_SUCCESS;
 }
 
+/// Never more than the status: without a capture the rest is undefined.
+EMULATED_API cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                                    const CUgraphNode**, const CUgraphEdgeData**, std::size_t*) {
+    EMULATED_COUNT("cuStreamGetCaptureInfo");
+    return cuStreamIsCapturing(handle, status);
+}
+
 EMULATED_API cuStreamBeginCapture(CUstream, CUstreamCaptureMode) {
     EMULATED_COUNT("cuStreamBeginCapture");
     Process::get().set_report("the emulated device does not capture streams into graphs yet");
