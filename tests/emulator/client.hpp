@@ -87,6 +87,10 @@ namespace client {
     FUNCTION(cuEventQuery, 2000)                                \
     FUNCTION(cuEventSynchronize, 2000)                          \
     FUNCTION(cuEventElapsedTime, 2000)                          \
+    FUNCTION(cuLinkCreate, 6050)                                \
+    FUNCTION(cuLinkAddData, 6050)                               \
+    FUNCTION(cuLinkComplete, 5050)                              \
+    FUNCTION(cuLinkDestroy, 5050)                               \
     FUNCTION(cuGetExportTable, 3000)
 
 /// One loaded copy of the library with a state of its own. Each copy reads the environment for itself, so one

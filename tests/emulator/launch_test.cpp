@@ -230,3 +230,41 @@ TEST_CASE("in null mode launches return at once and copies still happen") {
     CHECK(device.read(x) == 3.0F);
     CHECK(device.launch("increment", nullptr, x, 1, 1025) == CUDA_ERROR_INVALID_VALUE);
 }
+
+// --- linking, as numba does it before it loads
+
+TEST_CASE("one PTX text is linked to what loads") {
+    Device device;
+    CUlinkState link = nullptr;
+    REQUIRE(device.api.cuLinkCreate(0, nullptr, nullptr, &link) == CUDA_SUCCESS);
+    std::string text = client::program;
+    CHECK(device.api.cuLinkAddData(link, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "a.ptx", 0, nullptr,
+                                   nullptr) == CUDA_SUCCESS);
+    void* image = nullptr;
+    std::size_t bytes = 0;
+    CHECK(device.api.cuLinkComplete(link, &image, &bytes) == CUDA_SUCCESS);
+    CHECK(bytes == text.size() + 1);
+    std::string log;
+    CHECK(load(device.api, static_cast<const char*>(image), log) == CUDA_SUCCESS);
+    CHECK(device.api.cuLinkDestroy(link) == CUDA_SUCCESS);
+    CHECK(device.api.cuLinkDestroy(link) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("what cannot be linked is refused in the caller's log") {
+    Device device;
+    std::array<char, 512> buffer{};
+    std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    std::array<void*, 2> values{buffer.data(), reinterpret_cast<void*>(buffer.size())};
+    CUlinkState link = nullptr;
+    REQUIRE(device.api.cuLinkCreate(2, options.data(), values.data(), &link) == CUDA_SUCCESS);
+    const auto add = [&](CUjitInputType type, std::string text) {
+        return device.api.cuLinkAddData(link, type, text.data(), text.size(), "b", 0, nullptr, nullptr);
+    };
+    CHECK(add(CU_JIT_INPUT_CUBIN, "\177ELF") == CUDA_ERROR_NO_BINARY_FOR_GPU);
+    CHECK(std::string(buffer.data()).find("compute_80") != std::string::npos);
+    CHECK(reinterpret_cast<std::size_t>(values[1]) == std::string(buffer.data()).size());
+    CHECK(add(CU_JIT_INPUT_PTX, "nonsense") == CUDA_ERROR_INVALID_PTX);
+    CHECK(std::string(buffer.data()).find("line 1") != std::string::npos);
+    CHECK(device.api.cuLinkComplete(link, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(device.api.cuLinkDestroy(link) == CUDA_SUCCESS);
+}

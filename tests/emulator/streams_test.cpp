@@ -206,6 +206,24 @@ TEST_CASE("the per-thread default stream is a blocking stream") {
     CHECK(*x == 2.0F);
 }
 
+TEST_CASE("the per-thread variants take NULL for the thread's own stream") {
+    Lazy lazy;
+    void* function = nullptr;
+    CUdriverProcAddressQueryResult result{};
+    lazy.api.get_proc_address("cuStreamSynchronize", &function, 13000,
+                              CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &result);
+    const auto synchronize = reinterpret_cast<PFN_cuStreamSynchronize_v2000>(function);
+    float* mine = lazy.pinned();
+    float* shared = lazy.pinned();
+    lazy.increment(shared, lazy.device.stream(CU_STREAM_DEFAULT));
+    lazy.increment(mine, CU_STREAM_PER_THREAD);
+    CHECK(synchronize(nullptr) == CUDA_SUCCESS);
+    CHECK(*mine == 1.0F);
+    CHECK(*shared == 0.0F);  // the legacy stream's NULL would have waited for it
+    CHECK(lazy.api.cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
+    CHECK(*shared == 1.0F);
+}
+
 TEST_CASE("the context's synchronisation runs everything, destruction of a stream what it holds") {
     Lazy lazy;
     float* x = lazy.pinned();
