@@ -1,0 +1,182 @@
+// The operation graph from inside, where several threads meet.
+#include <atomic>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "streams/graph.hpp"
+
+using emulated::streams::Event;
+using emulated::streams::Graph;
+using emulated::streams::Policy;
+using emulated::streams::Scheduler;
+using emulated::streams::Stream;
+
+namespace {
+
+Stream non_blocking() { return {.blocking = false, .legacy = false, .tail = nullptr}; }
+
+/// An operation that another thread has begun and that ends when it is told to.
+class Held {
+  public:
+    Held(Graph& graph, Stream& stream)
+        : issuer_([this, &graph, &stream] {
+              graph.submit(stream, [this] {
+                  begun_.set_value();
+                  released_.get_future().wait();
+              });
+          }) {
+        begun_.get_future().wait();
+    }
+    ~Held() { release(); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+    void release() {
+        if (!issuer_.joinable()) return;
+        released_.set_value();
+        issuer_.join();
+    }
+
+  private:
+    std::promise<void> begun_, released_;
+    std::thread issuer_;
+};
+
+}  // namespace
+
+TEST_CASE("while one thread runs an operation another issues, records and queries") {
+    Scheduler scheduler(Policy::eager);
+    Graph graph(scheduler);
+    Stream busy = non_blocking(), idle = non_blocking();
+    graph.add(busy);
+    graph.add(idle);
+    Held held(graph, busy);
+
+    bool ran = false;
+    graph.submit(idle, [&] { ran = true; });
+    CHECK(ran);
+    CHECK(graph.query(idle));
+    CHECK_FALSE(graph.query(busy));
+
+    Event mark;
+    graph.record(mark, busy);
+    CHECK_FALSE(graph.query(mark));
+    held.release();
+    CHECK(graph.query(mark));
+    CHECK(graph.query(busy));
+}
+
+TEST_CASE("a stream that waits for what another thread runs goes on when that is done") {
+    Scheduler scheduler(Policy::eager);
+    Graph graph(scheduler);
+    Stream busy = non_blocking(), waiting = non_blocking();
+    graph.add(busy);
+    graph.add(waiting);
+    Held held(graph, busy);
+    Event mark;
+    graph.record(mark, busy);
+    graph.wait(waiting, mark);
+    CHECK_FALSE(graph.query(waiting));
+
+    std::atomic<bool> over = false, in_order = false;
+    std::thread issuer([&] { graph.submit(waiting, [&] { in_order = over.load(); }); });
+    over = true;
+    held.release();
+    issuer.join();
+    CHECK(in_order);
+}
+
+TEST_CASE("edges cross contexts") {
+    Scheduler scheduler(Policy::lazy);
+    Graph one(scheduler), other(scheduler);
+    Stream producer = non_blocking(), consumer = non_blocking();
+    one.add(producer);
+    other.add(consumer);
+    std::vector<int> order;
+    Event mark;
+    one.submit(producer, [&] { order.push_back(1); });
+    one.record(mark, producer);
+    other.wait(consumer, mark);
+    other.submit(consumer, [&] { order.push_back(2); });
+    other.synchronize(consumer);
+    CHECK(order == std::vector<int>{1, 2});
+}
+
+TEST_CASE("what must be alone waits until nothing runs") {
+    Scheduler scheduler(Policy::eager);
+    Graph graph(scheduler);
+    Stream busy = non_blocking();
+    graph.add(busy);
+    std::atomic<bool> over = false;
+    bool alone = false;
+    std::thread freeing;
+    {
+        Held held(graph, busy);
+        freeing = std::thread([&] { scheduler.exclusively([&] { alone = over.load(); }); });
+        over = true;
+    }
+    freeing.join();
+    CHECK(alone);
+}
+
+TEST_CASE("a thread knows that it is inside an operation") {
+    Scheduler scheduler(Policy::eager);
+    Graph graph(scheduler);
+    bool inside = false;
+    graph.submit(graph.legacy(), [&] { inside = Scheduler::inside(); });
+    CHECK(inside);
+    CHECK_FALSE(Scheduler::inside());
+}
+
+TEST_CASE("a chain of a hundred thousand operations is forced without a deep stack") {
+    Scheduler scheduler(Policy::lazy);
+    Graph graph(scheduler);
+    int count = 0;
+    for (int i = 0; i < 100000; ++i) graph.submit(graph.legacy(), [&] { ++count; });
+    CHECK(count == 0);
+    graph.synchronize_all();
+    CHECK(count == 100000);
+}
+
+TEST_CASE("a mark passes when the work before it ends, however late somebody looks") {
+    Scheduler scheduler(Policy::lazy);
+    Graph graph(scheduler);
+    Event start, end;
+    graph.submit(graph.legacy(), [] {});
+    graph.record(start, graph.legacy());
+    graph.record(end, graph.legacy());
+    graph.synchronize(end);
+    graph.synchronize(start);
+    CHECK(Graph::milliseconds(start, end) == 0.0F);
+}
+
+TEST_CASE("many threads on shared streams keep each stream's order") {
+    for (const Policy policy : {Policy::eager, Policy::lazy}) {
+        Scheduler scheduler(policy);
+        Graph graph(scheduler);
+        constexpr int threads = 4, rounds = 500;
+        std::vector<Stream> streams(threads, non_blocking());
+        for (Stream& stream : streams) graph.add(stream);
+        std::vector<int> counts(threads, 0);  // each is touched by operations of one stream, and no lock
+        std::vector<std::thread> all;
+        for (int t = 0; t < threads; ++t) {
+            all.emplace_back([&, t] {
+                Event event;
+                for (int i = 0; i < rounds; ++i) {
+                    const auto at = static_cast<std::size_t>((t + i) % threads);
+                    graph.submit(streams[at], [&counts, at] { ++counts[at]; });
+                    graph.record(event, streams[at]);
+                    graph.wait(streams[(at + 1) % threads], event);
+                    if (i % 50 == 0) graph.synchronize(streams[at]);
+                    if (i % 70 == 0) scheduler.exclusively([] {});
+                }
+            });
+        }
+        for (std::thread& thread : all) thread.join();
+        graph.synchronize_all();
+        for (const int count : counts) CHECK(count == rounds);
+    }
+}
