@@ -1,0 +1,17 @@
+// Any bytes are a typestr that is read, and written back to the same element type, or an ArgumentError.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include <bascule/interface/dtype.hpp>
+#include <bascule/interface/error.hpp>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    try {
+        const bascule::DType dtype = bascule::parse_typestr({reinterpret_cast<const char*>(data), size});
+        if (dtype.itemsize == 0 || bascule::parse_typestr(bascule::to_typestr(dtype)) != dtype) std::abort();
+    } catch (const bascule::ArgumentError& error) {
+        if (error.details().field != "typestr") std::abort();
+    }
+    return 0;
+}
