@@ -106,6 +106,14 @@ TEST_CASE("plain char takes bytes of either sign, and no bool") {
     check_not_accepted(char_pointer(), array("<i2", {8}), Kind::type, {"`char*`"});
 }
 
+TEST_CASE("plain char is the same where a compiler makes it unsigned") {
+    Parameter parameter = char_pointer();
+    parameter.type.dtype = parse_typestr("|u1");
+    check_accepted(parameter, array("|i1", {8}));
+    check_accepted(parameter, array("|u1", {8}));
+    check_not_accepted(parameter, array("|b1", {8}), Kind::type, {"`char*`", "bool array"});
+}
+
 TEST_CASE("two opaque bytes are bfloat16") {
     check_accepted(bfloat16_pointer(), array("<V2", {8}));
     check_accepted(bfloat16_pointer(), array("|V2", {8}));
