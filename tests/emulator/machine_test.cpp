@@ -617,9 +617,9 @@ TEST_CASE("an access past an array is a fault with thread, address and source li
     CHECK_FALSE(fault->write);
     CHECK(fault->thread.x == 100);
     CHECK(fault->other_threads == 3);
+    CHECK(fault->kernel == "saxpy");
     CHECK(fault->file == "programs.cu");
     CHECK(fault->line == 4);
-    CHECK(fault->message.find("kernel 'saxpy', block (0,0,0), thread (100,0,0) read 4 bytes") == 0);
 }
 
 TEST_CASE("what a lane did before the fault of another stays, and later blocks do not run") {
@@ -660,7 +660,6 @@ TEST_CASE("a store to constant memory is a fault, whichever way the address came
     REQUIRE(fault);
     CHECK(fault->kind == Fault::Kind::illegal_address);
     CHECK(fault->write);
-    CHECK(fault->message.find("which is constant") != std::string::npos);
 }
 
 TEST_CASE("printf prints what C would") {
@@ -686,7 +685,10 @@ TEST_CASE("threads that wait at different barriers for ever are reported with bo
     REQUIRE(fault);
     CHECK(fault->kind == Fault::Kind::launch_failed);
     CHECK(fault->message.find("divergent barrier") == 0);
-    CHECK(fault->message.find("and thread (32,0,0) waits at programs.cu:") != std::string::npos);
+    REQUIRE(fault->waiting.size() == 1);
+    CHECK(fault->waiting[0].thread.x == 32);
+    CHECK(fault->waiting[0].file == "programs.cu");
+    CHECK(fault->waiting[0].line != fault->line);
 }
 
 TEST_CASE("the baseline instruction set has the handlers of the fast one") {

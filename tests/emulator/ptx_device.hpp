@@ -43,7 +43,7 @@ class Heap : public emulated::memory::Memory {
 };
 
 inline std::string read_ptx(const std::string& name) {
-    const auto path = std::filesystem::path(__FILE__).parent_path() / "ptx" / name;
+    const auto path = std::filesystem::path(PTX_DIRECTORY) / name;
     std::ifstream file(path);
     if (!file) throw std::runtime_error("cannot read " + path.string());
     std::stringstream text;

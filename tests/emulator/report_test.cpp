@@ -43,7 +43,7 @@ TEST_CASE("a fault tells kernel, block, thread, address, nearest allocation and 
     CAPTURE(text);
     for (const char* part :
          {"illegal address: kernel 'past' wrote 4 bytes", "past the 4096-byte allocation 'y'",
-          "block (3,0,0), thread (255,0,0)", "line 7 of saxpy.cu", "12 other threads of the warp"}) {
+          "block (3,0,0), thread (255,0,0)", "line 7 of saxpy.cu", "12 other threads of the block"}) {
         CHECK_MESSAGE(contains(text, part), part);
     }
     CHECK(text.back() != '\n');

@@ -135,6 +135,7 @@ struct Job {
     Context* context;
     Dim3 grid, block;
     std::uint32_t shared_bytes;
+    std::size_t stack_bytes;
     std::vector<std::byte> parameters;
 
     /// After a fault nothing more runs in the context, as on a GPU.
@@ -146,6 +147,7 @@ struct Job {
         request.grid = grid;
         request.block = block;
         request.dynamic_shared_bytes = shared_bytes;
+        request.stack_bytes = stack_bytes;
         request.parameters = parameters.data();
         request.globals = instance->globals.data();
         request.memory = &process.heap();
@@ -162,6 +164,13 @@ struct Job {
         }
     }
 };
+
+/// Bytes a thread; 0 where nobody set it: the machine has a least size.
+std::size_t stack_limit(Context& context) {
+    const std::lock_guard lock(context.mutex);
+    const auto set = context.limits.find(CU_LIMIT_STACK_SIZE);
+    return set == context.limits.end() ? 0 : set->second;
+}
 
 bool is_default(CUstream stream) noexcept {
     return stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
@@ -206,6 +215,7 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
             {config.gridDimX, config.gridDimY, config.gridDimZ},
             {config.blockDimX, config.blockDimY, config.blockDimZ},
             config.sharedMemBytes,
+            stack_limit(context),
             {}};
     EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
     emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);

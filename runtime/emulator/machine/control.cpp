@@ -1,4 +1,4 @@
-// Branches, calls, exits, barriers.
+// Branches, exits, barriers, clocks.
 #include <cstring>
 #include <ctime>
 
@@ -35,7 +35,8 @@ const Instruction* reselect(Lanes& s, std::uint32_t pc) {
 // The budget of backward branches is spent: is somebody else to run, is it time to give up?
 const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
     GridState& grid = *s.block->grid;
-    if (grid.cancelled.load(std::memory_order_relaxed)) return fault(s, i, LaneFault::What::cancelled);
+    if (grid.cancelled.load(std::memory_order_relaxed) || s.block->counting)
+        return fault(s, i, LaneFault::What::cancelled);
     const auto now = std::chrono::steady_clock::now();
     if (s.block->steps != s.block->steps_seen) {
         s.block->steps_seen = s.block->steps;
@@ -99,44 +100,6 @@ const Instruction* guard(Lanes& s, const Instruction* i) {
     return next;
 }
 
-// Each lane keeps where it returns to, so groups from different call sites can run a function together.
-const Instruction* call(Lanes& s, const Instruction* i) {
-    auto* back = reinterpret_cast<std::uint32_t*>(s.registers + i->operand[0]);
-    const std::uint32_t next = index_of(s, i) + 1;
-    for (unsigned l = 0; l < 32; ++l) {
-        if (s.mask >> l & 1) back[l] = next;
-    }
-    ++s.depth;
-    s.yield_pc = ~0u;  // nobody is deeper: the deepest run first
-    if (!s.alone) return reselect(s, static_cast<std::uint32_t>(i->immediate));
-    return s.code + i->immediate;
-}
-
-const Instruction* ret(Lanes& s, const Instruction* i) {
-    const auto* back = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[0]);
-    --s.depth;
-    std::uint32_t left = s.mask;
-    for (;;) {
-        const std::uint32_t pc = back[__builtin_ctz(left)];
-        std::uint32_t same = 0;
-        for (unsigned l = 0; l < 32; ++l) same |= static_cast<std::uint32_t>(back[l] == pc) << l;
-        same &= left;
-        left &= ~same;
-        if (left == 0) {
-            s.mask = same;
-            s.write_mask = s.mask | s.dead;
-            if (s.alone) return s.code + pc;
-            return reselect(s, pc);
-        }
-        Group other;
-        other.pc = pc;
-        other.mask = same;
-        other.depth = s.depth;
-        s.warp->groups.push_back(other);
-        s.alone = false;
-    }
-}
-
 const Instruction* exit(Lanes& s, const Instruction*) {
     s.warp->exited |= s.mask;
     s.stop = Stop::exited;
@@ -197,8 +160,6 @@ void register_control(Registry& r) {
     r.add(Operation::bra, none, none, {}, bra);
     r.add(Operation::branch, none, none, {}, branch);
     r.add(Operation::guard, none, none, {}, guard);
-    r.add(Operation::call, none, none, {}, call);
-    r.add(Operation::ret, none, none, {}, ret);
     r.add(Operation::exit, none, none, {}, exit);
     r.add(Operation::trap, none, none, {}, trap);
     r.add(Operation::bar, none, none, {Flag::sync}, barrier);

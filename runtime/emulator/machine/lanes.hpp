@@ -47,6 +47,7 @@ struct LaneFault {
         timeout,
         cancelled,
         bad_barrier,
+        bad_call,
         stack,
     };
     What what = What::none;

@@ -24,6 +24,7 @@ Registry baseline_handlers() {
     baseline::register_conversions(made);
     baseline::register_memory(made);
     register_exchange(made);
+    register_calls(made);
     register_control(made);
     register_external(made);
     return made;
@@ -38,6 +39,7 @@ Registry best_handlers() {
         avx2::register_conversions(made);
         avx2::register_memory(made);
         register_exchange(made);
+        register_calls(made);
         register_control(made);
         register_external(made);
         return made;

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,8 +43,11 @@ struct GridState {
     const LaunchRequest* request = nullptr;
     const program::Code* code = nullptr;
     std::chrono::nanoseconds timeout{};
+    std::uint64_t blocks = 0;
     std::atomic<std::uint64_t> next_block{0};
     std::atomic<bool> cancelled{false};
+    std::mutex mutex;  ///< guards `fault`
+    std::optional<Fault> fault;
 };
 
 /// The block that a worker runs.
@@ -54,7 +59,8 @@ struct Block {
     std::uint64_t steps = 0;                  ///< barriers passed: each is progress for the watchdog
     std::uint64_t steps_seen = 0;             ///< by the watchdog, at `progress`
     std::chrono::steady_clock::time_point progress;
-    std::string message;  ///< of an assertion
+    bool counting = false;  ///< a fault was found; the other warps run on only to be counted
+    std::string message;    ///< of an assertion
 };
 
 /// Runs every group of the warp until each has exited or waits for other warps. False: lanes.fault says why.

@@ -150,9 +150,24 @@ class Liveness {
     std::vector<std::vector<bool>> in_, out_;
 };
 
+// The registers that the caller reads after the call and has written before it.
+void keep_live(Body& body, const std::vector<Interval>& intervals, const std::vector<std::uint32_t>& place) {
+    for (std::size_t save = 0; save < body.steps.size(); ++save) {
+        if (body.steps[save].key.operation != Operation::save_frame) continue;
+        std::size_t restore = save;
+        while (body.steps[restore].key.operation != Operation::restore_frame) ++restore;
+        for (const Interval& interval : intervals) {
+            if (interval.from >= 2 * save || interval.to <= 2 * restore) continue;
+            const std::uint32_t bytes = body.register_bytes[interval.reg];
+            for (const std::size_t step : {save, restore})
+                body.steps[step].kept.push_back({place[interval.reg], bytes, bytes});
+        }
+    }
+}
+
 }  // namespace
 
-std::uint32_t allocate_registers(const Body& body, std::uint32_t base, std::vector<std::uint32_t>& place) {
+std::uint32_t allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place) {
     place.assign(body.register_bytes.size(), 0);
     std::vector<Interval> intervals = Liveness(body, blocks_of(body)).intervals();
     std::erase_if(intervals, [](const Interval& i) { return i.from == static_cast<std::size_t>(-1); });
@@ -184,6 +199,7 @@ std::uint32_t allocate_registers(const Body& body, std::uint32_t base, std::vect
         }
         at += (slots * size + 63) / 64 * 64;
     }
+    keep_live(body, intervals, place);
     return at - base;
 }
 

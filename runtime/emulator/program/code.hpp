@@ -64,6 +64,7 @@ enum class Special : std::uint8_t {
     lanemask_gt,
     dynamic_smem_size,
     total_smem_size,
+    stack,  ///< where the thread's stack ends, as an offset in its local memory
     zero,
 };
 
@@ -73,6 +74,11 @@ inline constexpr std::uint64_t shared_window = 0x0100'0000;
 inline constexpr std::uint64_t local_window = 0x0200'0000;
 inline constexpr std::uint64_t param_window = 0x0300'0000;
 inline constexpr std::uint64_t window_bytes = 0x0100'0000;
+
+/// Functions have addresses too, where no memory is: function k of a module is at code_window + 16 k.
+inline constexpr std::uint64_t code_window = 0x0080'0000;
+/// What a thread's stack has room for at least, when functions can be entered again.
+inline constexpr std::uint32_t least_stack_bytes = 64 * 1024;
 
 struct Code {
     struct Constant {
@@ -89,6 +95,17 @@ struct Code {
         std::uint32_t ptx = 0, file = 0, source = 0;
     };
 
+    /// A function that can be called through a pointer.
+    struct Callee {
+        struct Place {
+            std::uint32_t offset = 0, stride = 0;  ///< in the register file; bytes from lane to lane
+        };
+        std::uint64_t address = 0;
+        std::uint32_t start = 0;        ///< its first instruction
+        std::uint32_t return_slot = 0;  ///< where each lane continues after it
+        std::vector<Place> results, parameters;
+    };
+
     std::vector<Instruction> instructions;
     std::vector<Key> keys;             ///< by instruction
     std::vector<Line> lines;           ///< by instruction
@@ -97,11 +114,13 @@ struct Code {
     std::vector<Constant> constants;
     std::vector<SpecialSlot> specials;
     std::vector<std::string> functions;  ///< names of what `call` can call, for reports
+    std::vector<Callee> callees;         ///< by address
     std::uint32_t register_bytes = 0;    ///< of a warp's register file
     std::uint32_t shared_bytes = 0;      ///< static
-    std::uint32_t local_bytes = 0;       ///< a thread
+    std::uint32_t local_bytes = 0;       ///< a thread, without its stack
     std::uint32_t caches = 0;
     bool has_barrier = false;
+    bool has_stack = false;  ///< some function can be entered again before it returns
 
     /// Guards `handler`, which depends on the processor and is found at the first launch.
     mutable std::once_flag linked;

@@ -1,5 +1,6 @@
 // PTX text -> Module: parse, lay out the globals, translate each kernel.
 #include <algorithm>
+#include <cstring>
 
 #include "program/module.hpp"
 #include "program/translate.hpp"
@@ -22,6 +23,34 @@ Global global_of(const ptx::Variable& variable) {
     }
     made.initial.resize(variable.bytes);
     return made;
+}
+
+// By name, and those whose address something takes: as an initial value or in an instruction that is no call.
+void find_functions(const ptx::Module& module, Symbols& symbols) {
+    symbols.first_function = module.functions.data();
+    for (const ptx::Function& function : module.functions) {
+        const auto known = symbols.functions.find(function.name);
+        if (known == symbols.functions.end() || function.has_body)
+            symbols.functions[function.name] = &function;
+    }
+    const auto take = [&](std::string_view name) {
+        const auto found = symbols.functions.find(name);
+        if (found == symbols.functions.end() || !found->second->has_body || found->second->is_entry) return;
+        auto& taken = symbols.address_taken;
+        if (std::find(taken.begin(), taken.end(), found->second) == taken.end())
+            taken.push_back(found->second);
+    };
+    for (const ptx::Variable& variable : module.variables) {
+        for (const ptx::Variable::Reference& reference : variable.references) take(reference.symbol);
+    }
+    for (const ptx::Function& function : module.functions) {
+        for (const ptx::Instruction& instruction : function.body) {
+            if (instruction.opcode.starts_with("call")) continue;
+            for (const ptx::Operand& operand : instruction.operands) {
+                if (operand.kind == ptx::Operand::Kind::symbol) take(operand.name);
+            }
+        }
+    }
 }
 
 Kernel kernel_of(const ptx::Module& module, const ptx::Function& entry, const Symbols& symbols) {
@@ -76,21 +105,29 @@ std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view tex
             symbols.globals[variable.name] = module->globals.size();
             module->globals.push_back(global_of(variable));
         }
+        find_functions(parsed, symbols);
         for (const ptx::Variable& variable : parsed.variables) {
             const auto at = symbols.globals.find(variable.name);
             if (at == symbols.globals.end()) continue;
             for (const ptx::Variable::Reference& reference : variable.references) {
                 const auto target = symbols.globals.find(reference.symbol);
+                const auto function = symbols.functions.find(reference.symbol);
+                if (function != symbols.functions.end() && reference.offset + 8 <= variable.bytes) {
+                    const std::uint64_t address =
+                        symbols.address_of(*function->second) + static_cast<std::uint64_t>(reference.addend);
+                    std::memcpy(module->globals[at->second].initial.data() + reference.offset, &address, 8);
+                    continue;
+                }
                 if (target == symbols.globals.end()) {
-                    return LoadError{variable.line, "the initialiser of '" + std::string(variable.name) +
-                                                        "' names '" + std::string(reference.symbol) +
-                                                        "', which is no global variable of this module"};
+                    return LoadError{variable.line,
+                                     "the initialiser of '" + std::string(variable.name) + "' names '" +
+                                         std::string(reference.symbol) +
+                                         "', which is no global variable or function of this module"};
                 }
                 module->globals[at->second].relocations.push_back(
                     {reference.offset, target->second, reference.addend});
             }
         }
-        for (const ptx::Function& function : parsed.functions) symbols.functions[function.name] = &function;
         for (const ptx::Function& function : parsed.functions) {
             if (function.is_entry && function.has_body) {
                 module->kernels.push_back(kernel_of(parsed, function, symbols));

@@ -28,30 +28,6 @@ std::size_t Functions::require(const ptx::Function& function) {
     return entries_.size() - 1;
 }
 
-void Functions::refuse_recursion() const {
-    enum class Mark : std::uint8_t { unseen, open, done };
-    std::vector<Mark> marks(entries_.size(), Mark::unseen);
-    std::vector<std::pair<std::size_t, std::size_t>> stack{{0, 0}};
-    marks[0] = Mark::open;
-    while (!stack.empty()) {
-        auto& [at, next] = stack.back();
-        if (next == entries_[at].calls.size()) {
-            marks[at] = Mark::done;
-            stack.pop_back();
-            continue;
-        }
-        const auto [callee, line] = entries_[at].calls[next++];
-        if (marks[callee] == Mark::open) {
-            throw Refused{line, fmt::format("recursion is not supported: '{}' can be called while it runs",
-                                            entries_[callee].function->name)};
-        }
-        if (marks[callee] == Mark::unseen) {
-            marks[callee] = Mark::open;
-            stack.emplace_back(callee, 0);
-        }
-    }
-}
-
 Body lower(Functions& functions, std::size_t index, const std::map<std::uint32_t, std::uint32_t>& files,
            const std::vector<Kernel::Parameter>& parameters) {
     return Lowering(functions, index, files, parameters).run();
@@ -72,6 +48,7 @@ Body Lowering::run() {
             static_cast<std::uint8_t>(type == Type::pred ? 0 : std::max(2u, ptx::bytes_of(type))));
     }
     body_.labels.assign(function_.labels.size(), 0);
+    enter_function();
     std::vector<std::vector<std::int32_t>> standing(function_.body.size() + 1);
     for (std::size_t i = 0; i < function_.labels.size(); ++i) {
         standing[function_.labels[i].at].push_back(static_cast<std::int32_t>(i));
@@ -85,8 +62,7 @@ Body Lowering::run() {
     if (function_.is_entry)
         emit({Operation::exit, Type::none, Type::none, {}}, {}, {});
     else
-        emit({Operation::ret, Type::none, Type::none, {}}, {},
-             {{Ref::Kind::fixed, functions_.at(index_).return_slot}});
+        leave_function();
     return std::move(body_);
 }
 
@@ -203,8 +179,7 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
             return;
         case Operation::ret:
             if (!function_.is_entry) {
-                emit({Operation::ret, Type::none, Type::none, {}}, {},
-                     {{Ref::Kind::fixed, functions_.at(index_).return_slot}});
+                leave_function();
             } else {
                 emit({Operation::exit, Type::none, Type::none, {}}, {}, {});
             }

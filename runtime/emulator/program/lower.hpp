@@ -39,6 +39,7 @@ class Layout {
         dynamic_alignment_ = std::max(dynamic_alignment_, alignment);
     }
     void has_barrier() { code_.has_barrier = true; }
+    void has_stack() { code_.has_stack = true; }
     void finish();
 
   private:
@@ -57,7 +58,6 @@ class Functions {
         const ptx::Function* function = nullptr;
         std::uint32_t return_slot = 0;               ///< where each lane continues after ret
         std::vector<std::uint32_t> argument_places;  ///< of results, then parameters, in the register file
-        std::vector<std::pair<std::size_t, std::uint32_t>> calls;  ///< (callee, PTX line)
     };
 
     Functions(Layout& layout, const Symbols& symbols) : layout_(layout), symbols_(symbols) {}
@@ -67,8 +67,8 @@ class Functions {
     Entry& at(std::size_t index) { return entries_[index]; }
     Layout& layout() { return layout_; }
     const Symbols& symbols() const { return symbols_; }
-    /// Throws: Refused, when a function can call itself.
-    void refuse_recursion() const;
+    /// True when the function can be called while it runs, by itself or through others.
+    bool can_reenter(const ptx::Function& function);
 
     /// Bytes of one lane of a call argument.
     static std::uint32_t stride(const ptx::Variable& variable) {
@@ -76,9 +76,12 @@ class Functions {
     }
 
   private:
+    std::vector<const ptx::Function*> callees(const ptx::Function& function) const;
+
     Layout& layout_;
     const Symbols& symbols_;
     std::vector<Entry> entries_;
+    std::unordered_map<const ptx::Function*, bool> reentrant_;
 };
 
 /// Throws: Refused.

@@ -33,31 +33,6 @@ Lowering::Address Lowering::address(const ptx::Operand& given) {
     return {register_of(base), offset, bytes == 4};
 }
 
-// The parameter that [name+4] names, if it does.
-const ptx::Variable* Lowering::argument_variable(const ptx::Operand& given) const {
-    if (given.kind != Kind::address || given.parts.size() != 1 || given.parts[0].kind != Kind::variable)
-        return nullptr;
-    const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(given.parts[0].index)];
-    return variable.space == ptx::Space::param ? &variable : nullptr;
-}
-
-// Where a .param variable of a call lies. Those of equal name and size share a place: no two calls overlap.
-std::uint32_t Lowering::argument_place(std::int32_t index) {
-    const Functions::Entry& entry = functions_.at(index_);
-    std::size_t at = 0;
-    for (const auto* list : {&function_.results, &function_.parameters}) {
-        for (const std::int32_t formal : *list) {
-            if (formal == index) return entry.argument_places[at];
-            ++at;
-        }
-    }
-    const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(index)];
-    const std::uint32_t stride = Functions::stride(variable);
-    const auto found = places_.find({variable.name, stride});
-    if (found != places_.end()) return found->second;
-    return places_[{variable.name, stride}] = functions_.layout().reserve(32 * stride);
-}
-
 void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
@@ -182,91 +157,6 @@ void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode)
     step.immediate = where.offset;
     step.bits = where.narrow ? Instruction::narrow : std::uint16_t{0};
     step.memory = true;
-}
-
-void Lowering::call(const ptx::Instruction& instruction) {
-    const ptx::Operand* results = nullptr;
-    const ptx::Operand* arguments = nullptr;
-    const ptx::Operand* target = nullptr;
-    for (const ptx::Operand& each : instruction.operands) {
-        if (each.kind == Kind::list && !target)
-            results = &each;
-        else if (each.kind == Kind::list)
-            arguments = &each;
-        else if (!target)
-            target = &each;
-    }
-    if (!target || target->kind != Kind::symbol) refuse("calls through a pointer are not supported");
-    const auto found = functions_.symbols().functions.find(target->name);
-    if (found == functions_.symbols().functions.end() || !found->second->has_body) {
-        return call_external(instruction, target->name, results, arguments);
-    }
-    const ptx::Function& callee = *found->second;
-    const std::size_t index = functions_.require(callee);
-    functions_.at(index_).calls.emplace_back(index, line_.ptx);
-
-    const auto copies = [&](const ptx::Operand* given, const std::vector<std::int32_t>& formals,
-                            std::size_t first, bool to_callee) {
-        const std::size_t count = given ? given->parts.size() : 0;
-        if (count != formals.size())
-            refuse(fmt::format("'{}' is called with {} arguments", callee.name, count));
-        for (std::size_t i = 0; i < count; ++i) {
-            if (given->parts[i].kind == Kind::sink) continue;
-            if (given->parts[i].kind != Kind::variable)
-                refuse("arguments of a call must be .param variables");
-            const ptx::Variable& formal = callee.variables[static_cast<std::size_t>(formals[i])];
-            const ptx::Variable& actual =
-                function_.variables[static_cast<std::size_t>(given->parts[i].index)];
-            if (Functions::stride(formal) != Functions::stride(actual)) {
-                refuse(fmt::format("an argument of '{}' has another size than its parameter", callee.name));
-            }
-            Ref to{Ref::Kind::fixed, functions_.at(index).argument_places[first + i]};
-            Ref from{Ref::Kind::fixed, argument_place(given->parts[i].index)};
-            if (!to_callee) std::swap(to, from);
-            emit({Operation::copy_argument, Type::none, Type::none, {}}, {to}, {from}).extra =
-                Functions::stride(formal);
-        }
-    };
-    copies(arguments, callee.parameters, callee.results.size(), true);
-    emit({Operation::call, Type::none, Type::none, {}},
-         {{Ref::Kind::fixed, functions_.at(index).return_slot}}, {})
-        .immediate = static_cast<std::int64_t>(index);
-    if (results) copies(results, callee.results, 0, false);
-}
-
-// What CUDA offers inside a kernel without a body in PTX.
-void Lowering::call_external(const ptx::Instruction& instruction, std::string_view name,
-                             const ptx::Operand* results, const ptx::Operand* arguments) {
-    const auto argument = [&](std::size_t i, unsigned bytes) {
-        if (!arguments || i >= arguments->parts.size() || arguments->parts[i].kind != Kind::variable) {
-            refuse(fmt::format("'{}' is called with too few arguments", name));
-        }
-        const Ref value = temporary(bytes);
-        const std::int32_t index = arguments->parts[i].index;
-        Step& step = emit({Operation::load_argument, unsigned_of(bytes), register_type(bytes), {}}, {value},
-                          {{Ref::Kind::fixed, argument_place(index)}});
-        step.extra = Functions::stride(function_.variables[static_cast<std::size_t>(index)]);
-        return value;
-    };
-    if (name == "vprintf") {
-        const Ref format = argument(0, 8), values = argument(1, 8), count = temporary(4);
-        emit({Operation::print, Type::none, Type::none, {}}, {count}, {format, values});
-        if (results && !results->parts.empty() && results->parts[0].kind == Kind::variable) {
-            const std::int32_t index = results->parts[0].index;
-            emit({Operation::store_argument, Type::u32, Type::b32, {}}, {},
-                 {{Ref::Kind::fixed, argument_place(index)}, count})
-                .extra = Functions::stride(function_.variables[static_cast<std::size_t>(index)]);
-        }
-        return;
-    }
-    if (name == "__assertfail") {
-        const Ref message = argument(0, 8), file = argument(1, 8), line = argument(2, 4),
-                  function = argument(3, 8);
-        emit({Operation::assertion, Type::none, Type::none, {}}, {}, {message, file, line, function});
-        return;
-    }
-    refuse(fmt::format("{} of '{}', which has no body in this module, is not supported", instruction.opcode,
-                       name));
 }
 
 void Lowering::shuffle(const ptx::Instruction& instruction, const Opcode& opcode) {

@@ -220,6 +220,7 @@ Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::i
         const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(operand.index)];
         if (variable.space == ptx::Space::local) {
             const auto found = addresses_.find(operand.index);
+            if (reenters_) return frame_address(found->second + plus, bytes);
             const std::uint64_t address = found != addresses_.end()
                                               ? found->second
                                               : addresses_[operand.index] = layout.local_address(variable);
@@ -236,10 +237,22 @@ Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::i
     }
     const auto found = functions_.symbols().variables.find(operand.name);
     if (found != functions_.symbols().variables.end()) return of(*found->second);
-    if (functions_.symbols().functions.contains(operand.name)) {
-        refuse(fmt::format("taking the address of the function '{}' is not supported", operand.name));
+    const auto function = functions_.symbols().functions.find(operand.name);
+    if (function != functions_.symbols().functions.end()) {
+        return layout.constant(functions_.symbols().address_of(*function->second) + plus, bytes);
     }
     refuse(fmt::format("'{}' is not declared", operand.name));
+}
+
+// A local variable of a function that may run more than once at a time.
+Ref Lowering::frame_address(std::uint64_t offset, unsigned bytes) {
+    const Ref address = temporary(8);
+    emit({Operation::add, Type::u64, Type::none, {}}, {address},
+         {frame_, functions_.layout().constant(offset, 8)});
+    if (bytes == 8) return address;
+    const Ref narrow = temporary(bytes);
+    emit({Operation::cvt, unsigned_of(bytes), Type::u64, {}}, {narrow}, {address});
+    return narrow;
 }
 
 Step& Lowering::emit(const Key& key, std::vector<Ref> results, std::vector<Ref> sources) {

@@ -39,7 +39,7 @@ class Lowering {
     void lookup3(const ptx::Instruction& instruction, const Opcode& opcode);
     void is_space(const ptx::Instruction& instruction, const Opcode& opcode);
 
-    // lower_memory.cpp: memory, calls, and what lanes do together
+    // lower_memory.cpp: memory, and what lanes do together
     struct Address {
         Ref base;
         std::int64_t offset = 0;
@@ -48,16 +48,27 @@ class Lowering {
     void load(const ptx::Instruction& instruction, const Opcode& opcode);
     void store(const ptx::Instruction& instruction, const Opcode& opcode);
     void atomic(const ptx::Instruction& instruction, const Opcode& opcode);
-    void call(const ptx::Instruction& instruction);
-    void call_external(const ptx::Instruction& instruction, std::string_view name,
-                       const ptx::Operand* results, const ptx::Operand* arguments);
     void shuffle(const ptx::Instruction& instruction, const Opcode& opcode);
     void vote(const ptx::Instruction& instruction, const Opcode& opcode);
     void match(const ptx::Instruction& instruction, const Opcode& opcode);
     void barrier(const ptx::Instruction& instruction, const Opcode& opcode);
     Address address(const ptx::Operand& operand);
+
+    // lower_calls.cpp: calls, and frames of functions that may be entered again
+    struct Argument {
+        std::uint32_t place = 0, stride = 0;  ///< bytes a lane; 0: a result that nobody takes
+    };
+    void enter_function();
+    void leave_function();
+    void keep_frame(Operation operation);
     const ptx::Variable* argument_variable(const ptx::Operand& operand) const;
     std::uint32_t argument_place(std::int32_t variable);
+    std::vector<Argument> arguments_of(const ptx::Operand* list);
+    void call(const ptx::Instruction& instruction);
+    void call_through_pointer(const ptx::Operand* results, const ptx::Operand& target,
+                              const ptx::Operand* arguments);
+    void call_external(const ptx::Instruction& instruction, std::string_view name,
+                       const ptx::Operand* results, const ptx::Operand* arguments);
 
     // lower_operands.cpp: operands
     [[noreturn]] void refuse(const std::string& reason) const;
@@ -68,6 +79,7 @@ class Lowering {
     Ref result(const ptx::Operand& operand, unsigned bytes);
     Ref register_of(const ptx::Operand& operand) const;
     Ref symbol_address(const ptx::Operand& operand, unsigned bytes, std::int64_t addend);
+    Ref frame_address(std::uint64_t offset, unsigned bytes);
     Ref special(const ptx::Operand& operand, unsigned bytes);
     Ref temporary(unsigned bytes);
     Step& emit(const Key& key, std::vector<Ref> results, std::vector<Ref> sources);
@@ -79,8 +91,12 @@ class Lowering {
     const std::vector<Kernel::Parameter>& parameters_;
     Body body_;
     Code::Line line_;
-    Ref carry_;                                        ///< the .cc flag, once something uses it
-    std::map<std::int32_t, std::uint64_t> addresses_;  ///< of local variables, by variable index
+    Ref carry_;  ///< the .cc flag, once something uses it
+    std::map<std::int32_t, std::uint64_t>
+        addresses_;                  ///< of local variables, by variable index; in `frame_` if there is one
+    bool reenters_ = false;          ///< the function may be called again before it returns
+    std::uint64_t frame_bytes_ = 0;  ///< of local variables on the lane's stack
+    Ref frame_;                      ///< holds the address of that frame
     std::map<std::pair<std::string_view, std::uint32_t>, std::uint32_t> places_;  ///< of call arguments
 };
 

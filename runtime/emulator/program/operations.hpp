@@ -101,6 +101,12 @@ enum class Operation : std::uint8_t {
     bra,
     branch,
     call,
+    call_pointer,  ///< each lane the function that its register names
+    take_results,  ///< of the function that the register named
+    enter_frame,   ///< of local variables, on the lane's stack
+    leave_frame,
+    save_frame,  ///< what the caller still needs, before the callee may overwrite it
+    restore_frame,
     ret,
     exit,
     trap,

@@ -1,6 +1,7 @@
 // Between PTX and bytecode: instructions over virtual registers, as the allocator wants them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct Step {
     bool listed = false;                ///< vector: `list` goes to Code::lists instead
     bool list_is_result = false;
     std::vector<Ref> list;
+    /// Frames and calls through pointers: places in the register file as (offset, bytes from lane to lane,
+    /// bytes). Bytes 0: a predicate.
+    std::vector<std::array<std::uint32_t, 3>> kept;
     std::int64_t immediate = 0;
     std::int32_t label = -1;  ///< branch target
     std::uint16_t bits = 0;
@@ -42,9 +46,9 @@ struct Body {
 };
 
 /// Gives every virtual register its place; values that never live at the same time share one. Three kinds of
-/// widths never overlap, so an elementwise instruction may read and write the same place. Returns the bytes
-/// used from `base`.
-std::uint32_t allocate_registers(const Body& body, std::uint32_t base, std::vector<std::uint32_t>& place);
+/// widths never overlap, so an elementwise instruction may read and write the same place. What lives across a
+/// call that saves its frame is added to the frame. Returns the bytes used from `base`.
+std::uint32_t allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place);
 
 /// True for steps after which the next one is not reached by falling through.
 bool ends_flow(const Step& step) noexcept;

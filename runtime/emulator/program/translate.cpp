@@ -88,6 +88,35 @@ void Layout::finish() {
 
 namespace {
 
+// Steps whose operands are a list of places.
+bool keeps(Operation operation) {
+    return operation == Operation::save_frame || operation == Operation::restore_frame ||
+           operation == Operation::call_pointer || operation == Operation::take_results;
+}
+
+// What calls through pointers can reach.
+std::vector<Code::Callee> callees_of(Functions& functions, const std::vector<std::uint32_t>& starts) {
+    std::vector<Code::Callee> made;
+    for (std::size_t i = 1; i < functions.size(); ++i) {
+        const Functions::Entry& entry = functions.at(i);
+        Code::Callee callee;
+        callee.address = functions.symbols().address_of(*entry.function);
+        callee.start = starts[i];
+        callee.return_slot = entry.return_slot;
+        std::size_t at = 0;
+        for (const auto& [list, into] : {std::pair{&entry.function->results, &callee.results},
+                                         std::pair{&entry.function->parameters, &callee.parameters}}) {
+            for (const std::int32_t index : *list) {
+                into->push_back(
+                    {entry.argument_places[at++],
+                     Functions::stride(entry.function->variables[static_cast<std::size_t>(index)])});
+            }
+        }
+        made.push_back(std::move(callee));
+    }
+    return made;
+}
+
 // --- steps -> instructions
 // ------------------------------------------------------------------------------------------
 
@@ -96,7 +125,7 @@ class Emitter {
     Emitter(Code& code, Layout& layout) : code_(code), layout_(layout) {}
 
     // The index of the function's first instruction.
-    std::uint32_t emit(const Body& body, std::uint32_t& frame_bytes) {
+    std::uint32_t emit(Body& body, std::uint32_t& frame_bytes) {
         std::vector<std::uint32_t> place;
         const std::uint32_t base = layout_.top();
         frame_bytes = allocate_registers(body, base, place);
@@ -145,6 +174,14 @@ class Emitter {
             made.operand[at++] = static_cast<std::uint32_t>(code_.lists.size());
             made.count = static_cast<std::uint16_t>(step.list.size());
             for (const Ref& ref : step.list) code_.lists.push_back(offset(ref));
+        }
+        if (keeps(step.key.operation)) {
+            made.operand[at++] = static_cast<std::uint32_t>(code_.lists.size());
+            made.count = static_cast<std::uint16_t>(step.kept.size());
+            for (const auto& kept : step.kept) {
+                code_.lists.insert(code_.lists.end(), kept.begin(), kept.end());
+                made.immediate += std::max(kept[2], 1u);
+            }
         }
         for (const Ref& ref : step.results) made.operand[at++] = offset(ref);
         for (const Ref& ref : step.sources) made.operand[at++] = offset(ref);
@@ -197,18 +234,18 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
         Emitter emitter(code, layout);
         std::vector<std::uint32_t> starts;
         for (std::size_t i = 0; i < functions.size(); ++i) {  // grows while bodies name new functions
-            const Body body = lower(functions, i, files, made.parameters);
+            Body body = lower(functions, i, files, made.parameters);
             std::uint32_t frame_bytes = 0;
             starts.push_back(emitter.emit(body, frame_bytes));
             made.registers += frame_bytes / 128;
             code.functions.emplace_back(functions.at(i).function->name);
         }
-        functions.refuse_recursion();
         for (std::size_t i = 0; i < code.instructions.size(); ++i) {
             if (code.keys[i].operation != Operation::call) continue;
             Instruction& call = code.instructions[i];
             call.immediate = starts[static_cast<std::size_t>(call.immediate)];
         }
+        code.callees = callees_of(functions, starts);
         layout.finish();
     } catch (const Refused& refused) {
         return fmt::format("line {}: {}", refused.line, refused.reason);

@@ -18,7 +18,14 @@ namespace emulated::program {
 struct Symbols {
     std::unordered_map<std::string_view, const ptx::Variable*> variables;
     std::unordered_map<std::string_view, std::size_t> globals;  ///< index into program::Module::globals
-    std::unordered_map<std::string_view, const ptx::Function*> functions;
+    std::unordered_map<std::string_view, const ptx::Function*>
+        functions;                                    ///< the definition, where there is one
+    std::vector<const ptx::Function*> address_taken;  ///< those that a pointer may name
+    const ptx::Function* first_function = nullptr;    ///< of the module
+
+    std::uint64_t address_of(const ptx::Function& function) const {
+        return code_window + 16 * static_cast<std::uint64_t>(&function - first_function);
+    }
 };
 
 struct Translation {

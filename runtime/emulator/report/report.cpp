@@ -37,6 +37,8 @@ const char* title(machine::Fault::Kind kind) noexcept {
             return "invalid address space";
         case Kind::invalid_pc:
             return "invalid program counter";
+        case Kind::stack_error:
+            return "stack error";
         case Kind::launch_failed:
             return "launch failure";
         case Kind::assertion:
@@ -51,7 +53,7 @@ const char* title(machine::Fault::Kind kind) noexcept {
 
 std::string triple(machine::Dim3 value) { return fmt::format("({},{},{})", value.x, value.y, value.z); }
 
-std::string place(const machine::Fault& fault) {
+std::string place(const machine::FaultPlace& fault) {
     if (fault.line == 0) return fmt::format("PTX line {}", fault.ptx_line);
     return fmt::format("line {} of {} (PTX line {})", fault.line,
                        fault.file.empty() ? "the source" : fault.file, fault.ptx_line);
@@ -73,9 +75,13 @@ std::string describe(const machine::Fault& fault, const memory::Heap& heap) {
     }
     text += fmt::format("\n  in block {}, thread {}", triple(fault.block), triple(fault.thread));
     text += "\n  at " + place(fault);
-    if (fault.access_bytes == 0 && !fault.message.empty()) text += "\n  " + fault.message;
+    if (!fault.message.empty()) text += "\n  " + fault.message;
+    for (const machine::FaultPlace& other : fault.waiting) {
+        text += fmt::format("\n  thread {} waits at {}", triple(other.thread), place(other));
+    }
     if (fault.other_threads > 0) {
-        text += fmt::format("\n  {} other threads of the warp did the same", fault.other_threads);
+        text += fmt::format("\n  {} other {} of the block did the same", fault.other_threads,
+                            fault.other_threads == 1 ? "thread" : "threads");
     }
     return text;
 }
@@ -97,6 +103,8 @@ int driver_code(machine::Fault::Kind kind) noexcept {
             return 717;
         case Kind::invalid_pc:
             return 718;
+        case Kind::stack_error:
+            return 714;
         case Kind::launch_failed:
             return 719;
     }

@@ -14,7 +14,7 @@ namespace emulated::report {
 /// names are demangled.
 std::string describe(const machine::Fault& fault, const memory::Heap& heap);
 
-/// The driver's code (CUresult) for a kind of fault: 700, 716, 717, 718, 719, 710, 715, 702.
+/// The driver's code (CUresult) for a kind of fault: 700, 702, 710, 714, 715, 716, 717, 718, 719.
 int driver_code(machine::Fault::Kind kind) noexcept;
 
 }  // namespace emulated::report

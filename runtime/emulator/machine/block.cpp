@@ -1,0 +1,306 @@
+// A block runs its warps in turns until all have exited.
+#include "machine/block.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <sys/mman.h>
+
+namespace emulated::machine {
+namespace {
+
+using program::Code;
+using program::Special;
+
+std::uint32_t round_up(std::uint32_t value, std::uint32_t to) { return (value + to - 1) / to * to; }
+
+// A thread's stack, for functions that can be entered again.
+std::uint64_t stack_bytes(const LaunchRequest& request) {
+    constexpr std::uint64_t most = program::window_bytes / 2;
+    return std::clamp<std::uint64_t>((request.stack_bytes + 15) / 16 * 16, program::least_stack_bytes, most);
+}
+
+}  // namespace
+
+Arena::~Arena() {
+    if (data_) munmap(data_, capacity_);
+}
+
+std::byte* Arena::take(std::size_t bytes) {
+    if (bytes <= capacity_) return data_;
+    constexpr std::size_t page = 4096;
+    bytes = (bytes + page - 1) / page * page;
+    void* pages =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    if (data_) munmap(data_, capacity_);
+    data_ = static_cast<std::byte*>(pages);
+    capacity_ = bytes;
+    return data_;
+}
+
+void Worker::begin(GridState& grid) {
+    grid_ = &grid;
+    code_ = grid.code;
+    request_ = grid.request;
+    own_registers_ = code_->has_barrier;
+    block_.grid = &grid;
+    block_.threads = request_->block.x * request_->block.y * request_->block.z;
+    const std::uint32_t count = (block_.threads + 31) / 32;
+
+    // An odd number of cache lines between warps keeps equal registers out of equal cache sets.
+    const std::size_t file = (round_up(code_->register_bytes, 64) / 64 | 1u) * std::size_t{64};
+    std::byte* registers = registers_.take(file * (own_registers_ ? count : 1));
+    const std::uint32_t shared_bytes = code_->shared_bytes + request_->dynamic_shared_bytes;
+    caches_.assign(code_->caches, {});
+    warps_.resize(count);
+    for (std::uint32_t w = 0; w < count; ++w) {
+        warps_[w].index = w;
+        const std::uint32_t left = block_.threads - 32 * w;
+        warps_[w].exists = left >= 32 ? ~0u : (1u << left) - 1;
+        warps_[w].registers = registers + (own_registers_ ? w * file : 0);
+        if (w == 0 || own_registers_) fill_constants(warps_[w].registers);
+    }
+    if (placed_ != request_->block) place_threads();
+    for (std::uint32_t w = 0; w < (own_registers_ ? count : 1); ++w) {
+        for (const Code::SpecialSlot& slot : code_->specials) fill_special(warps_[w].registers, slot, w);
+    }
+    lanes_.code = code_->instructions.data();
+    lanes_.lists = code_->lists.data();
+    lanes_.caches = caches_.data();
+    lanes_.memory = request_->memory;
+    lanes_.shared = shared_.take(shared_bytes + 1);
+    lanes_.shared_bytes = shared_bytes;
+    lanes_.local_bytes = code_->local_bytes + (code_->has_stack ? stack_bytes(*request_) : 0);
+    lanes_.parameters = request_->parameters;
+    lanes_.parameter_bytes = request_->kernel->parameter_bytes;
+    lanes_.block = &block_;
+    local_.take(lanes_.local_bytes * 32 * count + 1);
+}
+
+void Worker::place_threads() {
+    placed_ = request_->block;
+    const std::uint32_t count = static_cast<std::uint32_t>(32 * warps_.size());
+    for (auto& axis : threads_) axis.resize(count);
+    for (std::uint32_t t = 0; t < count; ++t) {
+        const Dim3 thread = thread_of(t);
+        threads_[0][t] = thread.x;
+        threads_[1][t] = thread.y;
+        threads_[2][t] = thread.z;
+    }
+}
+
+void Worker::fill_constants(std::byte* registers) const {
+    for (const Code::Constant& constant : code_->constants) {
+        std::uint64_t value = constant.value;
+        if (constant.global >= 0) value += request_->globals[constant.global];
+        std::byte* at = registers + constant.offset;
+        if (constant.bytes == 0) std::memcpy(at, &value, 4);
+        for (std::uint32_t l = 0; l < 32; ++l) std::memcpy(at + l * constant.bytes, &value, constant.bytes);
+    }
+}
+
+void Worker::fill_special(std::byte* registers, const Code::SpecialSlot& slot, std::uint32_t warp) const {
+    auto* d = reinterpret_cast<std::uint32_t*>(registers + slot.offset);
+    const auto all = [&](std::uint32_t value) { std::fill(d, d + 32, value); };
+    const auto each = [&](auto&& value) {
+        for (std::uint32_t l = 0; l < 32; ++l) d[l] = value(l);
+    };
+    const auto thread = [&](unsigned axis) { std::memcpy(d, &threads_[axis][32 * warp], 128); };
+    switch (slot.special) {
+        case Special::tid_x:
+            return thread(0);
+        case Special::tid_y:
+            return thread(1);
+        case Special::tid_z:
+            return thread(2);
+        case Special::ntid_x:
+            return all(request_->block.x);
+        case Special::ntid_y:
+            return all(request_->block.y);
+        case Special::ntid_z:
+            return all(request_->block.z);
+        case Special::ctaid_x:
+            return all(block_.index.x);
+        case Special::ctaid_y:
+            return all(block_.index.y);
+        case Special::ctaid_z:
+            return all(block_.index.z);
+        case Special::nctaid_x:
+            return all(request_->grid.x);
+        case Special::nctaid_y:
+            return all(request_->grid.y);
+        case Special::nctaid_z:
+            return all(request_->grid.z);
+        case Special::laneid:
+            return each([](std::uint32_t l) { return l; });
+        case Special::warpid:
+            return all(warp);
+        case Special::nwarpid:
+            return all(32);
+        case Special::nsmid:
+            return all(1);
+        case Special::lanemask_eq:
+            return each([](std::uint32_t l) { return 1u << l; });
+        case Special::lanemask_lt:
+            return each([](std::uint32_t l) { return (1u << l) - 1; });
+        case Special::lanemask_le:
+            return each([](std::uint32_t l) { return (2u << l) - 1; });
+        case Special::lanemask_gt:
+            return each([](std::uint32_t l) { return ~((2u << l) - 1); });
+        case Special::lanemask_ge:
+            return each([](std::uint32_t l) { return ~((1u << l) - 1); });
+        case Special::dynamic_smem_size:
+            return all(request_->dynamic_shared_bytes);
+        case Special::total_smem_size:
+            return all(code_->shared_bytes + request_->dynamic_shared_bytes);
+        case Special::stack:
+            return all(code_->local_bytes);
+        case Special::smid:
+        case Special::gridid:
+        case Special::zero:
+            return all(0);
+    }
+}
+
+namespace {
+
+// How long a special register keeps its value in a register file.
+enum class Lifetime : std::uint8_t { launch, warp, block, none };
+
+Lifetime lifetime_of(Special special) {
+    switch (special) {
+        case Special::tid_x:
+        case Special::tid_y:
+        case Special::tid_z:
+        case Special::warpid:
+            return Lifetime::warp;
+        case Special::ctaid_x:
+        case Special::ctaid_y:
+        case Special::ctaid_z:
+            return Lifetime::block;
+        case Special::stack:
+            return Lifetime::none;  // the kernel changes it
+        default:
+            return Lifetime::launch;
+    }
+}
+
+}  // namespace
+
+// Only what has changed since this register file last ran.
+void Worker::fill_specials(Warp& warp) const {
+    for (const Code::SpecialSlot& slot : code_->specials) {
+        const Lifetime lifetime = lifetime_of(slot.special);
+        const bool stale = lifetime == Lifetime::none || (lifetime == Lifetime::warp && !own_registers_) ||
+                           (lifetime == Lifetime::block && (own_registers_ || warp.index == 0));
+        if (stale) fill_special(warp.registers, slot, warp.index);
+    }
+}
+
+void Worker::start(Warp& warp) const {
+    warp.exited = 0;
+    warp.met_after_exits = ~0u;
+    warp.groups.clear();
+    Group all;
+    all.mask = warp.exists;
+    warp.groups.push_back(all);
+    fill_specials(warp);
+}
+
+bool Worker::run(Warp& warp) {
+    lanes_.local = local_.take(0) + std::size_t{warp.index} * 32 * lanes_.local_bytes;
+    return run_warp(lanes_, warp);
+}
+
+std::optional<Fault> Worker::run_block(std::uint64_t linear) {
+    const Dim3& grid = request_->grid;
+    block_.index = {static_cast<std::uint32_t>(linear % grid.x),
+                    static_cast<std::uint32_t>(linear / grid.x % grid.y),
+                    static_cast<std::uint32_t>(linear / grid.x / grid.y)};
+    ++block_.steps;
+    block_.arrived.fill(0);
+    if (run_all()) return std::nullopt;
+    return lanes_.stop == Stop::fault ? describe() : describe_deadlock();
+}
+
+// False: a fault, or nobody can go on.
+bool Worker::run_all() {
+    if (own_registers_) {
+        for (Warp& warp : warps_) start(warp);
+        return run_in_turns();
+    }
+    for (Warp& warp : warps_) {
+        start(warp);
+        if (!run(warp)) return false;
+        lanes_.stop = Stop::none;
+        if (warp.exited != warp.exists) return false;
+    }
+    return true;
+}
+
+bool Worker::run_in_turns() {
+    for (;;) {
+        bool done = true;
+        for (Warp& warp : warps_) {
+            if (!run(warp)) return false;
+            done = done && warp.exited == warp.exists;
+        }
+        if (done) return true;
+        lanes_.stop = Stop::none;
+        if (!release_whole_block() && !release_barriers()) return false;
+        ++block_.steps;
+    }
+}
+
+// The common case: every warp that still runs stands at the same barrier as a whole, and nobody arrived from
+// afar.
+bool Worker::release_whole_block() {
+    std::uint32_t id = ~0u;
+    for (const Warp& warp : warps_) {
+        if (warp.groups.empty()) continue;
+        const Group& group = warp.groups.front();
+        if (warp.groups.size() != 1 || group.state != Group::State::barrier || group.barrier_count != 0)
+            return false;
+        if (id != ~0u && group.barrier != id) return false;
+        id = group.barrier;
+    }
+    if (id == ~0u) return false;
+    block_.arrived[id] = 0;
+    for (Warp& warp : warps_) {
+        if (!warp.groups.empty()) warp.groups.front().state = Group::State::ready;
+    }
+    return true;
+}
+
+// Exited threads count as arrived, as on hardware.
+bool Worker::release_barriers() {
+    std::array<std::uint32_t, 16> waiting{}, wanted{};
+    std::uint32_t exited = 0;
+    for (const Warp& warp : warps_) {
+        exited += static_cast<std::uint32_t>(__builtin_popcount(warp.exited));
+        for (const Group& group : warp.groups) {
+            if (group.state != Group::State::barrier) continue;
+            waiting[group.barrier] += static_cast<std::uint32_t>(__builtin_popcount(group.mask));
+            if (group.barrier_count != 0) wanted[group.barrier] = group.barrier_count;
+        }
+    }
+    bool released = false;
+    for (std::uint32_t id = 0; id < 16; ++id) {
+        if (waiting[id] == 0) continue;
+        const bool counted = wanted[id] != 0;
+        const std::uint32_t there = waiting[id] + block_.arrived[id] + (counted ? 0 : exited);
+        if (there < (counted ? wanted[id] : block_.threads)) continue;
+        released = true;
+        block_.arrived[id] = 0;
+        for (Warp& warp : warps_) {
+            for (Group& group : warp.groups) {
+                if (group.state == Group::State::barrier && group.barrier == id)
+                    group.state = Group::State::ready;
+            }
+        }
+    }
+    return released;
+}
+
+}  // namespace emulated::machine

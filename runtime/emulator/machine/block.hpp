@@ -1,0 +1,72 @@
+// What one thread needs to run blocks of a grid, one after another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "machine/launch.hpp"
+#include "machine/warp.hpp"
+
+namespace emulated::machine {
+
+/// Zeroed pages that grow and are kept from launch to launch; untouched ones cost nothing. Owned by one
+/// thread.
+class Arena {
+  public:
+    Arena() = default;
+    ~Arena();
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+
+    /// At least `bytes`, 64-byte aligned, with what they held; zero where they are new. Throws:
+    /// std::bad_alloc.
+    std::byte* take(std::size_t bytes);
+
+  private:
+    std::byte* data_ = nullptr;
+    std::size_t capacity_ = 0;
+};
+
+/// Register files, shared and local memory of the block that runs. Used again from launch to launch, so that
+/// a launch like the last one allocates nothing. Not thread-safe: one for each worker.
+class Worker {
+  public:
+    void begin(GridState& grid);
+    /// Runs the block with this linear index to its end, or to its first fault.
+    std::optional<Fault> run_block(std::uint64_t linear);
+
+  private:
+    void place_threads();
+    void fill_constants(std::byte* registers) const;
+    void fill_special(std::byte* registers, const program::Code::SpecialSlot& slot, std::uint32_t warp) const;
+    void fill_specials(Warp& warp) const;
+    void start(Warp& warp) const;
+    bool run(Warp& warp);
+    bool run_all();
+    bool run_in_turns();
+    bool release_whole_block();
+    bool release_barriers();
+
+    // faults.cpp
+    Fault describe();
+    Fault describe_deadlock() const;
+    std::uint64_t count_others(const LaneFault& first);
+    Dim3 thread_of(std::uint32_t linear) const;
+    Fault::Place place_of(std::uint32_t pc, std::uint32_t thread) const;
+
+    GridState* grid_ = nullptr;
+    const program::Code* code_ = nullptr;
+    const LaunchRequest* request_ = nullptr;
+    Arena registers_, shared_, local_;
+    std::vector<AllocationCache> caches_;
+    std::vector<Warp> warps_;
+    Lanes lanes_;
+    Block block_;
+    Dim3 placed_{0, 0, 0};                   ///< the block shape that threads_ is for
+    std::vector<std::uint32_t> threads_[3];  ///< coordinates by linear thread index
+    bool own_registers_ = false;  ///< each warp has a register file, since a warp may wait for another
+};
+
+}  // namespace emulated::machine

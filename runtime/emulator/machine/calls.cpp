@@ -1,0 +1,251 @@
+// Calls: direct, through pointers, and the frames of functions that may be entered again before they return.
+#include <algorithm>
+#include <cstring>
+
+#include "machine/registry.hpp"
+#include "machine/warp.hpp"
+
+namespace emulated::machine {
+namespace {
+
+using program::Code;
+using program::Operation;
+using program::Type;
+
+std::uint32_t index_of(const Lanes& s, const Instruction* i) {
+    return static_cast<std::uint32_t>(i - s.code);
+}
+
+const Instruction* reselect(Lanes& s, std::uint32_t pc) {
+    s.pc = pc;
+    s.stop = Stop::reselect;
+    return nullptr;
+}
+
+const Instruction* fault(Lanes& s, const Instruction* i, LaneFault::What what, std::uint32_t lanes,
+                         std::uint64_t address = 0) {
+    s.fault = {what, lanes, index_of(s, i), address, 0, false, ""};
+    s.stop = Stop::fault;
+    return nullptr;
+}
+
+template <class Visit>
+void each_lane(std::uint32_t mask, Visit&& visit) {
+    for (; mask != 0; mask &= mask - 1) visit(static_cast<unsigned>(__builtin_ctz(mask)));
+}
+
+// --- calls
+// ---------------------------------------------------------------------------------------------------------
+
+// Each lane keeps where it returns to, so groups from different call sites can run a function together.
+const Instruction* enter(Lanes& s, std::uint32_t next, std::uint32_t return_slot, std::uint32_t start) {
+    auto* back = reinterpret_cast<std::uint32_t*>(s.registers + return_slot);
+    each_lane(s.mask, [&](unsigned l) { back[l] = next; });
+    ++s.depth;
+    s.yield_pc = ~0u;  // nobody is deeper: the deepest run first
+    if (!s.alone) return reselect(s, start);
+    return s.code + start;
+}
+
+const Instruction* call(Lanes& s, const Instruction* i) {
+    return enter(s, index_of(s, i) + 1, i->operand[0], static_cast<std::uint32_t>(i->immediate));
+}
+
+const Instruction* ret(Lanes& s, const Instruction* i) {
+    const auto* back = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[0]);
+    --s.depth;
+    std::uint32_t left = s.mask;
+    for (;;) {
+        const std::uint32_t pc = back[__builtin_ctz(left)];
+        std::uint32_t same = 0;
+        for (unsigned l = 0; l < 32; ++l) same |= static_cast<std::uint32_t>(back[l] == pc) << l;
+        same &= left;
+        left &= ~same;
+        if (left == 0) {
+            s.mask = same;
+            s.write_mask = s.mask | s.dead;
+            if (s.alone) return s.code + pc;
+            return reselect(s, pc);
+        }
+        Group other;
+        other.pc = pc;
+        other.mask = same;
+        other.depth = s.depth;
+        s.warp->groups.push_back(other);
+        s.alone = false;
+    }
+}
+
+// --- calls through pointers
+// ----------------------------------------------------------------------------------------
+
+const Code::Callee* callee_at(const Lanes& s, std::uint64_t address) {
+    const auto& callees = s.block->grid->code->callees;
+    const auto found = std::find_if(callees.begin(), callees.end(),
+                                    [&](const Code::Callee& each) { return each.address == address; });
+    return found == callees.end() ? nullptr : &*found;
+}
+
+// Places of a call as the instruction lists them.
+struct Places {
+    Places(const Lanes& s, const Instruction* i) : at(s.lists + i->operand[0]), count(i->count) {}
+    std::uint32_t offset(unsigned k) const { return at[3 * k]; }
+    std::uint32_t stride(unsigned k) const { return at[3 * k + 1]; }
+    std::uint32_t bytes(unsigned k) const { return at[3 * k + 2]; }
+    const std::uint32_t* at;
+    unsigned count;
+};
+
+bool fits(const std::vector<Code::Callee::Place>& formals, const Places& given) {
+    if (formals.size() != given.count) return false;
+    for (unsigned k = 0; k < given.count; ++k) {
+        if (given.stride(k) != 0 && formals[k].stride != given.stride(k)) return false;
+    }
+    return true;
+}
+
+// Lanes whose pointers differ call one function after the other: those of another function come here again.
+const Instruction* call_pointer(Lanes& s, const Instruction* i) {
+    const auto* pointers = reinterpret_cast<const std::uint64_t*>(s.registers + i->operand[1]);
+    const std::uint64_t address = pointers[__builtin_ctz(s.mask)];
+    std::uint32_t same = 0;
+    each_lane(s.mask, [&](unsigned l) { same |= static_cast<std::uint32_t>(pointers[l] == address) << l; });
+    const Code::Callee* callee = callee_at(s, address);
+    const Places arguments(s, i);
+    if (!callee || !fits(callee->parameters, arguments) || callee->results.size() != i->extra)
+        return fault(s, i, LaneFault::What::bad_call, same, address);
+    if (same != s.mask) {
+        Group other;
+        other.pc = index_of(s, i);
+        other.mask = s.mask & ~same;
+        other.depth = s.depth;
+        s.warp->groups.push_back(other);
+        s.alone = false;
+        s.mask = same;
+        s.write_mask = s.mask | s.dead;
+    }
+    for (unsigned k = 0; k < arguments.count; ++k) {
+        const std::uint32_t stride = arguments.stride(k);
+        each_lane(s.mask, [&](unsigned l) {
+            std::memcpy(s.registers + callee->parameters[k].offset + l * stride,
+                        s.registers + arguments.offset(k) + l * stride, stride);
+        });
+    }
+    return enter(s, index_of(s, i) + 1, callee->return_slot, callee->start);
+}
+
+// Lanes that called different functions may stand here together.
+const Instruction* take_results(Lanes& s, const Instruction* i) {
+    const auto* pointers = reinterpret_cast<const std::uint64_t*>(s.registers + i->operand[1]);
+    const Places results(s, i);
+    if (results.count == 0) return i + 1;
+    each_lane(s.mask, [&](unsigned l) {
+        const Code::Callee* callee = callee_at(s, pointers[l]);
+        for (unsigned k = 0; k < results.count; ++k) {
+            const std::uint32_t stride = results.stride(k);
+            std::memcpy(s.registers + results.offset(k) + l * stride,
+                        s.registers + callee->results[k].offset + l * stride, stride);
+        }
+    });
+    return i + 1;
+}
+
+// --- frames on the lanes' stacks, which lie in their local memory
+// ----------------------------------------------------------------------------------------
+
+std::uint32_t* stack_at(Lanes& s, std::uint32_t slot) {
+    return reinterpret_cast<std::uint32_t*>(s.registers + slot);
+}
+
+// Lanes whose stack cannot grow by so much.
+std::uint32_t overflowing(const Lanes& s, const std::uint32_t* stack, std::uint64_t bytes) {
+    std::uint32_t over = 0;
+    each_lane(s.mask,
+              [&](unsigned l) { over |= static_cast<std::uint32_t>(stack[l] + bytes > s.local_bytes) << l; });
+    return over;
+}
+
+const Instruction* enter_frame(Lanes& s, const Instruction* i) {
+    auto* frame = reinterpret_cast<std::uint64_t*>(s.registers + i->operand[0]);
+    std::uint32_t* stack = stack_at(s, i->operand[1]);
+    const auto bytes = static_cast<std::uint64_t>(i->immediate);
+    if (const std::uint32_t over = overflowing(s, stack, bytes))
+        return fault(s, i, LaneFault::What::stack, over);
+    each_lane(s.mask, [&](unsigned l) {
+        frame[l] = program::local_window + stack[l];
+        stack[l] += static_cast<std::uint32_t>(bytes);
+    });
+    return i + 1;
+}
+
+const Instruction* leave_frame(Lanes& s, const Instruction* i) {
+    std::uint32_t* stack = stack_at(s, i->operand[0]);
+    each_lane(s.mask, [&](unsigned l) { stack[l] -= static_cast<std::uint32_t>(i->immediate); });
+    return i + 1;
+}
+
+// Frames keep their alignment, so that local variables above them have theirs.
+std::uint32_t frame_bytes(const Instruction* i) {
+    return static_cast<std::uint32_t>((i->immediate + 15) / 16 * 16);
+}
+
+const Instruction* save_frame(Lanes& s, const Instruction* i) {
+    std::uint32_t* stack = stack_at(s, i->operand[1]);
+    const Places places(s, i);
+    if (const std::uint32_t over = overflowing(s, stack, frame_bytes(i)))
+        return fault(s, i, LaneFault::What::stack, over);
+    each_lane(s.mask, [&](unsigned l) {
+        std::byte* to = s.local + l * s.local_bytes + stack[l];
+        for (unsigned k = 0; k < places.count; ++k) {
+            const std::byte* from = s.registers + places.offset(k);
+            if (places.bytes(k) == 0) {
+                std::uint32_t lanes;
+                std::memcpy(&lanes, from, sizeof lanes);
+                *to++ = static_cast<std::byte>(lanes >> l & 1u);
+            } else {
+                std::memcpy(to, from + l * places.stride(k), places.bytes(k));
+                to += places.bytes(k);
+            }
+        }
+        stack[l] += frame_bytes(i);
+    });
+    return i + 1;
+}
+
+const Instruction* restore_frame(Lanes& s, const Instruction* i) {
+    std::uint32_t* stack = stack_at(s, i->operand[1]);
+    const Places places(s, i);
+    each_lane(s.mask, [&](unsigned l) {
+        stack[l] -= frame_bytes(i);
+        const std::byte* from = s.local + l * s.local_bytes + stack[l];
+        for (unsigned k = 0; k < places.count; ++k) {
+            std::byte* to = s.registers + places.offset(k);
+            if (places.bytes(k) == 0) {
+                std::uint32_t lanes;
+                std::memcpy(&lanes, to, sizeof lanes);
+                lanes = (lanes & ~(1u << l)) | (static_cast<std::uint32_t>(*from++) & 1u) << l;
+                std::memcpy(to, &lanes, sizeof lanes);
+            } else {
+                std::memcpy(to + l * places.stride(k), from, places.bytes(k));
+                from += places.bytes(k);
+            }
+        }
+    });
+    return i + 1;
+}
+
+}  // namespace
+
+void register_calls(Registry& r) {
+    const auto none = Type::none;
+    r.add(Operation::call, none, none, {}, call);
+    r.add(Operation::call_pointer, none, none, {}, call_pointer);
+    r.add(Operation::take_results, none, none, {}, take_results);
+    r.add(Operation::ret, none, none, {}, ret);
+    r.add(Operation::enter_frame, none, none, {}, enter_frame);
+    r.add(Operation::leave_frame, none, none, {}, leave_frame);
+    r.add(Operation::save_frame, none, none, {}, save_frame);
+    r.add(Operation::restore_frame, none, none, {}, restore_frame);
+}
+
+}  // namespace emulated::machine

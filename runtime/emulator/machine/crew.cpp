@@ -1,0 +1,69 @@
+#include "machine/crew.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <unistd.h>
+
+namespace emulated::machine {
+
+Crew& Crew::get() {
+    static std::mutex mutex;
+    static Crew* crew = nullptr;
+    const std::lock_guard lock(mutex);
+    const pid_t process = getpid();
+    if (crew == nullptr || crew->process_ != process) {  // threads do not survive a fork
+        crew = new Crew;
+        crew->process_ = process;
+    }
+    return *crew;
+}
+
+void Crew::run(Call call, unsigned workers) {
+    Task task{call, workers - 1, 0, nullptr};
+    {
+        const std::lock_guard lock(mutex_);
+        for (; helpers_ + 1 < workers; ++helpers_) std::thread([this] { help(); }).detach();
+        tasks_.push_back(&task);
+    }
+    offered_.notify_all();
+    std::exception_ptr error;
+    try {
+        call();
+    } catch (...) {
+        error = std::current_exception();
+    }
+    std::unique_lock lock(mutex_);
+    std::erase(tasks_, &task);
+    finished_.wait(lock, [&] { return task.inside == 0; });
+    if (!error) error = task.error;
+    lock.unlock();
+    if (error) std::rethrow_exception(error);
+}
+
+Crew::Task* Crew::next_task() const {
+    const auto found =
+        std::find_if(tasks_.begin(), tasks_.end(), [](const Task* task) { return task->wanted > 0; });
+    return found == tasks_.end() ? nullptr : *found;
+}
+
+void Crew::help() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        Task* task = nullptr;
+        offered_.wait(lock, [&] { return (task = next_task()) != nullptr; });
+        --task->wanted;
+        ++task->inside;
+        lock.unlock();
+        std::exception_ptr error;
+        try {
+            task->call();
+        } catch (...) {
+            error = std::current_exception();
+        }
+        lock.lock();
+        if (error) task->error = error;
+        if (--task->inside == 0) finished_.notify_all();
+    }
+}
+
+}  // namespace emulated::machine

@@ -1,0 +1,51 @@
+// Threads that help whoever runs a grid: made when they are first needed, kept for as long as the process
+// lives.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <sys/types.h>
+#include <vector>
+
+namespace emulated::machine {
+
+/// Thread-safe: several threads may run grids at a time; each has what helpers are free.
+class Crew {
+  public:
+    /// The process's own; a forked child gets a new one. Never destroyed: its threads wait for work until the
+    /// end.
+    static Crew& get();
+
+    /// Calls `job` in this thread and in up to `workers` - 1 others, and returns when all of them have
+    /// returned. `job` must give up by itself when nothing is left to do. Throws what it threw, in whichever
+    /// thread.
+    template <class Job>
+    void work(const Job& job, unsigned workers) {
+        run({[](const void* self) { (*static_cast<const Job*>(self))(); }, &job}, workers);
+    }
+
+  private:
+    struct Call {
+        void (*function)(const void*);
+        const void* job;
+        void operator()() const { function(job); }
+    };
+    struct Task {
+        Call call;
+        unsigned wanted = 0, inside = 0;  ///< helpers that may still join, and those at work
+        std::exception_ptr error;
+    };
+
+    void run(Call call, unsigned workers);
+    void help();
+    Task* next_task() const;
+
+    std::mutex mutex_;
+    std::condition_variable offered_, finished_;
+    std::vector<Task*> tasks_;  ///< that still want helpers
+    unsigned helpers_ = 0;
+    pid_t process_ = 0;
+};
+
+}  // namespace emulated::machine

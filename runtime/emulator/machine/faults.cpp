@@ -1,0 +1,145 @@
+// What a worker tells of a block that cannot go on.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "machine/block.hpp"
+
+namespace emulated::machine {
+namespace {
+
+using What = LaneFault::What;
+
+Fault::Kind kind_of(What what) {
+    switch (what) {
+        case What::misaligned:
+            return Fault::Kind::misaligned_address;
+        case What::trap:
+            return Fault::Kind::illegal_instruction;
+        case What::assertion:
+            return Fault::Kind::assertion;
+        case What::timeout:
+            return Fault::Kind::timeout;
+        case What::bad_barrier:
+            return Fault::Kind::launch_failed;
+        case What::bad_call:
+            return Fault::Kind::invalid_pc;
+        case What::stack:
+            return Fault::Kind::stack_error;
+        default:
+            return Fault::Kind::illegal_address;
+    }
+}
+
+}  // namespace
+
+Dim3 Worker::thread_of(std::uint32_t linear) const {
+    const Dim3& block = request_->block;
+    return {linear % block.x, linear / block.x % block.y, linear / block.x / block.y};
+}
+
+Fault::Place Worker::place_of(std::uint32_t pc, std::uint32_t thread) const {
+    const program::Code::Line& line = code_->lines[pc];
+    return {thread_of(thread), line.ptx, code_->files[line.file], line.source};
+}
+
+Fault Worker::describe() {
+    const LaneFault lane = lanes_.fault;
+    const auto first = static_cast<std::uint32_t>(lane.lanes ? __builtin_ctz(lane.lanes) : 0);
+    Fault fault;
+    static_cast<Fault::Place&>(fault) = place_of(lane.pc, 32 * lanes_.warp->index + first);
+    fault.kind = kind_of(lane.what);
+    fault.kernel = request_->kernel->name;
+    fault.block = block_.index;
+    fault.address = lane.address;
+    fault.access_bytes = lane.bytes;
+    fault.write = lane.write;
+    fault.space = lane.space;
+    switch (lane.what) {
+        case What::misaligned:
+            fault.message = fmt::format("an access of {} bytes needs an address that is a multiple of {}",
+                                        lane.bytes, lane.bytes);
+            break;
+        case What::trap:
+            fault.message = "the kernel executed a trap";
+            break;
+        case What::assertion:
+            fault.message = std::move(block_.message);
+            break;
+        case What::timeout:
+            fault.message = fmt::format(
+                "this looks like an infinite loop: for {} s the block only went round here. "
+                "BASCULE_EMULATED_TIMEOUT sets how many seconds are allowed",
+                std::chrono::duration<double>(grid_->timeout).count());
+            break;
+        case What::bad_barrier:
+            fault.message = "barriers are numbered 0 to 15, and their thread counts are multiples of 32";
+            break;
+        case What::bad_call:
+            fault.message = fmt::format(
+                "a call through the pointer {:#x}, which is no function that takes these "
+                "arguments",
+                lane.address);
+            break;
+        case What::stack:
+            fault.message = fmt::format(
+                "stack overflow: calls are nested deeper than {} bytes of stack allow. Is there a recursion "
+                "without "
+                "an end? CU_LIMIT_STACK_SIZE makes the stack larger",
+                lanes_.local_bytes - code_->local_bytes);
+            break;
+        default:
+            break;
+    }
+    fault.other_threads = lane.lanes ? static_cast<std::uint64_t>(__builtin_popcount(lane.lanes)) - 1 : 0;
+    if (lane.what != What::timeout && lane.what != What::cancelled) fault.other_threads += count_others(lane);
+    return fault;
+}
+
+// A block's warps run one after another, but on a device they would all have come here: each of the others
+// gets on until it stops, for the count alone.
+std::uint64_t Worker::count_others(const LaneFault& first) {
+    std::uint64_t same = 0;
+    block_.counting = true;
+    for (std::size_t w = lanes_.warp->index + std::size_t{1}; w < warps_.size(); ++w) {
+        Warp& warp = warps_[w];
+        if (!own_registers_) start(warp);
+        lanes_.stop = Stop::none;
+        if (run(warp) || lanes_.fault.what != first.what || lanes_.fault.pc != first.pc) continue;
+        same += static_cast<std::uint64_t>(__builtin_popcount(lanes_.fault.lanes));
+    }
+    block_.counting = false;
+    return same;
+}
+
+// Nobody can go on: some wait at one place, some at another.
+Fault Worker::describe_deadlock() const {
+    struct Waiting {
+        std::uint32_t pc, thread;
+        Group::State state;
+    };
+    std::vector<Waiting> places;
+    for (const Warp& warp : warps_) {
+        for (const Group& group : warp.groups) {
+            const std::uint32_t pc = group.state == Group::State::barrier ? group.pc - 1 : group.pc;
+            const auto known = [&](const Waiting& other) { return other.pc == pc; };
+            if (std::any_of(places.begin(), places.end(), known)) continue;
+            places.push_back(
+                {pc, 32 * warp.index + static_cast<std::uint32_t>(__builtin_ctz(group.mask)), group.state});
+        }
+    }
+    if (places.empty()) places.push_back({0, 0, Group::State::ready});
+    Fault fault;
+    static_cast<Fault::Place&>(fault) = place_of(places[0].pc, places[0].thread);
+    fault.kind = Fault::Kind::launch_failed;
+    fault.kernel = request_->kernel->name;
+    fault.block = block_.index;
+    fault.message =
+        fmt::format("divergent barrier: this thread waits for {}, and not all of them can come",
+                    places[0].state == Group::State::meeting ? "lanes of its warp" : "the rest of its block");
+    for (std::size_t i = 1; i < places.size(); ++i)
+        fault.waiting.push_back(place_of(places[i].pc, places[i].thread));
+    return fault;
+}
+
+}  // namespace emulated::machine

@@ -1,0 +1,280 @@
+// Lowering of calls: arguments, direct and indirect calls, functions that may be entered again before they
+// return, and what CUDA offers kernels without a body in PTX.
+//
+// Every function has one place in the register file for its registers and its parameters, which is enough as
+// long as it runs once a lane at a time. One that can call itself keeps what its caller still needs on the
+// lane's own stack, which lies in local memory behind the static variables.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "program/lowering.hpp"
+
+namespace emulated::program {
+namespace {
+
+using Kind = ptx::Operand::Kind;
+
+/// A call's operands: (results), target, (arguments), prototype; the lists may be missing.
+struct CallOperands {
+    const ptx::Operand* results = nullptr;
+    const ptx::Operand* target = nullptr;
+    const ptx::Operand* arguments = nullptr;
+};
+
+CallOperands call_operands(const ptx::Instruction& instruction) {
+    CallOperands found;
+    for (const ptx::Operand& each : instruction.operands) {
+        if (each.kind == Kind::list && !found.target)
+            found.results = &each;
+        else if (each.kind == Kind::list)
+            found.arguments = &each;
+        else if (!found.target)
+            found.target = &each;
+    }
+    return found;
+}
+
+}  // namespace
+
+// --- which function can be entered again
+// ---------------------------------------------------------------------------
+
+std::vector<const ptx::Function*> Functions::callees(const ptx::Function& function) const {
+    std::vector<const ptx::Function*> found;
+    for (const ptx::Instruction& instruction : function.body) {
+        if (!instruction.opcode.starts_with("call")) continue;
+        const ptx::Operand* target = call_operands(instruction).target;
+        if (!target) continue;
+        if (target->kind == Kind::reg) {
+            found.insert(found.end(), symbols_.address_taken.begin(), symbols_.address_taken.end());
+            continue;
+        }
+        const auto named = symbols_.functions.find(target->name);
+        if (named != symbols_.functions.end() && named->second->has_body) found.push_back(named->second);
+    }
+    return found;
+}
+
+bool Functions::can_reenter(const ptx::Function& function) {
+    const auto known = reentrant_.find(&function);
+    if (known != reentrant_.end()) return known->second;
+    std::vector<const ptx::Function*> seen, open = callees(function);
+    bool again = false;
+    while (!open.empty() && !again) {
+        const ptx::Function* next = open.back();
+        open.pop_back();
+        again = next == &function;
+        if (std::find(seen.begin(), seen.end(), next) != seen.end()) continue;
+        seen.push_back(next);
+        for (const ptx::Function* each : callees(*next)) open.push_back(each);
+    }
+    return reentrant_[&function] = again;
+}
+
+// --- frames
+// --------------------------------------------------------------------------------------------------------
+
+// Local variables of a function that may run more than once at a time have no fixed address.
+void Lowering::enter_function() {
+    reenters_ = !function_.is_entry && functions_.can_reenter(function_);
+    if (!reenters_) return;
+    functions_.layout().has_stack();
+    for (std::size_t i = 0; i < function_.variables.size(); ++i) {
+        const ptx::Variable& variable = function_.variables[i];
+        if (variable.space != ptx::Space::local) continue;
+        const std::uint64_t alignment = std::max(variable.alignment, 4u);
+        frame_bytes_ = (frame_bytes_ + alignment - 1) / alignment * alignment;
+        addresses_[static_cast<std::int32_t>(i)] = frame_bytes_;
+        frame_bytes_ += variable.bytes;
+    }
+    frame_bytes_ = (frame_bytes_ + 15) / 16 * 16;
+    if (frame_bytes_ == 0) return;
+    frame_ = temporary(8);
+    emit({Operation::enter_frame, Type::none, Type::none, {}}, {frame_},
+         {functions_.layout().special(Special::stack)})
+        .immediate = static_cast<std::int64_t>(frame_bytes_);
+}
+
+void Lowering::leave_function() {
+    if (frame_bytes_ != 0) {
+        emit({Operation::leave_frame, Type::none, Type::none, {}}, {},
+             {functions_.layout().special(Special::stack)})
+            .immediate = static_cast<std::int64_t>(frame_bytes_);
+    }
+    emit({Operation::ret, Type::none, Type::none, {}}, {},
+         {{Ref::Kind::fixed, functions_.at(index_).return_slot}});
+}
+
+// What lives in registers across the call is added when places are given out.
+void Lowering::keep_frame(Operation operation) {
+    if (!reenters_) return;
+    const Functions::Entry& entry = functions_.at(index_);
+    Step& step =
+        emit({operation, Type::none, Type::none, {}}, {}, {functions_.layout().special(Special::stack)});
+    step.kept.push_back({entry.return_slot, 4, 4});
+    for (std::size_t i = 0; i < function_.parameters.size(); ++i) {
+        const auto stride =
+            Functions::stride(function_.variables[static_cast<std::size_t>(function_.parameters[i])]);
+        step.kept.push_back({entry.argument_places[function_.results.size() + i], stride, stride});
+    }
+}
+
+// --- arguments
+// -----------------------------------------------------------------------------------------------------
+
+// The parameter that [name+4] names, if it does.
+const ptx::Variable* Lowering::argument_variable(const ptx::Operand& given) const {
+    if (given.kind != Kind::address || given.parts.size() != 1 || given.parts[0].kind != Kind::variable)
+        return nullptr;
+    const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(given.parts[0].index)];
+    return variable.space == ptx::Space::param ? &variable : nullptr;
+}
+
+// Where a .param variable of a call lies. Those of equal name and size share a place: no two calls overlap.
+std::uint32_t Lowering::argument_place(std::int32_t index) {
+    const Functions::Entry& entry = functions_.at(index_);
+    std::size_t at = 0;
+    for (const auto* list : {&function_.results, &function_.parameters}) {
+        for (const std::int32_t formal : *list) {
+            if (formal == index) return entry.argument_places[at];
+            ++at;
+        }
+    }
+    const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(index)];
+    const std::uint32_t stride = Functions::stride(variable);
+    const auto found = places_.find({variable.name, stride});
+    if (found != places_.end()) return found->second;
+    return places_[{variable.name, stride}] = functions_.layout().reserve(32 * stride);
+}
+
+std::vector<Lowering::Argument> Lowering::arguments_of(const ptx::Operand* list) {
+    std::vector<Argument> made;
+    if (!list) return made;
+    for (const ptx::Operand& part : list->parts) {
+        if (part.kind == Kind::sink) {
+            made.push_back({});
+            continue;
+        }
+        if (part.kind != Kind::variable) refuse("arguments of a call must be .param variables");
+        made.push_back({argument_place(part.index),
+                        Functions::stride(function_.variables[static_cast<std::size_t>(part.index)])});
+    }
+    return made;
+}
+
+// --- calls
+// ---------------------------------------------------------------------------------------------------------
+
+void Lowering::call(const ptx::Instruction& instruction) {
+    const CallOperands operands = call_operands(instruction);
+    if (!operands.target) refuse("a call without a function");
+    if (operands.target->kind == Kind::reg)
+        return call_through_pointer(operands.results, *operands.target, operands.arguments);
+    const auto found = functions_.symbols().functions.find(operands.target->name);
+    if (found == functions_.symbols().functions.end() || !found->second->has_body) {
+        return call_external(instruction, operands.target->name, operands.results, operands.arguments);
+    }
+    const ptx::Function& callee = *found->second;
+    const std::size_t index = functions_.require(callee);
+    const std::vector<Argument> results = arguments_of(operands.results);
+    const std::vector<Argument> arguments = arguments_of(operands.arguments);
+
+    const auto copies = [&](const std::vector<Argument>& given, const std::vector<std::int32_t>& formals,
+                            std::size_t first, bool to_callee) {
+        if (given.size() != formals.size())
+            refuse(fmt::format("'{}' is called with {} arguments", callee.name, given.size()));
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            if (given[i].stride == 0) continue;
+            const std::uint32_t stride =
+                Functions::stride(callee.variables[static_cast<std::size_t>(formals[i])]);
+            if (stride != given[i].stride)
+                refuse(fmt::format("an argument of '{}' has another size than its parameter", callee.name));
+            Ref to{Ref::Kind::fixed, functions_.at(index).argument_places[first + i]};
+            Ref from{Ref::Kind::fixed, given[i].place};
+            if (!to_callee) std::swap(to, from);
+            emit({Operation::copy_argument, Type::none, Type::none, {}}, {to}, {from}).extra = stride;
+        }
+    };
+    keep_frame(Operation::save_frame);
+    copies(arguments, callee.parameters, callee.results.size(), true);
+    emit({Operation::call, Type::none, Type::none, {}},
+         {{Ref::Kind::fixed, functions_.at(index).return_slot}}, {})
+        .immediate = static_cast<std::int64_t>(index);
+    keep_frame(Operation::restore_frame);
+    if (operands.results) copies(results, callee.results, 0, false);
+}
+
+// Whichever function of fitting shape a lane's pointer names: the machine finds it when it runs.
+void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Operand& target,
+                                    const ptx::Operand* arguments) {
+    const unsigned bytes = width(target);
+    if (bytes != 4 && bytes != 8) refuse("a register that holds a function's address has 32 or 64 bits");
+    Ref pointer = register_of(target);
+    if (bytes == 4) {
+        const Ref widened = temporary(8);
+        emit({Operation::cvt, Type::u64, Type::u32, {}}, {widened}, {pointer});
+        pointer = widened;
+    }
+    const std::vector<Argument> to = arguments_of(results), from = arguments_of(arguments);
+    const auto fits = [](const ptx::Function& function, const std::vector<std::int32_t>& formals,
+                         const std::vector<Argument>& given) {
+        if (formals.size() != given.size()) return false;
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            const std::uint32_t stride =
+                Functions::stride(function.variables[static_cast<std::size_t>(formals[i])]);
+            if (given[i].stride != 0 && given[i].stride != stride) return false;
+        }
+        return true;
+    };
+    for (const ptx::Function* function : functions_.symbols().address_taken) {
+        if (fits(*function, function->results, to) && fits(*function, function->parameters, from))
+            functions_.require(*function);
+    }
+    const auto step = [&](Operation operation, const std::vector<Argument>& given) {
+        Step& made = emit({operation, Type::none, Type::none, {}}, {}, {pointer});
+        for (const Argument& each : given) made.kept.push_back({each.place, each.stride, each.stride});
+        made.extra = static_cast<std::uint32_t>(to.size());
+    };
+    keep_frame(Operation::save_frame);
+    step(Operation::call_pointer, from);
+    keep_frame(Operation::restore_frame);
+    step(Operation::take_results, to);
+}
+
+// What CUDA offers inside a kernel without a body in PTX.
+void Lowering::call_external(const ptx::Instruction& instruction, std::string_view name,
+                             const ptx::Operand* results, const ptx::Operand* arguments) {
+    const auto argument = [&](std::size_t i, unsigned bytes) {
+        if (!arguments || i >= arguments->parts.size() || arguments->parts[i].kind != Kind::variable) {
+            refuse(fmt::format("'{}' is called with too few arguments", name));
+        }
+        const Ref value = temporary(bytes);
+        const std::int32_t index = arguments->parts[i].index;
+        Step& step = emit({Operation::load_argument, unsigned_of(bytes), register_type(bytes), {}}, {value},
+                          {{Ref::Kind::fixed, argument_place(index)}});
+        step.extra = Functions::stride(function_.variables[static_cast<std::size_t>(index)]);
+        return value;
+    };
+    if (name == "vprintf") {
+        const Ref format = argument(0, 8), values = argument(1, 8), count = temporary(4);
+        emit({Operation::print, Type::none, Type::none, {}}, {count}, {format, values});
+        if (results && !results->parts.empty() && results->parts[0].kind == Kind::variable) {
+            const std::int32_t index = results->parts[0].index;
+            emit({Operation::store_argument, Type::u32, Type::b32, {}}, {},
+                 {{Ref::Kind::fixed, argument_place(index)}, count})
+                .extra = Functions::stride(function_.variables[static_cast<std::size_t>(index)]);
+        }
+        return;
+    }
+    if (name == "__assertfail") {
+        const Ref message = argument(0, 8), file = argument(1, 8), line = argument(2, 4),
+                  function = argument(3, 8);
+        emit({Operation::assertion, Type::none, Type::none, {}}, {}, {message, file, line, function});
+        return;
+    }
+    refuse(fmt::format("{} of '{}', which has no body in this module, is not supported", instruction.opcode,
+                       name));
+}
+
+}  // namespace emulated::program
