@@ -20,6 +20,16 @@ std::uint64_t stack_bytes(const LaunchRequest& request) {
     return std::clamp<std::uint64_t>((request.stack_bytes + 15) / 16 * 16, program::least_stack_bytes, most);
 }
 
+// A value of a kernel's parameters, extended by its sign.
+std::uint64_t parameter(const std::byte* at, ptx::Type type) {
+    std::uint64_t value = 0;
+    const unsigned bytes = ptx::bytes_of(type);
+    std::memcpy(&value, at, bytes);
+    if (bytes == 8 || !ptx::is_signed(type)) return value;
+    const std::uint64_t sign = std::uint64_t{1} << (8 * bytes - 1);
+    return (value ^ sign) - sign;
+}
+
 }  // namespace
 
 Arena::~Arena() {
@@ -93,6 +103,8 @@ void Worker::place_threads() {
 void Worker::fill_constants(std::byte* registers) const {
     for (const Code::Constant& constant : code_->constants) {
         std::uint64_t value = constant.value;
+        if (constant.parameter != ptx::Type::none)
+            value = parameter(request_->parameters + value, constant.parameter);
         if (constant.global >= 0) value += request_->globals[constant.global];
         std::byte* at = registers + constant.offset;
         if (constant.bytes == 0) std::memcpy(at, &value, 4);

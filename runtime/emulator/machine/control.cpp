@@ -86,18 +86,21 @@ const Instruction* branch(Lanes& s, const Instruction* i) {
     return diverge(s, i, taken);
 }
 
-// Runs the next instruction for the lanes whose predicate holds.
+// The next instruction is for the lanes whose predicate holds; the one after it is `unguard`.
 const Instruction* guard(Lanes& s, const Instruction* i) {
     std::uint32_t p = predicate_at(s, i->operand[0]);
     if (i->bits & Instruction::negated) p = ~p;
-    const std::uint32_t mask = s.mask;
-    if ((mask & p) == 0) return i + 2;
-    s.mask = mask & p;
+    if ((s.mask & p) == 0) return i + 3;
+    s.unguarded = s.mask;
+    s.mask &= p;
     s.write_mask = s.mask | s.dead;
-    const Instruction* next = reinterpret_cast<Handler>(i[1].handler)(s, i + 1);
-    s.mask = mask;
-    s.write_mask = mask | s.dead;
-    return next;
+    return i + 1;
+}
+
+const Instruction* unguard(Lanes& s, const Instruction* i) {
+    s.mask = s.unguarded;
+    s.write_mask = s.mask | s.dead;
+    return i + 1;
 }
 
 const Instruction* exit(Lanes& s, const Instruction*) {
@@ -160,6 +163,7 @@ void register_control(Registry& r) {
     r.add(Operation::bra, none, none, {}, bra);
     r.add(Operation::branch, none, none, {}, branch);
     r.add(Operation::guard, none, none, {}, guard);
+    r.add(Operation::unguard, none, none, {}, unguard);
     r.add(Operation::exit, none, none, {}, exit);
     r.add(Operation::trap, none, none, {}, trap);
     r.add(Operation::bar, none, none, {Flag::sync}, barrier);

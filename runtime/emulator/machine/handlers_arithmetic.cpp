@@ -275,7 +275,7 @@ const Instruction* bfi(Lanes& s, const Instruction* i) {
         r[l] = T((b[l] & ~mask) | (field & mask));
     }
     blend(lanes_at<T>(s, i->operand[0]), r, s.write_mask);
-    return i + 1;
+    return next(s, i + 1);
 }
 
 template <bool Wrap>
@@ -356,7 +356,7 @@ const Instruction* lop3(Lanes& s, const Instruction* i) {
         r[l] = v;
     }
     blend(lanes_at<u32>(s, i->operand[0]), r, s.write_mask);
-    return i + 1;
+    return next(s, i + 1);
 }
 
 inline s64 byte_of(u32 word, unsigned k, bool sign) {
@@ -400,7 +400,7 @@ const Instruction* add_with_carry(Lanes& s, const Instruction* i) {
     }
     blend(lanes_at<T>(s, i->operand[0]), r, s.write_mask);
     write_predicate(s, i->operand[1], out);
-    return i + 1;
+    return next(s, i + 1);
 }
 template <class T, bool High>
 const Instruction* mad_with_carry(Lanes& s, const Instruction* i) {
@@ -420,7 +420,7 @@ const Instruction* mad_with_carry(Lanes& s, const Instruction* i) {
     }
     blend(lanes_at<U>(s, i->operand[0]), r, s.write_mask);
     write_predicate(s, i->operand[1], out);
-    return i + 1;
+    return next(s, i + 1);
 }
 
 template <class T>
@@ -438,7 +438,7 @@ const Instruction* select(Lanes& s, const Instruction* i) {
         std::memcpy(lanes_at<T>(s, i->operand[0]), r, sizeof r);
     else
         blend(lanes_at<T>(s, i->operand[0]), r, s.write_mask);
-    return i + 1;
+    return next(s, i + 1);
 }
 template <class T>
 struct SlctInteger {
@@ -461,13 +461,13 @@ const Instruction* logic(Lanes& s, const Instruction* i) {
     const u32 a = predicate_at(s, i->operand[1]);
     const u32 b = predicate_at(s, i->operand[2]);
     write_predicate(s, i->operand[0], O == Operation::and_ ? a & b : O == Operation::or_ ? a | b : a ^ b);
-    return i + 1;
+    return next(s, i + 1);
 }
 template <bool Invert>
 const Instruction* move_predicate(Lanes& s, const Instruction* i) {
     const u32 a = predicate_at(s, i->operand[1]);
     write_predicate(s, i->operand[0], Invert ? ~a : a);
-    return i + 1;
+    return next(s, i + 1);
 }
 
 template <class T>
@@ -507,7 +507,7 @@ const Instruction* pack(Lanes& s, const Instruction* i) {
         for (unsigned l = 0; l < 32; ++l) r[l] = static_cast<T>(r[l] | T(part[l]) << (8 * sizeof(P) * k));
     }
     blend(lanes_at<T>(s, i->operand[1]), r, s.write_mask);
-    return i + 1;
+    return next(s, i + 1);
 }
 template <class T, class P>
 const Instruction* unpack(Lanes& s, const Instruction* i) {
@@ -518,7 +518,7 @@ const Instruction* unpack(Lanes& s, const Instruction* i) {
         for (unsigned l = 0; l < 32; ++l) r[l] = static_cast<P>(a[l] >> (8 * sizeof(P) * k));
         blend(lanes_at<P>(s, s.lists[i->operand[0] + k]), r, s.write_mask);
     }
-    return i + 1;
+    return next(s, i + 1);
 }
 
 template <class T>

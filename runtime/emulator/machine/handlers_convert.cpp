@@ -31,14 +31,6 @@ struct Slot<std::int8_t> {
 template <class T>
 using In = typename Slot<T>::type;
 
-template <int Mode, Handler H>
-const Instruction* rounded(Lanes& s, const Instruction* i) {
-    fesetround(Mode);
-    const Instruction* next = H(s, i);
-    fesetround(FE_TONEAREST);
-    return next;
-}
-
 // --- integers
 // ------------------------------------------------------------------------------------------------------
 

@@ -49,16 +49,6 @@ struct FtzInputs {
     static bool run(float a, float b) { return F::run(flushed(a), flushed(b)); }
 };
 
-// A directed rounding is the processor's while the handler runs. The calls are opaque, so nothing moves
-// across them.
-template <int Mode, Handler H>
-const Instruction* rounded(Lanes& s, const Instruction* i) {
-    fesetround(Mode);
-    const Instruction* next = H(s, i);
-    fesetround(FE_TONEAREST);
-    return next;
-}
-
 // --- operations
 // ----------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,8 @@ using program::Instruction;
 
 struct Lanes;
 
-/// Runs one instruction for the active lanes. Returns the next one, or null after setting `Lanes::stop`.
+/// Runs one instruction for the active lanes, or several. Returns the one to go on with, or null after
+/// setting `Lanes::stop`.
 using Handler = const Instruction* (*)(Lanes&, const Instruction*);
 
 /// The allocation that an instruction touched last. Empty ones have bytes = 0, so every access misses.
@@ -24,6 +25,8 @@ struct AllocationCache {
     std::uint64_t bytes = 0;
     std::byte* host = nullptr;
     bool read_only = false;
+    std::uint8_t pattern = 0;   ///< how the lanes' addresses lay the last time (handlers_memory.cpp)
+    std::uint8_t patience = 1;  ///< how often to take scattered addresses for granted
 };
 
 enum class Stop : std::uint8_t {
@@ -69,6 +72,7 @@ struct alignas(64) Lanes {
     std::uint32_t write_mask =
         0;  ///< and those whose registers nobody will read again: exited, or never there
     std::uint32_t dead = 0;
+    std::uint32_t unguarded = 0;   ///< while a guarded instruction runs: the active lanes around it
     std::uint32_t depth = 0;       ///< of calls
     std::uint32_t yield_pc = ~0u;  ///< others wait here: stop at or after it
     std::uint32_t budget = 0;      ///< backward branches until somebody looks at the clock or at other lanes

@@ -1,7 +1,11 @@
 // A grid: workers take blocks until there are none, or one has failed.
 #include "machine/launch.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <stdexcept>
+
+#include <fmt/format.h>
 
 #include "machine/block.hpp"
 #include "machine/crew.hpp"
@@ -15,7 +19,10 @@ namespace {
 void link(const program::Code& code) {
     std::call_once(code.linked, [&] {
         for (std::size_t i = 0; i < code.instructions.size(); ++i) {
-            code.instructions[i].handler = reinterpret_cast<void (*)()>(registry().find(code.keys[i]));
+            const Handler handler = registry().find(code.keys[i]);
+            if (!handler)
+                throw std::logic_error(fmt::format("no handler for PTX line {}", code.lines[i].ptx));
+            code.instructions[i].handler = reinterpret_cast<void (*)()>(handler);
         }
     });
 }

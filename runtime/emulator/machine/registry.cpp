@@ -23,6 +23,7 @@ Registry baseline_handlers() {
     baseline::register_floats(made);
     baseline::register_conversions(made);
     baseline::register_memory(made);
+    baseline::register_atomics(made);
     register_exchange(made);
     register_calls(made);
     register_control(made);
@@ -38,6 +39,7 @@ Registry best_handlers() {
         avx2::register_floats(made);
         avx2::register_conversions(made);
         avx2::register_memory(made);
+        avx2::register_atomics(made);
         register_exchange(made);
         register_calls(made);
         register_control(made);

@@ -40,12 +40,14 @@ void register_arithmetic(Registry& registry);
 void register_floats(Registry& registry);
 void register_conversions(Registry& registry);
 void register_memory(Registry& registry);
+void register_atomics(Registry& registry);
 }  // namespace baseline
 namespace avx2 {
 void register_arithmetic(Registry& registry);
 void register_floats(Registry& registry);
 void register_conversions(Registry& registry);
 void register_memory(Registry& registry);
+void register_atomics(Registry& registry);
 }  // namespace avx2
 
 }  // namespace emulated::machine

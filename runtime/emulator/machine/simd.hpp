@@ -2,6 +2,7 @@
 // namespace and internal, so each instruction set has its own copy.
 #pragma once
 
+#include <cfenv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,6 +29,16 @@ using program::Operation;
 using program::Type;
 
 constexpr std::uint32_t full_mask = 0xffff'ffffu;
+
+/// Goes on with `i` in the same call: compilers make a jump of it. Branches return to the warp's loop, so
+/// where they do not, the stack is as deep as a basic block is long.
+inline const Instruction* next([[maybe_unused]] Lanes& s, const Instruction* i) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return i;
+#else
+    return reinterpret_cast<Handler>(i->handler)(s, i);
+#endif
+}
 
 template <class T>
 inline T* lanes_at(Lanes& s, std::uint32_t offset) {
@@ -117,7 +128,7 @@ const Instruction* unary(Lanes& s, const Instruction* i) {
         for (unsigned l = 0; l < 32; ++l) r[l] = F::run(a[l]);
         blend(d, r, s.write_mask);
     }
-    return i + 1;
+    return next(s, i + 1);
 }
 
 template <class F, class D, class A, class B>
@@ -134,7 +145,7 @@ const Instruction* binary(Lanes& s, const Instruction* i) {
         for (unsigned l = 0; l < 32; ++l) r[l] = F::run(a[l], b[l]);
         blend(d, r, s.write_mask);
     }
-    return i + 1;
+    return next(s, i + 1);
 }
 
 template <class F, class D, class A, class B, class C>
@@ -152,7 +163,7 @@ const Instruction* ternary(Lanes& s, const Instruction* i) {
         for (unsigned l = 0; l < 32; ++l) r[l] = F::run(a[l], b[l], c[l]);
         blend(d, r, s.write_mask);
     }
-    return i + 1;
+    return next(s, i + 1);
 }
 
 template <class F, class T>
@@ -162,7 +173,7 @@ const Instruction* test(Lanes& s, const Instruction* i) {
     BASCULE_LANE_LOOP
     for (unsigned l = 0; l < 32; ++l) r[l] = F::run(a[l]) ? full_mask : 0u;
     write_predicate(s, i->operand[0], pack_mask(r));
-    return i + 1;
+    return next(s, i + 1);
 }
 
 template <class F, class T>
@@ -173,7 +184,22 @@ const Instruction* compare(Lanes& s, const Instruction* i) {
     BASCULE_LANE_LOOP
     for (unsigned l = 0; l < 32; ++l) r[l] = F::run(a[l], b[l]) ? full_mask : 0u;
     write_predicate(s, i->operand[0], pack_mask(r));
-    return i + 1;
+    return next(s, i + 1);
+}
+
+// The end of an instruction that runs alone.
+inline const Instruction* stand_still(Lanes&, const Instruction* i) { return i; }
+
+/// A directed rounding is the processor's while one instruction runs. The calls are opaque, so nothing moves
+/// across them.
+template <int Mode, Handler H>
+const Instruction* rounded(Lanes& s, const Instruction* i) {
+    Instruction alone[2] = {*i, {}};
+    alone[1].handler = reinterpret_cast<void (*)()>(stand_still);
+    fesetround(Mode);
+    H(s, alone);
+    fesetround(FE_TONEAREST);
+    return next(s, i + 1);
 }
 
 // The PTX type of a C++ type.

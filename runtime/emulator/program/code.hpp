@@ -82,10 +82,11 @@ inline constexpr std::uint32_t least_stack_bytes = 64 * 1024;
 
 struct Code {
     struct Constant {
-        std::uint32_t offset = 0;  ///< in the register file
-        std::uint32_t bytes = 4;   ///< a lane
-        std::uint64_t value = 0;   ///< or the addend
-        std::int32_t global = -1;  ///< plus the address of this global
+        std::uint32_t offset = 0;     ///< in the register file
+        std::uint32_t bytes = 4;      ///< a lane
+        std::uint64_t value = 0;      ///< or the addend
+        std::int32_t global = -1;     ///< plus the address of this global
+        Type parameter = Type::none;  ///< or what stands in the parameters at offset `value`, as this type
     };
     struct SpecialSlot {
         Special special = Special::zero;

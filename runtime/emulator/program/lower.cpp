@@ -95,6 +95,7 @@ void Lowering::instruction(const ptx::Instruction& instruction) {
     const bool simple = operation < Operation::shfl && body_.steps.size() == before + 2;
     if (simple) {
         body_.steps.back().partial = true;
+        emit({Operation::unguard, Type::none, Type::none, {}}, {}, {});
         return;
     }
     Step& around = body_.steps[before];

@@ -30,6 +30,8 @@ class Layout {
 
     /// 32 equal lanes of `bytes` each; 0 bytes: a predicate. `global`: plus the address of that global.
     Ref constant(std::uint64_t value, unsigned bytes, std::int32_t global = -1, bool dynamic_shared = false);
+    /// What stands at `offset` of the kernel's parameters, extended to `bytes` a lane.
+    Ref parameter(std::uint32_t offset, Type type, unsigned bytes);
     Ref special(Special special);
     std::uint32_t reserve(std::uint32_t bytes);
     std::uint32_t top() const { return top_; }
@@ -47,6 +49,7 @@ class Layout {
     std::uint32_t top_ = 0;
     std::uint32_t dynamic_alignment_ = 16;
     std::map<std::tuple<std::uint64_t, unsigned, std::int32_t, bool>, std::uint32_t> constants_;
+    std::map<std::tuple<std::uint32_t, Type, unsigned>, std::uint32_t> parameters_;
     std::vector<std::size_t> dynamic_constants_;
     std::unordered_map<const ptx::Variable*, std::uint64_t> shared_;
 };

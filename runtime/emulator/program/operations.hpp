@@ -111,6 +111,7 @@ enum class Operation : std::uint8_t {
     exit,
     trap,
     guard,
+    unguard,
     clock,
     global_timer,
     print,

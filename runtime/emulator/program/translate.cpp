@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "program/lower.hpp"
+#include "program/simplify.hpp"
 #include "program/step.hpp"
 
 namespace emulated::program {
@@ -40,8 +41,17 @@ Ref Layout::constant(std::uint64_t value, unsigned bytes, std::int32_t global, b
     const std::uint32_t place = reserve(bytes == 0 ? 4 : 32 * bytes);
     constants_.emplace(key, place);
     if (dynamic_shared) dynamic_constants_.push_back(code_.constants.size());
-    code_.constants.push_back({place, bytes, value, global});
+    code_.constants.push_back({place, bytes, value, global, Type::none});
     return {Ref::Kind::fixed, place};
+}
+
+Ref Layout::parameter(std::uint32_t offset, Type type, unsigned bytes) {
+    const auto [known, is_new] = parameters_.try_emplace({offset, type, bytes}, top_);
+    if (is_new) {
+        reserve(32 * bytes);
+        code_.constants.push_back({known->second, bytes, offset, -1, type});
+    }
+    return {Ref::Kind::fixed, known->second};
 }
 
 Ref Layout::special(Special special) {
@@ -141,8 +151,9 @@ class Emitter {
         for (std::size_t i = 0; i < body.steps.size(); ++i) {
             const Step& step = body.steps[i];
             // Where paths meet, a group of lanes stops to see whether others wait there: a jump to the next
-            // step does.
-            if (target[i] && i > 0 && body.steps[i - 1].label < 0 && !ends_flow(body.steps[i - 1])) {
+            // step does. At a barrier or the kernel's end that would gain nothing.
+            if (target[i] && i > 0 && body.steps[i - 1].label < 0 && !ends_flow(body.steps[i - 1]) &&
+                step.key.operation != Operation::bar && step.key.operation != Operation::exit) {
                 Instruction meet;
                 meet.immediate = static_cast<std::int64_t>(code_.instructions.size()) + 1;
                 push(meet, {Operation::bra, Type::none, Type::none, {}}, step.line);
@@ -235,6 +246,7 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
         std::vector<std::uint32_t> starts;
         for (std::size_t i = 0; i < functions.size(); ++i) {  // grows while bodies name new functions
             Body body = lower(functions, i, files, made.parameters);
+            simplify(body, layout);
             std::uint32_t frame_bytes = 0;
             starts.push_back(emitter.emit(body, frame_bytes));
             made.registers += frame_bytes / 128;

@@ -1,0 +1,95 @@
+// What a launch fixes is not computed by every thread: parameters, and copies of them and of special
+// registers, are read where they stand.
+#include "program/simplify.hpp"
+
+#include <map>
+#include <optional>
+
+namespace emulated::program {
+namespace {
+
+std::vector<std::uint32_t> count_definitions(const Body& body) {
+    std::vector<std::uint32_t> counts(body.register_bytes.size());
+    const auto count = [&](const Ref& ref) {
+        if (ref.kind == Ref::Kind::virtual_register) ++counts[ref.index];
+    };
+    for (const Step& step : body.steps) {
+        for (const Ref& ref : step.results) count(ref);
+        if (step.listed && step.list_is_result)
+            for (const Ref& ref : step.list) count(ref);
+    }
+    return counts;
+}
+
+class Simplifier {
+  public:
+    Simplifier(Body& body, Layout& layout)
+        : body_(body), layout_(layout), definitions_(count_definitions(body)) {}
+
+    void run() {
+        std::vector<bool> gone(body_.steps.size(), false);
+        for (std::size_t i = 0; i < body_.steps.size(); ++i) {
+            Step& step = body_.steps[i];
+            for (Ref& ref : step.sources) replace(ref);
+            if (!step.list_is_result)
+                for (Ref& ref : step.list) replace(ref);
+            if (const auto constant = constant_of(step)) {
+                constants_[step.results[0].index] = *constant;
+                gone[i] = true;
+            }
+        }
+        // A use may stand before the definition in the text: around a loop.
+        for (Step& step : body_.steps) {
+            for (Ref& ref : step.sources) replace(ref);
+            if (!step.list_is_result)
+                for (Ref& ref : step.list) replace(ref);
+        }
+        remove(gone);
+    }
+
+  private:
+    void replace(Ref& ref) const {
+        if (ref.kind != Ref::Kind::virtual_register) return;
+        const auto known = constants_.find(ref.index);
+        if (known != constants_.end()) ref = known->second;
+    }
+
+    // Where the value of the step's result stands from the launch on.
+    std::optional<Ref> constant_of(const Step& step) {
+        if (step.partial || step.results.size() != 1 || step.results[0].kind != Ref::Kind::virtual_register ||
+            definitions_[step.results[0].index] != 1)
+            return std::nullopt;
+        if (step.key.operation == Operation::load_parameter)
+            return layout_.parameter(static_cast<std::uint32_t>(step.immediate), step.key.type,
+                                     body_.register_bytes[step.results[0].index]);
+        if (step.key.operation == Operation::mov && step.key.type != Type::pred &&
+            step.sources[0].kind == Ref::Kind::fixed)
+            return step.sources[0];
+        return std::nullopt;
+    }
+
+    void remove(const std::vector<bool>& gone) {
+        std::vector<std::size_t> at(body_.steps.size() + 1);
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < body_.steps.size(); ++i) {
+            at[i] = kept;
+            if (gone[i]) continue;
+            if (kept != i) body_.steps[kept] = std::move(body_.steps[i]);
+            ++kept;
+        }
+        at[body_.steps.size()] = kept;
+        body_.steps.resize(kept);
+        for (std::size_t& label : body_.labels) label = at[label];
+    }
+
+    Body& body_;
+    Layout& layout_;
+    std::vector<std::uint32_t> definitions_;
+    std::map<std::uint32_t, Ref> constants_;
+};
+
+}  // namespace
+
+void simplify(Body& body, Layout& layout) { Simplifier(body, layout).run(); }
+
+}  // namespace emulated::program

@@ -1,0 +1,13 @@
+// Steps that need not run: what a launch fixes is known before its first thread.
+#pragma once
+
+#include "program/lower.hpp"
+#include "program/step.hpp"
+
+namespace emulated::program {
+
+/// Registers that are written once, with a kernel's parameter, a constant or a special register, become names
+/// for the place where that stands.
+void simplify(Body& body, Layout& layout);
+
+}  // namespace emulated::program
