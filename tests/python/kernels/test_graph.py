@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,7 @@ def random_rows(rng, rows):
 
 
 def row_sums(starts, terms):
-    return np.array([terms[a:b].sum() for a, b in zip(starts[:-1], starts[1:], strict=True)])
+    return np.array([terms[a:b].sum() for a, b in itertools.pairwise(starts)])
 
 
 @sweep
