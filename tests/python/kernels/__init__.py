@@ -1,0 +1,1 @@
+"""The corpus: every kernel of tests/kernels through the whole bridge, compared with NumPy."""

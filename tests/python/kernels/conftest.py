@@ -1,0 +1,100 @@
+"""What the tests of the kernel corpus share: kernels by name, arrays between poisoned margins, comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bascule
+
+CORPUS = Path(__file__).resolve().parents[2] / "kernels"
+MARGIN = 256  # bytes on each side; keeps the alignment that vector types ask for
+
+SIZES = [1, 31, 33, 257, 1000, 4099]
+BLOCKS = [32, 33, 97, 256]
+
+Array = np.ndarray[Any, Any]
+
+
+def poison(dtype: Any) -> Array:
+    """One element that no result should be: a NaN with a payload, or 0xA5 in every byte."""
+    dtype = np.dtype(dtype)
+    if dtype.kind in "fc":
+        part = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+        bits = {2: 0x7EAD, 4: 0x7FC0DEAD, 8: 0x7FF8DEADDEADDEAD}[part]
+        return np.array([bits] * (dtype.itemsize // part), f"u{part}").view(dtype)
+    return np.full(dtype.itemsize, 0xA5, "u1").view(dtype)
+
+
+class Guarded:
+    """An array on the device with poison before and behind it, which `read` finds untouched or fails."""
+
+    def __init__(self, host: Array) -> None:
+        self.shape, self.dtype = host.shape, host.dtype
+        margin = np.resize(poison(self.dtype), MARGIN // self.dtype.itemsize)
+        self._before = margin.tobytes()
+        whole = np.concatenate([margin, host.ravel(), margin])
+        self._array = bascule.to_device(whole.view("u1"))
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        fields = dict(self._array.__cuda_array_interface__)
+        address, readonly = fields["data"]
+        fields.update(data=(address + MARGIN, readonly), shape=self.shape, typestr=self.dtype.str)
+        fields.pop("descr", None)
+        fields["strides"] = None
+        return fields
+
+    @property
+    def pointer(self) -> Any:
+        """For parameters whose elements are structs, which the bridge takes as addresses only."""
+        return bascule.raw_pointer(self.__cuda_array_interface__["data"][0])
+
+    def read(self) -> Array:
+        """The contents; the margins must be what they were."""
+        raw = self._array.copy_to_host()
+        assert raw[:MARGIN].tobytes() == self._before, "written before the first element"
+        assert raw[-MARGIN:].tobytes() == self._before, "written behind the last element"
+        return raw[MARGIN:-MARGIN].view(self.dtype).reshape(self.shape)
+
+
+def given(host: Any, dtype: Any = None) -> Guarded:
+    """An array that the kernel reads, or reads and writes."""
+    return Guarded(np.ascontiguousarray(host, dtype))
+
+
+def wanted(shape: int | tuple[int, ...], dtype: Any) -> Guarded:
+    """An array that the kernel must fill: poisoned inside as well."""
+    shape = (shape,) if isinstance(shape, int) else shape
+    return Guarded(np.resize(poison(dtype), shape))
+
+
+def blocks_for(work: int, block: int) -> int:
+    return (work + block - 1) // block
+
+
+def assert_within_ulps(result: Array, exact: Any, ulps: float) -> None:
+    """`result` is at most so many units in the last place of its own type away from `exact` (of a wider type)."""
+    exact = np.asarray(exact)
+    unit = np.spacing(np.abs(exact).astype(result.dtype)).astype(exact.dtype)
+    away = np.abs(result.astype(exact.dtype) - exact) / unit
+    assert np.isfinite(away).all(), f"not finite: {result[~np.isfinite(away)][:5]}"
+    assert away.max(initial=0) <= ulps, f"{away.max()} ulps away, at {np.argmax(away)}; {ulps} allowed"
+
+
+@pytest.fixture(scope="session")
+def kernel() -> Callable[[str], bascule.Kernel]:
+    """`kernel("map.saxpy")`: the kernel saxpy of tests/kernels/map.cu, compiled once a session."""
+    modules: dict[str, bascule.Module] = {}
+
+    def find(name: str) -> bascule.Kernel:
+        file, _, function = name.partition(".")
+        if file not in modules:
+            modules[file] = bascule.compile(file=CORPUS / f"{file}.cu")
+        return modules[file][function]
+
+    return find
