@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
+#include <optional>
 #include <unistd.h>
 
 #include <doctest/doctest.h>
@@ -21,10 +22,39 @@ std::filesystem::path copy_of_library() {
     return copy;
 }
 
+/// The environment while a library reads it.
+class Variables {
+  public:
+    explicit Variables(const Library::Environment& environment) {
+        // The policy under which the least happens by itself shows the most.
+        if (std::getenv("BASCULE_EMULATED_SCHEDULE") == nullptr) set("BASCULE_EMULATED_SCHEDULE", "lazy");
+        for (const auto& [name, value] : environment) set(name, value);
+    }
+    ~Variables() {
+        for (auto before = before_.rbegin(); before != before_.rend(); ++before) {
+            if (before->second) {
+                setenv(before->first, before->second->c_str(), 1);
+            } else {
+                unsetenv(before->first);
+            }
+        }
+    }
+    Variables(const Variables&) = delete;
+    Variables& operator=(const Variables&) = delete;
+
+  private:
+    void set(const char* name, const char* value) {
+        const char* before = std::getenv(name);
+        before_.emplace_back(name, before == nullptr ? std::nullopt : std::optional<std::string>(before));
+        setenv(name, value, 1);
+    }
+    std::vector<std::pair<const char*, std::optional<std::string>>> before_;
+};
+
 }  // namespace
 
 Library::Library(const Environment& environment) {
-    for (const auto& [name, value] : environment) setenv(name, value, 1);
+    const Variables variables(environment);
     const std::filesystem::path file = copy_of_library();
     handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     REQUIRE_MESSAGE(handle_ != nullptr, dlerror());
@@ -51,8 +81,7 @@ Library::Library(const Environment& environment) {
     call_count = reinterpret_cast<decltype(call_count)>(symbol("bascule_emulated_call_count"));
     last_report_ = reinterpret_cast<decltype(last_report_)>(symbol("bascule_emulated_last_report"));
 
-    REQUIRE(cuInit(0) == CUDA_SUCCESS);
-    for (const auto& [name, value] : environment) unsetenv(name);
+    initialised = cuInit(0);
 }
 
 std::string Library::report() const {
@@ -76,6 +105,7 @@ Device::Device()
       }()) {}
 
 Device::Device(Library& library) : api(library) {
+    REQUIRE(api.initialised == CUDA_SUCCESS);
     CUcontext context = nullptr;
     REQUIRE(api.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
     REQUIRE(api.cuCtxPushCurrent(context) == CUDA_SUCCESS);

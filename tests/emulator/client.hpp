@@ -99,7 +99,8 @@ class Library {
   public:
     using Environment = std::initializer_list<std::pair<const char*, const char*>>;
 
-    /// A new copy under `environment`; cuInit has been called.
+    /// A new copy under `environment`; cuInit has been called. Under the lazy policy, unless `environment` or
+    /// that of the test program name another.
     explicit Library(const Environment& environment = {});
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
@@ -108,6 +109,7 @@ class Library {
     CLIENT_FUNCTIONS(CLIENT_DECLARE)
 #undef CLIENT_DECLARE
     PFN_cuGetProcAddress_v12000 get_proc_address = nullptr;
+    CUresult initialised = CUDA_ERROR_NOT_INITIALIZED;  ///< what cuInit answered
 
     decltype(&bascule_emulated_abi) abi = nullptr;
     decltype(&bascule_emulated_trace) trace = nullptr;

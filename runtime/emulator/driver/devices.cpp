@@ -88,8 +88,7 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
 EMULATED_API cuInit(unsigned int flags) {
     EMULATED_COUNT("cuInit");
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    Process::get().initialise();
-    return CUDA_SUCCESS;
+    return Process::get().initialise();
 }
 
 EMULATED_API cuDriverGetVersion(int* version) {

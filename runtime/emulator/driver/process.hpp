@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -96,17 +95,19 @@ struct Context {
     streams::Graph graph;
     Stream legacy;     ///< its `stream` member is unused: the graph has it
     std::mutex mutex;  // of what follows
-    std::unordered_map<std::thread::id, std::shared_ptr<Stream>> per_thread;
-    std::map<int, std::size_t> limits;  ///< CUlimit -> what was set
+    std::unordered_map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  ///< by thread_number()
+    std::map<int, std::size_t> limits;                                      ///< CUlimit -> what was set
 };
 
-/// The one state of the process. Never destroyed: calls may come until the very end.
+/// The one state of the process. Never destroyed: calls may come until the very end. A forked child has none:
+/// threads and locks do not survive a fork, and a GPU's context does not either.
 class Process {
   public:
     static Process& get();
 
     bool initialised() const noexcept { return initialised_.load(std::memory_order_acquire); }
-    void initialise() noexcept { initialised_.store(true, std::memory_order_release); }
+    /// cuInit: refused where the environment says something that nobody understands, and in a forked process.
+    CUresult initialise();
     int devices() const noexcept { return devices_; }
     bool is_device(int device) const noexcept { return device >= 0 && device < devices_; }
     bool executes() const noexcept { return executes_; }
@@ -135,11 +136,16 @@ class Process {
   private:
     Process();
 
+    static void forget_all_in_child() noexcept;
+    static void end() noexcept;
+
     std::atomic<bool> initialised_{false};
+    std::atomic<bool> forked_{false};
     std::atomic<std::uint64_t> next_id_{16};  // above the special stream handles
     int devices_ = 1;
     bool executes_ = true;
     unsigned workers_ = 1;
+    std::string complaint_;  // about the environment; empty when it is understood
     streams::Scheduler scheduler_;
     std::unique_ptr<memory::Heap> heap_;
     Handles handles_;
@@ -177,6 +183,9 @@ class ContextStack {
 /// The calling thread's.
 ContextStack& context_stack() noexcept;
 Context* current_context() noexcept;
+
+/// Tells the calling thread from every other one there ever was.
+std::uint64_t thread_number();
 
 /// A stream handle's meaning in the calling thread: NULL and 1 are the current context's legacy stream, 2 the
 /// thread's own.
