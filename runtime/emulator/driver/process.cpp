@@ -6,6 +6,7 @@
 #include <cstring>
 #include <pthread.h>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -87,7 +88,7 @@ Process::Process()
       heap_(
           std::make_unique<memory::Heap>(devices_, number_from("BASCULE_EMULATED_MEMORY", default_memory))) {
     for (int device = 0; device < devices_; ++device) {
-        contexts_.push_back(std::make_unique<Context>(device, true, next_id(), scheduler_));
+        contexts_.push_back(std::make_unique<Context>(device, true, next_id(), scheduler_, *heap_));
     }
     pthread_atfork(nullptr, nullptr, forget_all_in_child);
     std::atexit(end);
@@ -118,7 +119,7 @@ void Process::end() noexcept {
 }
 
 Context& Process::create_context(int device) {
-    auto context = std::make_unique<Context>(device, false, next_id(), scheduler_);
+    auto context = std::make_unique<Context>(device, false, next_id(), scheduler_, *heap_);
     context->alive = true;
     const std::lock_guard lock(mutex_);
     return *contexts_.emplace_back(std::move(context));
@@ -164,9 +165,10 @@ void Process::destroy_context(Context& context) {
     context.error = CUDA_SUCCESS;
 }
 
-void Process::own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context) {
+void Process::own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context,
+                  PoolShare share) {
     const std::lock_guard lock(mutex_);
-    owners_[address] = {&context, kind};
+    owners_[address] = {&context, kind, std::move(share)};
 }
 
 void Process::disown(memory::DeviceAddress address) {
@@ -174,10 +176,33 @@ void Process::disown(memory::DeviceAddress address) {
     owners_.erase(address);
 }
 
+bool Process::begin_free(memory::DeviceAddress address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = owners_.find(address);
+    return found != owners_.end() && !std::exchange(found->second.being_freed, true);
+}
+
+bool Process::is_being_freed(memory::DeviceAddress address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = owners_.find(address);
+    return found != owners_.end() && found->second.being_freed;
+}
+
+std::shared_ptr<MemoryPool> Process::pool_of(memory::DeviceAddress address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = owners_.find(address);
+    return found == owners_.end() ? nullptr : found->second.share.pool();
+}
+
 Context* Process::owner(memory::DeviceAddress address) {
     const std::lock_guard lock(mutex_);
     const auto found = owners_.find(address);
     return found == owners_.end() ? nullptr : found->second.context;
+}
+
+void Context::fail(CUresult code, std::string report) {
+    CUresult none = CUDA_SUCCESS;
+    if (error.compare_exchange_strong(none, code)) Process::get().set_report(std::move(report));
 }
 
 void Process::set_report(std::string text) {
@@ -198,6 +223,12 @@ std::string Process::report() {
 ContextStack& context_stack() noexcept {
     thread_local constinit ContextStack stack;
     return stack;
+}
+
+Context* find_context(CUcontext handle) {
+    const auto all = Process::get().contexts();
+    const auto found = std::find(all.begin(), all.end(), reinterpret_cast<Context*>(handle));
+    return found == all.end() ? nullptr : *found;
 }
 
 Context* current_context() noexcept { return context_stack().current(); }

@@ -13,7 +13,9 @@
 
 #include <cuda.h>
 
+#include "driver/device_view.hpp"
 #include "driver/handles.hpp"
+#include "driver/memory_pool.hpp"
 #include "memory/heap.hpp"
 #include "program/module.hpp"
 #include "streams/graph.hpp"
@@ -79,8 +81,13 @@ struct Library {
 /// tells.
 struct Context {
     static constexpr HandleKind kind = HandleKind::context;
-    Context(int device_ordinal, bool is_primary, std::uint64_t number, streams::Scheduler& scheduler)
-        : device(device_ordinal), primary(is_primary), id(number), graph(scheduler) {
+    Context(int device_ordinal, bool is_primary, std::uint64_t number, streams::Scheduler& scheduler,
+            const memory::Heap& heap)
+        : device(device_ordinal),
+          primary(is_primary),
+          id(number),
+          graph(scheduler),
+          memory(heap, device_ordinal) {
         legacy.context = this;
         legacy.id = 1;
     }
@@ -93,10 +100,14 @@ struct Context {
     std::atomic<unsigned> flags{0};
     std::atomic<int> references{0};  ///< of a primary context
     streams::Graph graph;
-    Stream legacy;     ///< its `stream` member is unused: the graph has it
-    std::mutex mutex;  // of what follows
+    DeviceView memory;  ///< what its kernels see
+    Stream legacy;      ///< its `stream` member is unused: the graph has it
+    std::mutex mutex;   // of what follows
     std::unordered_map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  ///< by thread_number()
     std::map<int, std::size_t> limits;                                      ///< CUlimit -> what was set
+
+    /// A fault: what comes later is not executed any more, as on a GPU. The first one stays, with its report.
+    void fail(CUresult code, std::string report);
 };
 
 /// The one state of the process. Never destroyed: calls may come until the very end. A forked child has none:
@@ -123,9 +134,15 @@ class Process {
     std::vector<Context*> contexts();
 
     /// Remembers which context an allocation belongs to, until `disown` or the end of the context.
-    void own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context);
+    void own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context,
+             PoolShare share = {});
     void disown(memory::DeviceAddress address);
     Context* owner(memory::DeviceAddress address);
+    /// A stream-ordered free was issued. False when one was before.
+    bool begin_free(memory::DeviceAddress address);
+    bool is_being_freed(memory::DeviceAddress address);
+    /// The pool that an allocation is from; null when it is from none.
+    std::shared_ptr<MemoryPool> pool_of(memory::DeviceAddress address);
 
     /// Counts streams and contexts; never reused.
     std::uint64_t next_id() noexcept { return next_id_.fetch_add(1); }
@@ -154,6 +171,8 @@ class Process {
     struct Owned {
         Context* context;
         memory::Allocation::Kind kind;
+        PoolShare share;
+        bool being_freed = false;
     };
     std::unordered_map<memory::DeviceAddress, Owned> owners_;  // by the allocation's base
     std::string report_;
@@ -179,6 +198,9 @@ class ContextStack {
     std::array<Context*, 64> contexts_{};
     std::size_t depth_ = 0;
 };
+
+/// Null for what is no context. Destroyed ones are found too, with `alive` false.
+Context* find_context(CUcontext handle);
 
 /// The calling thread's.
 ContextStack& context_stack() noexcept;
