@@ -98,6 +98,8 @@ std::vector<BasculeEmulatedOperation> Library::operations() const {
 
 void* Library::symbol(const char* name) const { return dlsym(handle_, name); }
 
+void Library::close() { dlclose(handle_); }
+
 Device::Device()
     : Device([]() -> Library& {
           static Library& shared = *new Library;
@@ -211,6 +213,20 @@ const char* const program = R"(
 .visible .entry trap(.param .u64 trap_param_0)
 {
     trap;
+    ret;
+}
+
+.visible .entry await(.param .u64 await_param_0)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [await_param_0];
+    cvta.to.global.u64 %rd2, %rd1;
+$again:
+    ld.volatile.global.u32 %r1, [%rd2];
+    setp.eq.s32 %p1, %r1, 0;
+    @%p1 bra $again;
     ret;
 }
 

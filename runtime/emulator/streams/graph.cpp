@@ -85,7 +85,8 @@ void Graph::record(Event& event, Stream& stream) {
 void Graph::wait(Stream& stream, Event& event) {
     const auto lock = scheduler_.lock();
     settle(event);
-    if (event.node == nullptr) return;
+    // In the legacy default stream a wait is an action, between blocking streams, whatever it waits for.
+    if (event.node == nullptr && !stream.legacy) return;
     Nodes before = before_next(stream);
     before.push_back(event.node);
     append(stream, before, nullptr);
