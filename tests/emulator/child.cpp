@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <dlfcn.h>
+#include <future>
 #include <map>
 #include <signal.h>
 #include <spawn.h>
@@ -59,8 +59,15 @@ int exit_with_work() {
     Plain device;
     float* flag = device.pinned();
     *flag = 0.0F;
-    if (std::string(std::getenv("BASCULE_EMULATED_SCHEDULE")) == "threads")
+    if (std::string(std::getenv("BASCULE_EMULATED_SCHEDULE")) == "threads") {
+        std::promise<void> begun;
+        const auto tell = [](void* data) { static_cast<std::promise<void>*>(data)->set_value(); };
         device.launch("await", flag, device.stream);
+        CUstream other = nullptr;
+        device.api.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING);
+        device.api.cuLaunchHostFunc(other, tell, &begun);
+        begun.get_future().wait();  // was issued later, so the kernel is running by now, or as good as
+    }
     device.launch("increment", device.pinned(), device.stream);
     return 0;
 }

@@ -11,8 +11,7 @@ namespace emulated::driver {
 /// Thread-safe.
 class DeviceView final : public memory::Memory {
   public:
-    DeviceView(const memory::Heap& heap, int device) noexcept
-        : heap_(heap), devices_(std::uint32_t{1} << device) {}
+    DeviceView(const memory::Heap& heap, int device) noexcept : heap_(heap), devices_(bit(device)) {}
 
     const memory::Allocation* find(memory::DeviceAddress address) const noexcept override {
         const memory::Allocation* found = heap_.find(address);
@@ -27,6 +26,7 @@ class DeviceView final : public memory::Memory {
 
     /// False when it was so already.
     bool add_peer(int device) noexcept { return (devices_.fetch_or(bit(device)) & bit(device)) == 0; }
+    void remove_peers(int own_device) noexcept { devices_ = bit(own_device); }
     bool remove_peer(int device) noexcept { return (devices_.fetch_and(~bit(device)) & bit(device)) != 0; }
 
   private:

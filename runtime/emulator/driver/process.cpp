@@ -162,6 +162,7 @@ void Process::destroy_context(Context& context) {
         context.per_thread.clear();
         context.limits.clear();
     }
+    context.memory.remove_peers(context.device);
     context.error = CUDA_SUCCESS;
 }
 
