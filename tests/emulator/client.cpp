@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
+#include <optional>
 #include <unistd.h>
 
 #include <doctest/doctest.h>
@@ -21,10 +22,39 @@ std::filesystem::path copy_of_library() {
     return copy;
 }
 
+/// The environment while a library reads it.
+class Variables {
+  public:
+    explicit Variables(const Library::Environment& environment) {
+        // The policy under which the least happens by itself shows the most.
+        if (std::getenv("BASCULE_EMULATED_SCHEDULE") == nullptr) set("BASCULE_EMULATED_SCHEDULE", "lazy");
+        for (const auto& [name, value] : environment) set(name, value);
+    }
+    ~Variables() {
+        for (auto before = before_.rbegin(); before != before_.rend(); ++before) {
+            if (before->second) {
+                setenv(before->first, before->second->c_str(), 1);
+            } else {
+                unsetenv(before->first);
+            }
+        }
+    }
+    Variables(const Variables&) = delete;
+    Variables& operator=(const Variables&) = delete;
+
+  private:
+    void set(const char* name, const char* value) {
+        const char* before = std::getenv(name);
+        before_.emplace_back(name, before == nullptr ? std::nullopt : std::optional<std::string>(before));
+        setenv(name, value, 1);
+    }
+    std::vector<std::pair<const char*, std::optional<std::string>>> before_;
+};
+
 }  // namespace
 
 Library::Library(const Environment& environment) {
-    for (const auto& [name, value] : environment) setenv(name, value, 1);
+    const Variables variables(environment);
     const std::filesystem::path file = copy_of_library();
     handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     REQUIRE_MESSAGE(handle_ != nullptr, dlerror());
@@ -51,8 +81,7 @@ Library::Library(const Environment& environment) {
     call_count = reinterpret_cast<decltype(call_count)>(symbol("bascule_emulated_call_count"));
     last_report_ = reinterpret_cast<decltype(last_report_)>(symbol("bascule_emulated_last_report"));
 
-    REQUIRE(cuInit(0) == CUDA_SUCCESS);
-    for (const auto& [name, value] : environment) unsetenv(name);
+    initialised = cuInit(0);
 }
 
 std::string Library::report() const {
@@ -69,6 +98,8 @@ std::vector<BasculeEmulatedOperation> Library::operations() const {
 
 void* Library::symbol(const char* name) const { return dlsym(handle_, name); }
 
+void Library::close() { dlclose(handle_); }
+
 Device::Device()
     : Device([]() -> Library& {
           static Library& shared = *new Library;
@@ -76,6 +107,7 @@ Device::Device()
       }()) {}
 
 Device::Device(Library& library) : api(library) {
+    REQUIRE(api.initialised == CUDA_SUCCESS);
     CUcontext context = nullptr;
     REQUIRE(api.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
     REQUIRE(api.cuCtxPushCurrent(context) == CUDA_SUCCESS);
@@ -181,6 +213,20 @@ const char* const program = R"(
 .visible .entry trap(.param .u64 trap_param_0)
 {
     trap;
+    ret;
+}
+
+.visible .entry await(.param .u64 await_param_0)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [await_param_0];
+    cvta.to.global.u64 %rd2, %rd1;
+$again:
+    ld.volatile.global.u32 %r1, [%rd2];
+    setp.eq.s32 %p1, %r1, 0;
+    @%p1 bra $again;
     ret;
 }
 

@@ -91,6 +91,49 @@ namespace client {
     FUNCTION(cuLinkAddData, 6050)                               \
     FUNCTION(cuLinkComplete, 5050)                              \
     FUNCTION(cuLinkDestroy, 5050)                               \
+    FUNCTION(cuDeviceCanAccessPeer, 4000)                       \
+    FUNCTION(cuDeviceGetP2PAttribute, 8000)                     \
+    FUNCTION(cuDevicePrimaryCtxGetState, 7000)                  \
+    FUNCTION(cuCtxGetStreamPriorityRange, 5050)                 \
+    FUNCTION(cuCtxEnablePeerAccess, 4000)                       \
+    FUNCTION(cuCtxDisablePeerAccess, 4000)                      \
+    FUNCTION(cuStreamAddCallback, 5000)                         \
+    FUNCTION(cuStreamGetFlags, 5050)                            \
+    FUNCTION(cuStreamGetId, 12000)                              \
+    FUNCTION(cuStreamGetPriority, 5050)                         \
+    FUNCTION(cuStreamGetDevice, 12080)                          \
+    FUNCTION(cuEventRecordWithFlags, 11010)                     \
+    FUNCTION(cuMemcpyAsync, 4000)                               \
+    FUNCTION(cuMemcpyDtoD, 3020)                                \
+    FUNCTION(cuMemcpyPeer, 4000)                                \
+    FUNCTION(cuMemcpyPeerAsync, 4000)                           \
+    FUNCTION(cuMemcpy2D, 3020)                                  \
+    FUNCTION(cuMemcpy2DUnaligned, 3020)                         \
+    FUNCTION(cuMemcpy2DAsync, 3020)                             \
+    FUNCTION(cuMemsetD16, 3020)                                 \
+    FUNCTION(cuMemsetD32, 3020)                                 \
+    FUNCTION(cuMemsetD2D8, 3020)                                \
+    FUNCTION(cuMemsetD2D8Async, 3020)                           \
+    FUNCTION(cuMemsetD2D16, 3020)                               \
+    FUNCTION(cuMemsetD2D16Async, 3020)                          \
+    FUNCTION(cuMemsetD2D32, 3020)                               \
+    FUNCTION(cuMemsetD2D32Async, 3020)                          \
+    FUNCTION(cuMemAllocHost, 3020)                              \
+    FUNCTION(cuMemHostGetDevicePointer, 3020)                   \
+    FUNCTION(cuMemAllocAsync, 11020)                            \
+    FUNCTION(cuMemFreeAsync, 11020)                             \
+    FUNCTION(cuMemAllocFromPoolAsync, 11020)                    \
+    FUNCTION(cuDeviceGetDefaultMemPool, 11020)                  \
+    FUNCTION(cuDeviceGetMemPool, 11020)                         \
+    FUNCTION(cuDeviceSetMemPool, 11020)                         \
+    FUNCTION(cuMemPoolCreate, 11020)                            \
+    FUNCTION(cuMemPoolDestroy, 11020)                           \
+    FUNCTION(cuMemPoolTrimTo, 11020)                            \
+    FUNCTION(cuMemPoolSetAttribute, 11020)                      \
+    FUNCTION(cuMemPoolGetAttribute, 11020)                      \
+    FUNCTION(cuMemPrefetchAsync, 12020)                         \
+    FUNCTION(cuMemAdvise, 12020)                                \
+    FUNCTION(cuStreamAttachMemAsync, 6000)                      \
     FUNCTION(cuGetExportTable, 3000)
 
 /// One loaded copy of the library with a state of its own. Each copy reads the environment for itself, so one
@@ -99,7 +142,8 @@ class Library {
   public:
     using Environment = std::initializer_list<std::pair<const char*, const char*>>;
 
-    /// A new copy under `environment`; cuInit has been called.
+    /// A new copy under `environment`; cuInit has been called. Under the lazy policy, unless `environment` or
+    /// that of the test program name another.
     explicit Library(const Environment& environment = {});
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
@@ -108,6 +152,7 @@ class Library {
     CLIENT_FUNCTIONS(CLIENT_DECLARE)
 #undef CLIENT_DECLARE
     PFN_cuGetProcAddress_v12000 get_proc_address = nullptr;
+    CUresult initialised = CUDA_ERROR_NOT_INITIALIZED;  ///< what cuInit answered
 
     decltype(&bascule_emulated_abi) abi = nullptr;
     decltype(&bascule_emulated_trace) trace = nullptr;
@@ -119,6 +164,8 @@ class Library {
     std::string report() const;
     std::vector<BasculeEmulatedOperation> operations() const;
     void* symbol(const char* name) const;
+    /// dlclose; nothing of the library may be called afterwards.
+    void close();
 
   private:
     decltype(&bascule_emulated_last_report) last_report_ = nullptr;
@@ -157,8 +204,8 @@ class Device {
 };
 
 /// Kernels of one pointer parameter: `increment` adds one to the float of each thread, `twice` doubles it,
-/// `trap` stops, `refused` has an instruction that no device of this architecture has. Variables: `counter`
-/// (4 bytes, 7), `table` (64 constant bytes).
+/// `trap` stops, `await` goes round until the word at the address is not 0, `refused` has an instruction that
+/// no device of this architecture has. Variables: `counter` (4 bytes, 7), `table` (64 constant bytes).
 extern const char* const program;
 
 }  // namespace client

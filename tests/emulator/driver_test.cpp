@@ -125,7 +125,7 @@ TEST_CASE("the device says what it is") {
     CHECK(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE) == 32);
     CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) == 1024);
     CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) == 166912);
-    CHECK(attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 0);
+    CHECK(attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 1);
 }
 
 TEST_CASE("a name that is too long for the buffer is cut and terminated") {

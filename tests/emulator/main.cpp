@@ -1,2 +1,21 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+// Runs the tests, or one role of a test that needs a process of its own (child.hpp).
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <cstdlib>
+#include <string_view>
+
 #include <doctest/doctest.h>
+
+#include "child.hpp"
+
+int main(int count, char** arguments) {
+    constexpr std::string_view child = "--child=";
+    doctest::Context context(count, arguments);
+    if (count == 2 && std::string_view(arguments[1]).starts_with(child)) {
+        context.setAsDefaultForAssertsOutOfTestCases();
+        context.setAssertHandler([](const doctest::AssertData& claim) {
+            if (claim.m_failed) std::abort();
+        });
+        return client::play(arguments[1] + child.size());
+    }
+    return context.run();
+}

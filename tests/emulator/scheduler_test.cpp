@@ -150,11 +150,12 @@ TEST_CASE("a mark passes when the work before it ends, however late somebody loo
     graph.record(end, graph.legacy());
     graph.synchronize(end);
     graph.synchronize(start);
-    CHECK(Graph::milliseconds(start, end) == 0.0F);
+    CHECK(graph.milliseconds(start, end) == 0.0F);
 }
 
 TEST_CASE("many threads on shared streams keep each stream's order") {
-    for (const Policy policy : {Policy::eager, Policy::lazy}) {
+    for (const Policy policy : {Policy::eager, Policy::lazy, Policy::threads, Policy::random}) {
+        CAPTURE(static_cast<int>(policy));
         Scheduler scheduler(policy);
         Graph graph(scheduler);
         constexpr int threads = 4, rounds = 500;

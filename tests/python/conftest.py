@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 os.environ.setdefault("BASCULE_DEVICE", "emulated")
+# Nothing runs before something forces it: what is missing between two streams shows.
+os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "lazy")
 
 import numpy as np
 import pytest

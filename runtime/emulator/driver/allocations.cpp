@@ -10,7 +10,6 @@
 using emulated::driver::Context;
 using emulated::driver::current_context;
 using emulated::driver::Process;
-using emulated::driver::StreamTarget;
 using emulated::memory::Allocation;
 
 namespace {
@@ -18,7 +17,11 @@ namespace {
 CUresult allocate(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind) {
     EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
     Context& context = *current_context();
-    const auto made = Process::get().heap().allocate(context.device, bytes, kind);
+    auto made = Process::get().heap().allocate(context.device, bytes, kind);
+    if (!made) {  // stream-ordered frees that are pending may make room
+        for (Context* each : Process::get().contexts()) each->graph.synchronize_all();
+        made = Process::get().heap().allocate(context.device, bytes, kind);
+    }
     EMULATED_REQUIRE(made.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
     Process::get().own(*made, kind, context);
     *address = *made;
@@ -39,13 +42,22 @@ CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> ki
     for (Context* context : process.contexts()) context->graph.synchronize_all();
     EMULATED_CHECK(current_context()->error.load());
     const bool freed = process.scheduler().exclusively([&] {
-        return std::any_of(kinds.begin(), kinds.end(),
-                           [&](Allocation::Kind kind) { return process.heap().free(address, kind); });
+        const Allocation* allocation = process.heap().find(address);
+        const bool fits = allocation != nullptr && allocation->base == address && allocation->serial != 0 &&
+                          std::find(kinds.begin(), kinds.end(), allocation->kind) != kinds.end();
+        if (!fits) return false;
+        process.disown(address);  // first: host memory's address may be another's as soon as it is free
+        return process.heap().free(address, allocation->kind);
     });
     if (!freed) return not_freeable(address);
-    process.disown(address);
     emulated::driver::trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
     return CUDA_SUCCESS;
+}
+
+/// Live, or allocated in stream order and not freed so: what a client may ask about. Null for the rest.
+const Allocation* find(CUdeviceptr address) {
+    const Allocation* known = Process::get().heap().find_known(address);
+    return known == nullptr || Process::get().is_being_freed(known->base) ? nullptr : known;
 }
 
 void write(void* out, CUpointer_attribute which, const Allocation* allocation, CUdeviceptr address) {
@@ -89,6 +101,10 @@ void write(void* out, CUpointer_attribute which, const Allocation* allocation, C
         case CU_POINTER_ATTRIBUTE_MAPPED:
             *static_cast<unsigned*>(out) = allocation != nullptr ? 1 : 0;
             break;
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            *static_cast<void**>(out) =
+                allocation == nullptr ? nullptr : Process::get().pool_of(allocation->base).get();
+            break;
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
             *static_cast<unsigned*>(out) = 0;
@@ -114,31 +130,6 @@ EMULATED_API cuMemFree(CUdeviceptr address) {
     return release(address, {Allocation::Kind::device, Allocation::Kind::managed});
 }
 
-/// Made at once: memory that nobody has used before needs no order. Freed in stream order.
-EMULATED_API cuMemAllocAsync(CUdeviceptr* address, std::size_t bytes, CUstream handle) {
-    EMULATED_COUNT("cuMemAllocAsync");
-    EMULATED_NEEDS_CONTEXT();
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
-    return allocate(address, bytes, Allocation::Kind::device);
-}
-
-EMULATED_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
-    EMULATED_COUNT("cuMemFreeAsync");
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
-    if (address == 0) return CUDA_SUCCESS;
-    const Allocation* allocation = Process::get().heap().find(address);
-    const bool is_base = allocation != nullptr && allocation->base == address;
-    if (!is_base || allocation->kind != Allocation::Kind::device) return not_freeable(address);
-    emulated::driver::trace(BASCULE_EMULATED_FREE, handle, nullptr, 0, "cuMemFreeAsync");
-    target.context->graph.submit(*target.stream, [address] {
-        Process::get().heap().free(address, Allocation::Kind::device);
-        Process::get().disown(address);
-    });
-    return CUDA_SUCCESS;
-}
-
 /// Rows begin at multiples of 512 bytes, as texture hardware wants them.
 EMULATED_API cuMemAllocPitch(CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
                              unsigned int element_bytes) {
@@ -150,15 +141,20 @@ EMULATED_API cuMemAllocPitch(CUdeviceptr* address, std::size_t* pitch, std::size
     return allocate(address, *pitch * height, Allocation::Kind::device);
 }
 
-EMULATED_API cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned int) {
+EMULATED_API cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
     EMULATED_COUNT("cuMemAllocManaged");
     EMULATED_NEEDS_CONTEXT();
+    EMULATED_REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST, CUDA_ERROR_INVALID_VALUE);
     return allocate(address, bytes, Allocation::Kind::managed);
 }
 
-EMULATED_API cuMemHostAlloc(void** host, std::size_t bytes, unsigned int) {
+/// Portable, mapped and write-combined are what pinned memory here is anyway.
+EMULATED_API cuMemHostAlloc(void** host, std::size_t bytes, unsigned int flags) {
     EMULATED_COUNT("cuMemHostAlloc");
     EMULATED_NEEDS_CONTEXT();
+    constexpr unsigned known =
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    EMULATED_REQUIRE(host != nullptr && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
     CUdeviceptr address = 0;
     const CUresult result = allocate(&address, bytes, Allocation::Kind::pinned);
     if (result == CUDA_SUCCESS) *host = reinterpret_cast<void*>(address);
@@ -177,10 +173,12 @@ EMULATED_API cuMemFreeHost(void* host) {
     return release(reinterpret_cast<CUdeviceptr>(host), {Allocation::Kind::pinned});
 }
 
-EMULATED_API cuMemHostRegister(void* host, std::size_t bytes, unsigned int) {
+EMULATED_API cuMemHostRegister(void* host, std::size_t bytes, unsigned int flags) {
     EMULATED_COUNT("cuMemHostRegister");
     EMULATED_NEEDS_CONTEXT();
-    if (host == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                               CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+    EMULATED_REQUIRE(host != nullptr && bytes > 0 && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
     const bool done = Process::get().heap().register_host(host, bytes, current_context()->device);
     return done ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
@@ -188,15 +186,21 @@ EMULATED_API cuMemHostRegister(void* host, std::size_t bytes, unsigned int) {
 EMULATED_API cuMemHostUnregister(void* host) {
     EMULATED_COUNT("cuMemHostUnregister");
     EMULATED_NEEDS_CONTEXT();
-    current_context()->graph.synchronize_all();
+    for (Context* context : Process::get().contexts()) context->graph.synchronize_all();
     return Process::get().heap().unregister_host(host) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
-EMULATED_API cuMemHostGetDevicePointer(CUdeviceptr* address, void* host, unsigned int) {
+/// The same address: host and kernels share one for pinned memory ("unified addressing").
+EMULATED_API cuMemHostGetDevicePointer(CUdeviceptr* address, void* host, unsigned int flags) {
     EMULATED_COUNT("cuMemHostGetDevicePointer");
     EMULATED_NEEDS_CONTEXT();
-    *address = reinterpret_cast<CUdeviceptr>(host);
-    return Process::get().heap().find(*address) == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    EMULATED_REQUIRE(address != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    const auto at = reinterpret_cast<CUdeviceptr>(host);
+    const Allocation* allocation = Process::get().heap().find(at);
+    const bool is_pinned = allocation != nullptr && allocation->kind == Allocation::Kind::pinned;
+    EMULATED_REQUIRE(is_pinned, CUDA_ERROR_INVALID_VALUE);
+    *address = at;
+    return CUDA_SUCCESS;
 }
 
 EMULATED_API cuMemGetInfo(std::size_t* free, std::size_t* total) {
@@ -211,7 +215,7 @@ EMULATED_API cuMemGetInfo(std::size_t* free, std::size_t* total) {
 EMULATED_API cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
     EMULATED_COUNT("cuMemGetAddressRange");
     EMULATED_NEEDS_CONTEXT();
-    const Allocation* allocation = Process::get().heap().find(address);
+    const Allocation* allocation = find(address);
     if (allocation == nullptr) return CUDA_ERROR_NOT_FOUND;
     if (base != nullptr) *base = allocation->base;
     if (bytes != nullptr) *bytes = allocation->bytes;
@@ -221,7 +225,7 @@ EMULATED_API cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdevic
 EMULATED_API cuPointerGetAttribute(void* value, CUpointer_attribute which, CUdeviceptr address) {
     EMULATED_COUNT("cuPointerGetAttribute");
     EMULATED_NEEDS_CONTEXT();
-    const Allocation* allocation = Process::get().heap().find(address);
+    const Allocation* allocation = find(address);
     if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
     write(value, which, allocation, address);
     return CUDA_SUCCESS;
@@ -232,7 +236,7 @@ EMULATED_API cuPointerGetAttributes(unsigned int count, CUpointer_attribute* whi
                                     CUdeviceptr address) {
     EMULATED_COUNT("cuPointerGetAttributes");
     EMULATED_NEEDS_CONTEXT();
-    const Allocation* allocation = Process::get().heap().find(address);
+    const Allocation* allocation = find(address);
     for (unsigned int i = 0; i < count; ++i) write(values[i], which[i], allocation, address);
     return CUDA_SUCCESS;
 }

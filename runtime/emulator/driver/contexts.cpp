@@ -7,18 +7,12 @@ using emulated::driver::Context;
 using emulated::driver::context_stack;
 using emulated::driver::current_context;
 using emulated::driver::device_state;
+using emulated::driver::find_context;
 using emulated::driver::Process;
 
 namespace {
 
 CUcontext to(Context* context) noexcept { return reinterpret_cast<CUcontext>(context); }
-
-/// Null for what is no context. Destroyed ones are found too, with `alive` false.
-Context* from(CUcontext handle) {
-    const auto all = Process::get().contexts();
-    const auto found = std::find(all.begin(), all.end(), reinterpret_cast<Context*>(handle));
-    return found == all.end() ? nullptr : *found;
-}
 
 /// What the device has unless somebody sets it; limits that it has not are not supported.
 struct Limit {
@@ -108,7 +102,7 @@ EMULATED_API cuCtxCreate(CUcontext* context, CUctxCreateParams* parameters, unsi
 EMULATED_API cuCtxDestroy(CUcontext handle) {
     EMULATED_COUNT("cuCtxDestroy");
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
-    Context* context = from(handle);
+    Context* context = find_context(handle);
     EMULATED_REQUIRE(context != nullptr && context->alive && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
     Process::get().destroy_context(*context);
     context->alive = false;
@@ -132,7 +126,7 @@ EMULATED_API cuCtxSetCurrent(CUcontext context) {
     auto& stack = context_stack();
     const auto* wanted = reinterpret_cast<Context*>(context);
     if (wanted != nullptr && wanted == current_context()) return CUDA_SUCCESS;
-    Context* found = context == nullptr ? nullptr : from(context);
+    Context* found = context == nullptr ? nullptr : find_context(context);
     EMULATED_REQUIRE(context == nullptr || found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     stack.pop();
     if (found != nullptr) stack.push(found);
@@ -142,7 +136,7 @@ EMULATED_API cuCtxSetCurrent(CUcontext context) {
 EMULATED_API cuCtxPushCurrent(CUcontext context) {
     EMULATED_COUNT("cuCtxPushCurrent");
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
-    Context* found = from(context);
+    Context* found = find_context(context);
     EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     return context_stack().push(found) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -181,7 +175,7 @@ EMULATED_API cuCtxSetFlags(unsigned int flags) {
 EMULATED_API cuCtxGetId(CUcontext handle, unsigned long long* id) {
     EMULATED_COUNT("cuCtxGetId");
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
-    const Context* context = handle == nullptr ? current_context() : from(handle);
+    const Context* context = handle == nullptr ? current_context() : find_context(handle);
     EMULATED_REQUIRE(context != nullptr && context->alive, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     *id = context->id;
     return CUDA_SUCCESS;
@@ -189,7 +183,7 @@ EMULATED_API cuCtxGetId(CUcontext handle, unsigned long long* id) {
 
 EMULATED_API cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
     EMULATED_COUNT("cuCtxGetApiVersion");
-    const Context* context = handle == nullptr ? current_context() : from(handle);
+    const Context* context = handle == nullptr ? current_context() : find_context(handle);
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     *version = 13000;
     return CUDA_SUCCESS;

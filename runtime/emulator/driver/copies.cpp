@@ -1,97 +1,80 @@
-// Copies and fills, in stream order. Memory that is neither pinned nor the device's is read or written before
-// the call returns.
-#include <algorithm>
-#include <cstring>
-#include <vector>
+// The copy functions: which ends they have, and whether the host waits.
+#include <initializer_list>
 
 #include <fmt/format.h>
 
 #include "driver/call.hpp"
+#include "driver/transfers.hpp"
 
+using emulated::driver::Context;
+using emulated::driver::copy_rows;
+using emulated::driver::CopyEnd;
+using emulated::driver::current_context;
+using emulated::driver::find_context;
 using emulated::driver::Process;
-using emulated::driver::StreamTarget;
-using emulated::streams::Policy;
+using emulated::driver::Side;
+using emulated::driver::Wait;
 
 namespace {
 
-/// One end of a copy.
-struct End {
-    std::byte* bytes = nullptr;  ///< in this process; null when part of the range is no memory
-    bool pageable = false;       ///< ordinary host memory
-    CUdeviceptr address = 0;
+CopyEnd device(CUdeviceptr address) { return {Side::device, {address, 0}}; }
+CopyEnd unified(CUdeviceptr address) { return {Side::unified, {address, 0}}; }
+CopyEnd host(const void* address) {
+    return {Side::host, {static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(address)), 0}};
+}
+
+/// One side of a CUDA_MEMCPY2D.
+struct Side2D {
+    CUmemorytype type;
+    const void* host;
+    CUdeviceptr device;
+    std::size_t x, y, pitch;
 };
 
-End device_end(CUdeviceptr address, std::size_t bytes) {
-    return {Process::get().heap().host(address, bytes), false, address};
-}
-
-End host_end(const void* host, std::size_t bytes) {
-    const auto address = reinterpret_cast<CUdeviceptr>(host);
-    if (Process::get().heap().find(address) != nullptr) return device_end(address, bytes);
-    if (Process::get().heap().is_device_address(address)) return {nullptr, false, address};
-    return {static_cast<std::byte*>(const_cast<void*>(host)), host != nullptr, address};
-}
-
-/// A pointer of either kind: the heap says which.
-End any_end(CUdeviceptr address, std::size_t bytes) {
-    return host_end(reinterpret_cast<const void*>(address), bytes);
-}
-
-/// Says in the report which range is no memory.
-CUresult refuse(const char* name, const char* role, CUdeviceptr address, std::size_t bytes) {
-    Process::get().set_report(fmt::format("{}: the {} is {} bytes at {:#x}, {}", name, role, bytes, address,
-                                          Process::get().heap().describe(address, bytes)));
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
-enum class Wait : bool { no, yes };
-
-CUresult copy(End to, End from, std::size_t bytes, CUstream handle, Wait wait, const char* name) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
-    if (bytes == 0) return CUDA_SUCCESS;
-    if (to.bytes == nullptr) return refuse(name, "destination", to.address, bytes);
-    if (from.bytes == nullptr) return refuse(name, "source", from.address, bytes);
-    emulated::driver::trace(BASCULE_EMULATED_COPY, handle, nullptr, bytes, name);
-    auto& context = *target.context;
-    auto& stream = *target.stream;
-    const auto failed = [&context] { return context.error.load() != CUDA_SUCCESS; };
-    if (from.pageable && wait == Wait::no && Process::get().scheduler().policy() != Policy::eager) {
-        std::vector<std::byte> staged(from.bytes, from.bytes + bytes);  // the caller may change it at once
-        context.graph.submit(stream, [failed, to, staged = std::move(staged)] {
-            if (!failed()) std::memmove(to.bytes, staged.data(), staged.size());
-        });
+/// False where the row that is asked for does not lie within the pitch, or the kind of memory is unknown.
+bool to_end(CopyEnd& end, const Side2D& side, std::size_t width) {
+    const std::size_t pitch = side.pitch == 0 ? side.x + width : side.pitch;
+    if (side.x > pitch || width > pitch - side.x || pitch > 2147483647) return false;
+    if (side.type == CU_MEMORYTYPE_HOST) {
+        end = host(side.host);
+    } else if (side.type == CU_MEMORYTYPE_DEVICE) {
+        end = device(side.device);
+    } else if (side.type == CU_MEMORYTYPE_UNIFIED) {
+        end = unified(side.device);
     } else {
-        context.graph.submit(stream, [failed, to, from, bytes] {
-            if (!failed()) std::memmove(to.bytes, from.bytes, bytes);
-        });
+        return false;
     }
-    // Memory that the driver has not pinned is complete when the call returns.
-    if (!to.pageable && wait == Wait::no) return CUDA_SUCCESS;
-    context.graph.synchronize(stream);
-    return context.error.load();
+    end.rows.address += side.y * pitch + side.x;
+    end.rows.pitch = pitch;
+    return true;
 }
 
-template <class Value>
-CUresult fill(CUdeviceptr address, Value value, std::size_t count, CUstream handle, const char* name) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
-    const std::size_t bytes = count * sizeof(Value);
-    if (bytes == 0) return CUDA_SUCCESS;
-    EMULATED_REQUIRE(address % sizeof(Value) == 0, CUDA_ERROR_INVALID_VALUE);
-    std::byte* to = Process::get().heap().host(address, bytes);
-    if (to == nullptr) return refuse(name, "destination", address, bytes);
-    emulated::driver::trace(BASCULE_EMULATED_FILL, handle, nullptr, bytes, name);
-    auto& context = *target.context;
-    context.graph.submit(*target.stream, [&context, to, value, count] {
-        if (context.error.load() != CUDA_SUCCESS) return;
-        if constexpr (sizeof value == 1) {
-            std::memset(to, value, count);
-        } else {
-            std::fill_n(reinterpret_cast<Value*>(to), count, value);
-        }
-    });
-    return CUDA_SUCCESS;
+CUresult copy_2d(const CUDA_MEMCPY2D* copy, CUstream stream, Wait wait, const char* name) {
+    EMULATED_NEEDS_CONTEXT();
+    EMULATED_REQUIRE(copy != nullptr, CUDA_ERROR_INVALID_VALUE);
+    if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY || copy->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
+        Process::get().set_report(fmt::format("{}: the emulated device has no CUDA arrays", name));
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    CopyEnd to;
+    CopyEnd from;
+    const bool fits = to_end(to,
+                             {copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes,
+                              copy->dstY, copy->dstPitch},
+                             copy->WidthInBytes) &&
+                      to_end(from,
+                             {copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes,
+                              copy->srcY, copy->srcPitch},
+                             copy->WidthInBytes);
+    EMULATED_REQUIRE(fits, CUDA_ERROR_INVALID_VALUE);
+    return copy_rows(to, from, {copy->WidthInBytes, copy->Height}, stream, wait, name);
+}
+
+/// Alive, or why not.
+CUresult state_of(CUcontext handle) {
+    const Context* context = find_context(handle);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    return context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 }  // namespace
@@ -99,97 +82,87 @@ CUresult fill(CUdeviceptr address, Value value, std::size_t count, CUstream hand
 EMULATED_API cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
     EMULATED_COUNT("cuMemcpy");
     EMULATED_NEEDS_CONTEXT();
-    return copy(any_end(to, bytes), any_end(from, bytes), bytes, nullptr, Wait::yes, "cuMemcpy");
+    return copy_rows(unified(to), unified(from), {bytes}, nullptr, Wait::yes, "cuMemcpy");
 }
 
 EMULATED_API cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
     EMULATED_COUNT("cuMemcpyAsync");
     EMULATED_NEEDS_CONTEXT();
-    return copy(any_end(to, bytes), any_end(from, bytes), bytes, stream, Wait::no, "cuMemcpyAsync");
+    return copy_rows(unified(to), unified(from), {bytes}, stream, Wait::no, "cuMemcpyAsync");
 }
 
 EMULATED_API cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t bytes) {
     EMULATED_COUNT("cuMemcpyHtoD");
     EMULATED_NEEDS_CONTEXT();
-    return copy(device_end(to, bytes), host_end(from, bytes), bytes, nullptr, Wait::yes, "cuMemcpyHtoD");
+    return copy_rows(device(to), host(from), {bytes}, nullptr, Wait::yes, "cuMemcpyHtoD");
 }
 
 EMULATED_API cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
     EMULATED_COUNT("cuMemcpyHtoDAsync");
     EMULATED_NEEDS_CONTEXT();
-    return copy(device_end(to, bytes), host_end(from, bytes), bytes, stream, Wait::no, "cuMemcpyHtoDAsync");
+    return copy_rows(device(to), host(from), {bytes}, stream, Wait::no, "cuMemcpyHtoDAsync");
 }
 
 EMULATED_API cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t bytes) {
     EMULATED_COUNT("cuMemcpyDtoH");
     EMULATED_NEEDS_CONTEXT();
-    return copy(host_end(to, bytes), device_end(from, bytes), bytes, nullptr, Wait::yes, "cuMemcpyDtoH");
+    return copy_rows(host(to), device(from), {bytes}, nullptr, Wait::yes, "cuMemcpyDtoH");
 }
 
 EMULATED_API cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
     EMULATED_COUNT("cuMemcpyDtoHAsync");
     EMULATED_NEEDS_CONTEXT();
-    return copy(host_end(to, bytes), device_end(from, bytes), bytes, stream, Wait::no, "cuMemcpyDtoHAsync");
+    return copy_rows(host(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyDtoHAsync");
 }
 
 EMULATED_API cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
     EMULATED_COUNT("cuMemcpyDtoD");
     EMULATED_NEEDS_CONTEXT();
-    return copy(device_end(to, bytes), device_end(from, bytes), bytes, nullptr, Wait::no, "cuMemcpyDtoD");
+    return copy_rows(device(to), device(from), {bytes}, nullptr, Wait::no, "cuMemcpyDtoD");
 }
 
 EMULATED_API cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
     EMULATED_COUNT("cuMemcpyDtoDAsync");
     EMULATED_NEEDS_CONTEXT();
-    return copy(device_end(to, bytes), device_end(from, bytes), bytes, stream, Wait::no, "cuMemcpyDtoDAsync");
+    return copy_rows(device(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyDtoDAsync");
 }
 
-/// Addresses tell the devices: the contexts need not.
-EMULATED_API cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, std::size_t bytes) {
+/// "Serialized with respect to all pending and future asynchronous work" of three contexts: the host waits,
+/// which is more than that asks for.
+EMULATED_API cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                          std::size_t bytes) {
     EMULATED_COUNT("cuMemcpyPeer");
     EMULATED_NEEDS_CONTEXT();
-    return copy(device_end(to, bytes), device_end(from, bytes), bytes, nullptr, Wait::no, "cuMemcpyPeer");
+    EMULATED_CHECK(state_of(to_context));
+    EMULATED_CHECK(state_of(from_context));
+    for (Context* context : {find_context(to_context), find_context(from_context), current_context()})
+        context->graph.synchronize_all();
+    EMULATED_CHECK(copy_rows(device(to), device(from), {bytes}, nullptr, Wait::no, "cuMemcpyPeer"));
+    current_context()->graph.synchronize_all();
+    return current_context()->error.load();
 }
 
-EMULATED_API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, std::size_t bytes,
-                               CUstream stream) {
+/// Addresses tell the devices: the contexts need only be there.
+EMULATED_API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                               std::size_t bytes, CUstream stream) {
     EMULATED_COUNT("cuMemcpyPeerAsync");
     EMULATED_NEEDS_CONTEXT();
-    return copy(device_end(to, bytes), device_end(from, bytes), bytes, stream, Wait::no, "cuMemcpyPeerAsync");
+    EMULATED_CHECK(state_of(to_context));
+    EMULATED_CHECK(state_of(from_context));
+    return copy_rows(device(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyPeerAsync");
 }
 
-EMULATED_API cuMemsetD8(CUdeviceptr address, unsigned char value, std::size_t count) {
-    EMULATED_COUNT("cuMemsetD8");
-    EMULATED_NEEDS_CONTEXT();
-    return fill(address, value, count, nullptr, "cuMemsetD8");
+EMULATED_API cuMemcpy2D(const CUDA_MEMCPY2D* copy) {
+    EMULATED_COUNT("cuMemcpy2D");
+    return copy_2d(copy, nullptr, Wait::yes, "cuMemcpy2D");
 }
 
-EMULATED_API cuMemsetD16(CUdeviceptr address, unsigned short value, std::size_t count) {
-    EMULATED_COUNT("cuMemsetD16");
-    EMULATED_NEEDS_CONTEXT();
-    return fill(address, value, count, nullptr, "cuMemsetD16");
+EMULATED_API cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* copy) {
+    EMULATED_COUNT("cuMemcpy2DUnaligned");
+    return copy_2d(copy, nullptr, Wait::yes, "cuMemcpy2DUnaligned");
 }
 
-EMULATED_API cuMemsetD32(CUdeviceptr address, unsigned int value, std::size_t count) {
-    EMULATED_COUNT("cuMemsetD32");
-    EMULATED_NEEDS_CONTEXT();
-    return fill(address, value, count, nullptr, "cuMemsetD32");
-}
-
-EMULATED_API cuMemsetD8Async(CUdeviceptr address, unsigned char value, std::size_t count, CUstream stream) {
-    EMULATED_COUNT("cuMemsetD8Async");
-    EMULATED_NEEDS_CONTEXT();
-    return fill(address, value, count, stream, "cuMemsetD8Async");
-}
-
-EMULATED_API cuMemsetD16Async(CUdeviceptr address, unsigned short value, std::size_t count, CUstream stream) {
-    EMULATED_COUNT("cuMemsetD16Async");
-    EMULATED_NEEDS_CONTEXT();
-    return fill(address, value, count, stream, "cuMemsetD16Async");
-}
-
-EMULATED_API cuMemsetD32Async(CUdeviceptr address, unsigned int value, std::size_t count, CUstream stream) {
-    EMULATED_COUNT("cuMemsetD32Async");
-    EMULATED_NEEDS_CONTEXT();
-    return fill(address, value, count, stream, "cuMemsetD32Async");
+EMULATED_API cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) {
+    EMULATED_COUNT("cuMemcpy2DAsync");
+    return copy_2d(copy, stream, Wait::no, "cuMemcpy2DAsync");
 }

@@ -75,11 +75,13 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
         case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
         case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+        case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
             return 1;
         case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
             return device;
         default:
-            return 0;  // memory pools, pageable access, clusters and the rest: not here
+            return 0;  // pageable access, clusters and the rest: not here
     }
 }
 
@@ -88,8 +90,7 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
 EMULATED_API cuInit(unsigned int flags) {
     EMULATED_COUNT("cuInit");
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    Process::get().initialise();
-    return CUDA_SUCCESS;
+    return Process::get().initialise();
 }
 
 EMULATED_API cuDriverGetVersion(int* version) {
@@ -162,15 +163,6 @@ EMULATED_API cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
     const bool read = std::sscanf(text, "%x:%x:00.0", &domain, &bus) == 2 && domain == 0;
     EMULATED_REQUIRE(read && Process::get().is_device(static_cast<int>(bus)), CUDA_ERROR_INVALID_DEVICE);
     *device = static_cast<int>(bus);
-    return CUDA_SUCCESS;
-}
-
-/// Kernels use their own device's memory; copies go between devices.
-EMULATED_API cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
-    EMULATED_COUNT("cuDeviceCanAccessPeer");
-    EMULATED_CHECK(device_state(device));
-    EMULATED_CHECK(device_state(peer));
-    *can = 0;
     return CUDA_SUCCESS;
 }
 

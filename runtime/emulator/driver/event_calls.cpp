@@ -80,11 +80,15 @@ EMULATED_API cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUeve
     const auto end = find(end_handle);
     const bool timed = start != nullptr && end != nullptr && start->timing && end->timing;
     EMULATED_REQUIRE(timed, CUDA_ERROR_INVALID_HANDLE);
-    EMULATED_REQUIRE(start->event.recorded && end->event.recorded, CUDA_ERROR_INVALID_HANDLE);
+    const bool recorded =
+        start->context->graph.recorded(start->event) && end->context->graph.recorded(end->event);
+    EMULATED_REQUIRE(recorded, CUDA_ERROR_INVALID_HANDLE);
     for (const auto& event : {start, end}) {
         if (!event->context->graph.query(event->event)) return CUDA_ERROR_NOT_READY;
         EMULATED_CHECK(event->context->error.load());
     }
-    *milliseconds = emulated::streams::Graph::milliseconds(start->event, end->event);
+    const auto between = start->context->graph.milliseconds(start->event, end->event);
+    EMULATED_REQUIRE(between.has_value(), CUDA_ERROR_NOT_READY);  // another thread has recorded it again
+    *milliseconds = *between;
     return CUDA_SUCCESS;
 }

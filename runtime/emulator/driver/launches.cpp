@@ -150,18 +150,27 @@ struct Job {
         request.stack_bytes = stack_bytes;
         request.parameters = parameters.data();
         request.globals = instance->globals.data();
-        request.memory = &process.heap();
+        request.memory = &context->memory;
         request.workers = process.workers();
         try {
             if (const auto fault = emulated::machine::launch(request)) {
-                process.set_report(emulated::report::describe(*fault, process.heap()));
-                context->error = static_cast<CUresult>(emulated::report::driver_code(fault->kind));
+                context->fail(static_cast<CUresult>(emulated::report::driver_code(fault->kind)),
+                              emulated::report::describe(*fault, process.heap()) + peer_advice(*fault));
             }
         } catch (const std::exception& error) {  // no memory for the grid's registers, no threads
-            process.set_report(
-                fmt::format("kernel '{}' could not run: {}", handle->kernel->name, error.what()));
-            context->error = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+            context->fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                          fmt::format("kernel '{}' could not run: {}", handle->kernel->name, error.what()));
         }
+    }
+
+    /// Empty unless the fault is about another device's memory.
+    std::string peer_advice(const emulated::machine::Fault& fault) const {
+        const auto* allocation = Process::get().heap().find(fault.address);
+        if (fault.access_bytes == 0 || allocation == nullptr || context->memory.sees(*allocation)) return "";
+        return fmt::format(
+            "\n  this is memory of device {}, and the kernel runs on device {}: "
+            "cuCtxEnablePeerAccess makes it accessible",
+            allocation->device, context->device);
     }
 };
 

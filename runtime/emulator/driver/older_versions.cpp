@@ -12,6 +12,27 @@ CUresult CUDAAPI emulated::driver::capture_info_v1(CUstream stream, CUstreamCapt
     return cuStreamGetCaptureInfo_v3(stream, status, id, nullptr, nullptr, nullptr, nullptr);
 }
 
+namespace {
+
+CUmemLocation location_of(CUdevice device) noexcept {
+    CUmemLocation location = {};
+    location.type = device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
+    location.id = device == CU_DEVICE_CPU ? 0 : device;
+    return location;
+}
+
+}  // namespace
+
+CUresult CUDAAPI emulated::driver::prefetch_v1(CUdeviceptr address, std::size_t bytes, CUdevice device,
+                                               CUstream stream) {
+    return cuMemPrefetchAsync_v2(address, bytes, location_of(device), 0, stream);
+}
+
+CUresult CUDAAPI emulated::driver::advise_v1(CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
+                                             CUdevice device) {
+    return cuMemAdvise_v2(address, bytes, advice, location_of(device));
+}
+
 EMULATED_API cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
                                        CUgraph*, const CUgraphNode**, std::size_t*) {
     return emulated::driver::capture_info_v1(stream, status, id);
@@ -31,6 +52,8 @@ EMULATED_API cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, i
 
 #undef cuCtxCreate
 #undef cuGetProcAddress
+#undef cuMemAdvise
+#undef cuMemPrefetchAsync
 #undef cuStreamGetCaptureInfo
 
 EMULATED_API cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice device) {
@@ -43,4 +66,12 @@ EMULATED_API cuGetProcAddress(const char* symbol, void** function, int version, 
 
 EMULATED_API cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
     return emulated::driver::capture_info_v1(stream, status, id);
+}
+
+EMULATED_API cuMemPrefetchAsync(CUdeviceptr address, std::size_t bytes, CUdevice device, CUstream stream) {
+    return emulated::driver::prefetch_v1(address, bytes, device, stream);
+}
+
+EMULATED_API cuMemAdvise(CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUdevice device) {
+    return emulated::driver::advise_v1(address, bytes, advice, device);
 }

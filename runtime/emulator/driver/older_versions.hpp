@@ -26,4 +26,8 @@ CUresult CUDAAPI get_proc_address_v1(const char* symbol, void** function, int ve
 /// cuStreamGetCaptureInfo before CUDA 11.3: without the graph.
 CUresult CUDAAPI capture_info_v1(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id);
 
+/// cuMemPrefetchAsync and cuMemAdvise before CUDA 12.2: to a device's number, or to CU_DEVICE_CPU.
+CUresult CUDAAPI prefetch_v1(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream);
+CUresult CUDAAPI advise_v1(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device);
+
 }  // namespace emulated::driver

@@ -1,8 +1,14 @@
 #include "driver/process.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <pthread.h>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace emulated::driver {
 namespace {
@@ -22,9 +28,50 @@ bool is_set_to(const char* variable, const char* value) {
     return text != nullptr && std::strcmp(text, value) == 0;
 }
 
+constexpr const char* schedule_variable = "BASCULE_EMULATED_SCHEDULE";
+
+/// `eager` unless somebody asks for another: what runs is then on the stack of the call that asked for it,
+/// for debuggers and profilers, and the same program does the same every time.
+streams::Schedule schedule_from_environment(std::string& complaint) {
+    const char* text = std::getenv(schedule_variable);
+    if (text == nullptr || *text == '\0') return {};
+    if (const auto schedule = streams::schedule_from(text)) return *schedule;
+    complaint =
+        fmt::format("{} is '{}'; it may be one of: {}", schedule_variable, text, streams::schedule_names);
+    return {};
+}
+
+/// What a kernel that runs when the process ends is given to finish.
+constexpr std::chrono::milliseconds last_moment{1000};
+
 thread_local bool null_is_per_thread = false;
 
+/// Takes a thread's own streams away with it; what is pending on them still runs.
+struct ThreadStreams {
+    std::uint64_t number;
+    ~ThreadStreams() {
+        if (!Process::get().initialised()) return;
+        for (Context* context : Process::get().contexts()) {
+            const std::lock_guard lock(context->mutex);
+            const auto found = context->per_thread.find(number);
+            if (found == context->per_thread.end()) continue;
+            context->graph.remove(found->second->stream);
+            context->per_thread.erase(found);
+        }
+    }
+};
+
 }  // namespace
+
+std::uint64_t thread_number() {
+    static std::atomic<std::uint64_t> next{1};
+    thread_local constinit std::uint64_t number = 0;
+    if (number == 0) {
+        number = next.fetch_add(1);
+        thread_local const ThreadStreams streams{number};
+    }
+    return number;
+}
 
 Process& Process::get() {
     static Process& process = *new Process;
@@ -37,17 +84,42 @@ Process::Process()
       executes_(!is_set_to("BASCULE_EMULATED_EXECUTE", "0")),
       workers_(static_cast<unsigned>(
           number_from("BASCULE_EMULATED_WORKERS", std::max(1U, std::thread::hardware_concurrency())))),
-      scheduler_(is_set_to("BASCULE_EMULATED_SCHEDULE", "lazy") ? streams::Policy::lazy
-                                                                : streams::Policy::eager),
+      scheduler_(schedule_from_environment(complaint_)),
       heap_(
           std::make_unique<memory::Heap>(devices_, number_from("BASCULE_EMULATED_MEMORY", default_memory))) {
     for (int device = 0; device < devices_; ++device) {
-        contexts_.push_back(std::make_unique<Context>(device, true, next_id(), scheduler_));
+        contexts_.push_back(std::make_unique<Context>(device, true, next_id(), scheduler_, *heap_));
     }
+    pthread_atfork(nullptr, nullptr, forget_all_in_child);
+    std::atexit(end);
+}
+
+CUresult Process::initialise() {
+    if (forked_) return CUDA_ERROR_NOT_INITIALIZED;
+    if (!complaint_.empty()) {
+        set_report(complaint_);
+        static std::atomic<bool> said{false};
+        if (!said.exchange(true)) std::fprintf(stderr, "bascule: %s\n", complaint_.c_str());
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    initialised_.store(true, std::memory_order_release);
+    return CUDA_SUCCESS;
+}
+
+/// Locks may be held by threads that the child does not have: nothing but flags is touched, here and later.
+void Process::forget_all_in_child() noexcept {
+    Process& process = get();
+    if (process.initialised_.exchange(false)) process.forked_ = true;
+}
+
+/// Static objects that are destroyed after this still may call: they find their operations done, or run them.
+void Process::end() noexcept {
+    Process& process = get();
+    if (!process.forked_) process.scheduler_.retire(last_moment);
 }
 
 Context& Process::create_context(int device) {
-    auto context = std::make_unique<Context>(device, false, next_id(), scheduler_);
+    auto context = std::make_unique<Context>(device, false, next_id(), scheduler_, *heap_);
     context->alive = true;
     const std::lock_guard lock(mutex_);
     return *contexts_.emplace_back(std::move(context));
@@ -90,17 +162,37 @@ void Process::destroy_context(Context& context) {
         context.per_thread.clear();
         context.limits.clear();
     }
+    context.memory.remove_peers(context.device);
     context.error = CUDA_SUCCESS;
 }
 
-void Process::own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context) {
+void Process::own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context,
+                  PoolShare share) {
     const std::lock_guard lock(mutex_);
-    owners_[address] = {&context, kind};
+    owners_[address] = {&context, kind, std::move(share)};
 }
 
 void Process::disown(memory::DeviceAddress address) {
     const std::lock_guard lock(mutex_);
     owners_.erase(address);
+}
+
+bool Process::begin_free(memory::DeviceAddress address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = owners_.find(address);
+    return found != owners_.end() && !std::exchange(found->second.being_freed, true);
+}
+
+bool Process::is_being_freed(memory::DeviceAddress address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = owners_.find(address);
+    return found != owners_.end() && found->second.being_freed;
+}
+
+std::shared_ptr<MemoryPool> Process::pool_of(memory::DeviceAddress address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = owners_.find(address);
+    return found == owners_.end() ? nullptr : found->second.share.pool();
 }
 
 Context* Process::owner(memory::DeviceAddress address) {
@@ -109,12 +201,22 @@ Context* Process::owner(memory::DeviceAddress address) {
     return found == owners_.end() ? nullptr : found->second.context;
 }
 
+void Context::fail(CUresult code, std::string report) {
+    CUresult none = CUDA_SUCCESS;
+    if (error.compare_exchange_strong(none, code)) Process::get().set_report(std::move(report));
+}
+
 void Process::set_report(std::string text) {
     const std::lock_guard lock(mutex_);
     report_ = std::move(text);
 }
 
 std::string Process::report() {
+    if (forked_) {
+        return "this process was forked from one that uses the emulated device, and has none, as it would "
+               "have "
+               "no GPU: start such processes anew (multiprocessing's 'spawn')";
+    }
     const std::lock_guard lock(mutex_);
     return report_;
 }
@@ -122,6 +224,12 @@ std::string Process::report() {
 ContextStack& context_stack() noexcept {
     thread_local constinit ContextStack stack;
     return stack;
+}
+
+Context* find_context(CUcontext handle) {
+    const auto all = Process::get().contexts();
+    const auto found = std::find(all.begin(), all.end(), reinterpret_cast<Context*>(handle));
+    return found == all.end() ? nullptr : *found;
 }
 
 Context* current_context() noexcept { return context_stack().current(); }
@@ -146,7 +254,7 @@ StreamTarget::StreamTarget(CUstream handle) {
     }
     if (handle == CU_STREAM_PER_THREAD) {
         const std::lock_guard lock(context->mutex);
-        std::shared_ptr<Stream>& mine = context->per_thread[std::this_thread::get_id()];
+        std::shared_ptr<Stream>& mine = context->per_thread[thread_number()];
         if (mine == nullptr) {
             mine = std::make_shared<Stream>();
             mine->context = context;

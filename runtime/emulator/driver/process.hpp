@@ -8,13 +8,14 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include <cuda.h>
 
+#include "driver/device_view.hpp"
 #include "driver/handles.hpp"
+#include "driver/memory_pool.hpp"
 #include "memory/heap.hpp"
 #include "program/module.hpp"
 #include "streams/graph.hpp"
@@ -80,8 +81,13 @@ struct Library {
 /// tells.
 struct Context {
     static constexpr HandleKind kind = HandleKind::context;
-    Context(int device_ordinal, bool is_primary, std::uint64_t number, streams::Scheduler& scheduler)
-        : device(device_ordinal), primary(is_primary), id(number), graph(scheduler) {
+    Context(int device_ordinal, bool is_primary, std::uint64_t number, streams::Scheduler& scheduler,
+            const memory::Heap& heap)
+        : device(device_ordinal),
+          primary(is_primary),
+          id(number),
+          graph(scheduler),
+          memory(heap, device_ordinal) {
         legacy.context = this;
         legacy.id = 1;
     }
@@ -94,19 +100,25 @@ struct Context {
     std::atomic<unsigned> flags{0};
     std::atomic<int> references{0};  ///< of a primary context
     streams::Graph graph;
-    Stream legacy;     ///< its `stream` member is unused: the graph has it
-    std::mutex mutex;  // of what follows
-    std::unordered_map<std::thread::id, std::shared_ptr<Stream>> per_thread;
-    std::map<int, std::size_t> limits;  ///< CUlimit -> what was set
+    DeviceView memory;  ///< what its kernels see
+    Stream legacy;      ///< its `stream` member is unused: the graph has it
+    std::mutex mutex;   // of what follows
+    std::unordered_map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  ///< by thread_number()
+    std::map<int, std::size_t> limits;                                      ///< CUlimit -> what was set
+
+    /// A fault: what comes later is not executed any more, as on a GPU. The first one stays, with its report.
+    void fail(CUresult code, std::string report);
 };
 
-/// The one state of the process. Never destroyed: calls may come until the very end.
+/// The one state of the process. Never destroyed: calls may come until the very end. A forked child has none:
+/// threads and locks do not survive a fork, and a GPU's context does not either.
 class Process {
   public:
     static Process& get();
 
     bool initialised() const noexcept { return initialised_.load(std::memory_order_acquire); }
-    void initialise() noexcept { initialised_.store(true, std::memory_order_release); }
+    /// cuInit: refused where the environment says something that nobody understands, and in a forked process.
+    CUresult initialise();
     int devices() const noexcept { return devices_; }
     bool is_device(int device) const noexcept { return device >= 0 && device < devices_; }
     bool executes() const noexcept { return executes_; }
@@ -122,9 +134,15 @@ class Process {
     std::vector<Context*> contexts();
 
     /// Remembers which context an allocation belongs to, until `disown` or the end of the context.
-    void own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context);
+    void own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context,
+             PoolShare share = {});
     void disown(memory::DeviceAddress address);
     Context* owner(memory::DeviceAddress address);
+    /// A stream-ordered free was issued. False when one was before.
+    bool begin_free(memory::DeviceAddress address);
+    bool is_being_freed(memory::DeviceAddress address);
+    /// The pool that an allocation is from; null when it is from none.
+    std::shared_ptr<MemoryPool> pool_of(memory::DeviceAddress address);
 
     /// Counts streams and contexts; never reused.
     std::uint64_t next_id() noexcept { return next_id_.fetch_add(1); }
@@ -135,11 +153,16 @@ class Process {
   private:
     Process();
 
+    static void forget_all_in_child() noexcept;
+    static void end() noexcept;
+
     std::atomic<bool> initialised_{false};
+    std::atomic<bool> forked_{false};
     std::atomic<std::uint64_t> next_id_{16};  // above the special stream handles
     int devices_ = 1;
     bool executes_ = true;
     unsigned workers_ = 1;
+    std::string complaint_;  // about the environment; empty when it is understood
     streams::Scheduler scheduler_;
     std::unique_ptr<memory::Heap> heap_;
     Handles handles_;
@@ -148,6 +171,8 @@ class Process {
     struct Owned {
         Context* context;
         memory::Allocation::Kind kind;
+        PoolShare share;
+        bool being_freed = false;
     };
     std::unordered_map<memory::DeviceAddress, Owned> owners_;  // by the allocation's base
     std::string report_;
@@ -174,9 +199,15 @@ class ContextStack {
     std::size_t depth_ = 0;
 };
 
+/// Null for what is no context. Destroyed ones are found too, with `alive` false.
+Context* find_context(CUcontext handle);
+
 /// The calling thread's.
 ContextStack& context_stack() noexcept;
 Context* current_context() noexcept;
+
+/// Tells the calling thread from every other one there ever was.
+std::uint64_t thread_number();
 
 /// A stream handle's meaning in the calling thread: NULL and 1 are the current context's legacy stream, 2 the
 /// thread's own.

@@ -42,7 +42,8 @@ EMULATED_API cuStreamCreate(CUstream* handle, unsigned int flags) {
     return cuStreamCreateWithPriority(handle, flags, 0);
 }
 
-/// Works after a fault too: what a context holds can always be given back.
+/// Returns at once; what is pending still runs. Works after a fault too: what a context holds can always be
+/// given back.
 EMULATED_API cuStreamDestroy(CUstream handle) {
     EMULATED_COUNT("cuStreamDestroy");
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
@@ -152,13 +153,16 @@ EMULATED_API cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
     return CUDA_SUCCESS;
 }
 
+/// Not called after a fault, as the documentation says of it.
 EMULATED_API cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
     EMULATED_COUNT("cuLaunchHostFunc");
     EMULATED_REQUIRE(function != nullptr, CUDA_ERROR_INVALID_VALUE);
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     emulated::driver::trace(BASCULE_EMULATED_HOST_FUNCTION, handle, nullptr, 0, "cuLaunchHostFunc");
-    target.context->graph.submit(*target.stream, [function, data] { function(data); });
+    target.context->graph.submit(*target.stream, [function, data, context = target.context] {
+        if (context->error.load() == CUDA_SUCCESS) function(data);
+    });
     return CUDA_SUCCESS;
 }
 

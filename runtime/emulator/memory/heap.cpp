@@ -76,6 +76,7 @@ struct Freed {
     Range range;  ///< empty for memory outside the window
     std::unique_ptr<const Allocation> allocation;
     std::string name;
+    Heap::FreedBy by = Heap::FreedBy::host;
     bool resident = false;  ///< its pages are still there
 };
 
@@ -111,8 +112,10 @@ struct Heap::State {
           used(static_cast<std::size_t>(devices), 0) {}
 
     const Window window;
-    mutable std::shared_mutex mutex;                            // of what follows
-    std::map<DeviceAddress, std::unique_ptr<Allocation>> live;  // by base
+    using Allocations = std::map<DeviceAddress, std::unique_ptr<Allocation>>;  // by base
+
+    mutable std::shared_mutex mutex;  // of what follows
+    Allocations live, reserved;
     std::unordered_map<DeviceAddress, std::string> names;
     AddressSpace free_ranges;
     std::deque<Freed> quarantine;  // oldest first
@@ -121,11 +124,23 @@ struct Heap::State {
     std::vector<std::uint64_t> used;
     std::uint64_t serial = 0;
 
-    const Allocation* containing(DeviceAddress address) const noexcept {
-        const auto after = live.upper_bound(address);
-        if (after == live.begin()) return nullptr;
+    static const Allocation* containing(const Allocations& among, DeviceAddress address) noexcept {
+        const auto after = among.upper_bound(address);
+        if (after == among.begin()) return nullptr;
         const Allocation& before = *std::prev(after)->second;
         return address - before.base < before.bytes ? &before : nullptr;
+    }
+    const Allocation* containing(DeviceAddress address) const noexcept { return containing(live, address); }
+
+    /// Takes a range of the window for it. False when the device is full.
+    bool place(Allocation& allocation, std::uint64_t alignment) {
+        std::uint64_t& device_used = used[static_cast<std::size_t>(allocation.device)];
+        if (allocation.bytes > capacity || device_used > capacity - allocation.bytes) return false;
+        allocation.base = take_range(with_redzone(allocation.bytes), std::max<std::uint64_t>(alignment, 256));
+        if (allocation.base == 0) return false;
+        allocation.host = window.host(allocation.base);
+        device_used += allocation.bytes;
+        return true;
     }
 
     /// An address in the window; 0 when it is full. What is in quarantine is used before giving up.
@@ -137,8 +152,9 @@ struct Heap::State {
         }
     }
 
-    void put_in_quarantine(std::unique_ptr<const Allocation> allocation, std::string name) {
+    void put_in_quarantine(std::unique_ptr<const Allocation> allocation, std::string name, FreedBy by) {
         Freed freed;
+        freed.by = by;
         if (is_in_window(allocation->kind)) {
             freed.range = {allocation->base, with_redzone(allocation->bytes)};
             freed.resident = !give_back_pages(freed.range);
@@ -193,12 +209,7 @@ std::optional<DeviceAddress> Heap::allocate(int device, std::uint64_t bytes, All
     allocation->device = device;
     if (is_in_window(kind)) {
         const std::unique_lock lock(state.mutex);
-        std::uint64_t& used = state.used[static_cast<std::size_t>(device)];
-        if (bytes > state.capacity || used > state.capacity - bytes) return std::nullopt;
-        allocation->base = state.take_range(with_redzone(bytes), std::max<std::uint64_t>(alignment, 256));
-        if (allocation->base == 0) return std::nullopt;
-        allocation->host = state.window.host(allocation->base);
-        used += bytes;
+        if (!state.place(*allocation, alignment)) return std::nullopt;
     } else {
         allocation->host = map_pages(bytes);
         if (allocation->host == nullptr) return std::nullopt;
@@ -212,7 +223,30 @@ std::optional<DeviceAddress> Heap::allocate(int device, std::uint64_t bytes, All
     return base;
 }
 
-bool Heap::free(DeviceAddress address, Allocation::Kind kind) {
+std::optional<DeviceAddress> Heap::reserve(int device, std::uint64_t bytes) {
+    State& state = *state_;
+    auto allocation = std::make_unique<Allocation>();
+    allocation->bytes = bytes;
+    allocation->device = device;
+    const std::unique_lock lock(state.mutex);
+    if (!state.place(*allocation, 256)) return std::nullopt;
+    allocation->serial = ++state.serial;
+    const DeviceAddress base = allocation->base;
+    state.reserved[base] = std::move(allocation);
+    return base;
+}
+
+bool Heap::commit(DeviceAddress address) {
+    State& state = *state_;
+    const std::unique_lock lock(state.mutex);
+    auto found = state.reserved.extract(address);
+    if (found.empty()) return false;
+    std::memset(found.mapped()->host, poison, found.mapped()->bytes);
+    state.live.insert(std::move(found));
+    return true;
+}
+
+bool Heap::free(DeviceAddress address, Allocation::Kind kind, FreedBy by) {
     State& state = *state_;
     const std::unique_lock lock(state.mutex);
     const auto found = state.live.find(address);
@@ -226,7 +260,7 @@ bool Heap::free(DeviceAddress address, Allocation::Kind kind) {
     } else {
         unmap_pages(*allocation);
     }
-    state.put_in_quarantine(std::move(allocation), std::move(name));
+    state.put_in_quarantine(std::move(allocation), std::move(name), by);
     return true;
 }
 
@@ -251,7 +285,7 @@ bool Heap::unregister_host(void* host) {
     const std::unique_lock lock(state.mutex);
     const auto found = state.live.find(reinterpret_cast<DeviceAddress>(host));
     if (found == state.live.end() || found->second->serial != 0) return false;
-    state.put_in_quarantine(std::move(found->second), "");
+    state.put_in_quarantine(std::move(found->second), "", FreedBy::host);
     state.live.erase(found);
     return true;
 }
@@ -259,6 +293,12 @@ bool Heap::unregister_host(void* host) {
 const Allocation* Heap::find(DeviceAddress address) const noexcept {
     const std::shared_lock lock(state_->mutex);
     return state_->containing(address);
+}
+
+const Allocation* Heap::find_known(DeviceAddress address) const noexcept {
+    const std::shared_lock lock(state_->mutex);
+    const Allocation* live = state_->containing(address);
+    return live != nullptr ? live : State::containing(state_->reserved, address);
 }
 
 std::byte* Heap::host(DeviceAddress address, std::uint64_t bytes) const noexcept {
@@ -279,7 +319,8 @@ void Heap::set_read_only(DeviceAddress address) {
 
 void Heap::set_name(DeviceAddress address, std::string name) {
     const std::unique_lock lock(state_->mutex);
-    if (state_->live.contains(address)) state_->names[address] = std::move(name);
+    if (state_->live.contains(address) || state_->reserved.contains(address))
+        state_->names[address] = std::move(name);
 }
 
 std::uint64_t Heap::capacity(int) const noexcept { return state_->capacity; }
@@ -305,11 +346,19 @@ std::string Heap::describe(DeviceAddress address, std::uint64_t access_bytes) co
         }
         return fmt::format("at byte {} of {}", offset, called(*inside));
     }
+    if (const Allocation* later = State::containing(state.reserved, address)) {
+        return fmt::format(
+            "inside {}, whose stream-ordered allocation (cuMemAllocAsync) nothing orders before this",
+            called(*later));
+    }
     for (auto freed = state.quarantine.rbegin(); freed != state.quarantine.rend(); ++freed) {
         const bool was_ours = freed->allocation->serial != 0;  // registered memory is its owner's again
         if (was_ours && address - freed->allocation->base < freed->allocation->bytes) {
-            return fmt::format("inside a freed {}-byte allocation{}", freed->allocation->bytes,
-                               freed->name.empty() ? "" : fmt::format(" '{}'", freed->name));
+            return fmt::format("inside a freed {}-byte allocation{}{}", freed->allocation->bytes,
+                               freed->name.empty() ? "" : fmt::format(" '{}'", freed->name),
+                               freed->by == FreedBy::stream
+                                   ? ": a stream-ordered free (cuMemFreeAsync) came before this"
+                                   : "");
         }
     }
     static constexpr std::uint64_t near = std::uint64_t{1} << 20;

@@ -26,13 +26,22 @@ class Heap final : public Memory {
     /// full. `bytes` is at least 1.
     std::optional<DeviceAddress> allocate(int device, std::uint64_t bytes, Allocation::Kind kind,
                                           std::uint64_t alignment = 256);
+    /// As `allocate`, of device memory, but nothing is found at the address before `commit`: what is
+    /// allocated in stream order has an address at once, and is memory later.
+    std::optional<DeviceAddress> reserve(int device, std::uint64_t bytes);
+    /// False when `address` is not reserved.
+    bool commit(DeviceAddress address);
+    /// What a free was ordered by, for descriptions.
+    enum class FreedBy : std::uint8_t { host, stream };
     /// False when no live allocation starts at `address`, or it is of another kind. The range is quarantined.
-    bool free(DeviceAddress address, Allocation::Kind kind);
+    bool free(DeviceAddress address, Allocation::Kind kind, FreedBy by = FreedBy::host);
     /// Host memory of somebody else's that kernels may use (cuMemHostRegister); its address stays what it is.
     bool register_host(void* host, std::uint64_t bytes, int device);
     bool unregister_host(void* host);
 
     const Allocation* find(DeviceAddress address) const noexcept override;
+    /// As `find`, and what is reserved.
+    const Allocation* find_known(DeviceAddress address) const noexcept;
     /// Where `bytes` from `address` lie in this process; null unless one live allocation holds all of them.
     std::byte* host(DeviceAddress address, std::uint64_t bytes) const noexcept;
 

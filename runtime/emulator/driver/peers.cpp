@@ -1,0 +1,63 @@
+// Access of one device's kernels to another's memory. Copies between devices need none.
+#include "driver/call.hpp"
+
+using emulated::driver::Context;
+using emulated::driver::current_context;
+using emulated::driver::device_state;
+using emulated::driver::find_context;
+using emulated::driver::Process;
+
+namespace {
+
+/// The context whose memory the current one wants, or why that cannot be.
+CUresult find_peer(Context*& peer, CUcontext handle) {
+    peer = find_context(handle);
+    const bool valid = peer != nullptr && peer->alive && peer != current_context();
+    return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+}  // namespace
+
+EMULATED_API cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+    EMULATED_COUNT("cuDeviceCanAccessPeer");
+    EMULATED_CHECK(device_state(device));
+    EMULATED_CHECK(device_state(peer));
+    EMULATED_REQUIRE(can != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *can = device == peer ? 0 : 1;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute which, CUdevice device,
+                                     CUdevice peer) {
+    EMULATED_COUNT("cuDeviceGetP2PAttribute");
+    EMULATED_CHECK(device_state(device));
+    EMULATED_CHECK(device_state(peer));
+    EMULATED_REQUIRE(device != peer, CUDA_ERROR_INVALID_DEVICE);
+    EMULATED_REQUIRE(value != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const bool is_access = which == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
+                           which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
+    *value = is_access ? 1 : 0;  // no ranks, and no arrays
+    return CUDA_SUCCESS;
+}
+
+/// One way: the peer's kernels see nothing of ours by it. For every allocation of the peer's device.
+EMULATED_API cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
+    EMULATED_COUNT("cuCtxEnablePeerAccess");
+    EMULATED_NEEDS_CONTEXT();
+    EMULATED_REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
+    Context* peer = nullptr;
+    EMULATED_CHECK(find_peer(peer, handle));
+    EMULATED_REQUIRE(peer->device != current_context()->device, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+    const bool added = current_context()->memory.add_peer(peer->device);
+    return added ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+}
+
+EMULATED_API cuCtxDisablePeerAccess(CUcontext handle) {
+    EMULATED_COUNT("cuCtxDisablePeerAccess");
+    EMULATED_NEEDS_CONTEXT();
+    Context* peer = nullptr;
+    EMULATED_CHECK(find_peer(peer, handle));
+    const bool removed =
+        peer->device != current_context()->device && current_context()->memory.remove_peer(peer->device);
+    return removed ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+}

@@ -1,0 +1,39 @@
+// Copies and fills of rows of bytes: what every cuMemcpy and cuMemset comes down to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <cuda.h>
+
+namespace emulated::driver {
+
+/// Rows of bytes, `pitch` apart; of one row the pitch does not matter.
+struct Rows {
+    CUdeviceptr address = 0;
+    std::size_t pitch = 0;
+};
+
+struct Extent {
+    std::size_t width = 0;  ///< bytes
+    std::size_t height = 1;
+};
+
+/// What a caller says an end of a copy is.
+enum class Side : std::uint8_t { host, device, unified };
+
+struct CopyEnd {
+    Side side = Side::unified;
+    Rows rows;
+};
+
+/// Whether the host waits where the documentation leaves it to the function ("API synchronization behavior").
+enum class Wait : bool { no, yes };
+
+CUresult copy_rows(CopyEnd to, CopyEnd from, Extent extent, CUstream stream, Wait wait, const char* name);
+
+/// Elements of 1, 2 or 4 bytes; `width` counts them.
+CUresult fill_rows(Rows to, std::uint32_t value, std::size_t element_bytes, std::size_t width,
+                   std::size_t height, CUstream stream, Wait wait, const char* name);
+
+}  // namespace emulated::driver

@@ -1,0 +1,227 @@
+// Every pending operation knows what it still waits for and what waits for it, so that the end of one makes
+// others ready; what each policy adds is who runs them.
+#include "streams/scheduler.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <pthread.h>
+#include <system_error>
+#include <unordered_set>
+
+namespace emulated::streams {
+namespace {
+
+/// A GPU runs as many queues at once; more operations wait for a thread.
+constexpr std::size_t most_workers = 32;
+
+thread_local bool inside_a_node = false;
+
+/// A forced end of the thread (a host function that calls into an interpreter that is going away) passes.
+void call(const std::function<void()>& work) {
+    inside_a_node = true;
+    work();
+    inside_a_node = false;
+}
+
+/// `last` and every pending or running node before it, each after what it comes after.
+Nodes in_order(const std::shared_ptr<Node>& last) {
+    struct Visit {
+        std::shared_ptr<Node> node;
+        std::size_t next = 0;
+    };
+    Nodes order;
+    std::unordered_set<const Node*> seen = {last.get()};
+    std::vector<Visit> path = {{last}};  // no recursion: chains grow as long as nobody synchronises
+    while (!path.empty()) {
+        Visit& visit = path.back();
+        if (visit.next < visit.node->after.size()) {
+            Node* const before = visit.node->after[visit.next++];
+            if (seen.insert(before).second) path.push_back({*before->self});
+        } else {
+            order.push_back(std::move(visit.node));
+            path.pop_back();
+        }
+    }
+    return order;
+}
+
+}  // namespace
+
+bool Scheduler::inside() noexcept { return inside_a_node; }
+
+Scheduler::~Scheduler() {
+    {
+        const Lock lock(mutex_);
+        retired_ = true;
+        wanted_.notify_all();
+    }
+    for (std::thread& worker : workers_) worker.join();
+}
+
+void Scheduler::retire(std::chrono::milliseconds moment) {
+    Lock lock(mutex_);
+    retired_ = true;
+    wanted_.notify_all();
+    const int mine = inside_a_node ? 1 : 0;  // a host function may end the process
+    changed_.wait_for(lock, moment, [&] { return running_ <= mine; });
+    for (std::thread& worker : workers_) worker.detach();
+    workers_.clear();
+    changed_.notify_all();  // whoever waits for a worker runs its operation now
+}
+
+std::shared_ptr<Node> Scheduler::add(const Nodes& after, std::function<void()> work) {
+    const bool is_mark = work == nullptr;
+    if (is_mark && std::all_of(after.begin(), after.end(), is_done)) return nullptr;
+    auto node = std::make_shared<Node>();
+    node->work = std::move(work);
+    for (const auto& each : after) {
+        if (is_done(each)) {
+            if (each != nullptr) node->finished = std::max(node->finished, each->finished);
+            continue;
+        }
+        if (std::find(node->after.begin(), node->after.end(), each.get()) != node->after.end()) continue;
+        node->after.push_back(each.get());
+        each->before.push_back(node.get());
+    }
+    node->self = pending_.insert(pending_.end(), node);
+    if (node->after.empty()) ready_.push_back(node.get());
+    return node;
+}
+
+void Scheduler::issued(Lock& lock, const std::shared_ptr<Node>& node) {
+    switch (schedule_.policy) {
+        case Policy::eager:
+            force(lock, node);
+            break;
+        case Policy::lazy:
+            break;
+        case Policy::threads:
+            call_workers(0);
+            break;
+        case Policy::random:
+            while (random_() % 4 == 0 && run_any(lock)) {
+            }
+            break;
+    }
+}
+
+void Scheduler::force(Lock& lock, const std::shared_ptr<Node>& node) {
+    while (!is_done(node)) {
+        bool ran = false;
+        if (schedule_.policy == Policy::random) {
+            ran = run_any(lock);
+        } else if (!works_by_itself()) {
+            ran = run_what_can(lock, node);
+        }
+        if (!ran) changed_.wait(lock);  // another thread runs what this one needs, or lets nothing start
+    }
+}
+
+bool Scheduler::poll(Lock& lock, const std::shared_ptr<Node>& node) {
+    if (is_done(node)) return true;
+    if (schedule_.policy == Policy::random) {
+        run_any(lock);
+    } else if (!works_by_itself()) {
+        while (!is_done(node) && run_what_can(lock, node)) {
+        }
+    }
+    return is_done(node);
+}
+
+/// One pass over `node` and what it comes after. False when nothing of it could be started; then the lock was
+/// never let go.
+bool Scheduler::run_what_can(Lock& lock, const std::shared_ptr<Node>& node) {
+    bool ran = false;
+    for (const auto& each : in_order(node)) {
+        if (exclusive_ > 0) break;
+        if (each->state != Node::State::pending || !each->after.empty()) continue;
+        run(lock, each);
+        ran = true;
+    }
+    return ran;
+}
+
+/// Any ready operation of any stream. False when there is none that may start.
+bool Scheduler::run_any(Lock& lock) {
+    if (ready_.empty() || exclusive_ > 0) return false;
+    run(lock, *ready_[random_() % ready_.size()]->self);
+    return true;
+}
+
+void Scheduler::run(Lock& lock, std::shared_ptr<Node> node) {
+    ready_.erase(std::find(ready_.begin(), ready_.end(), node.get()));
+    node->state = Node::State::running;
+    ++running_;
+    lock.unlock();
+    call(node->work);
+    node->work = nullptr;  // outside the lock: it may own much
+    lock.lock();
+    --running_;
+    node->finished = Clock::now();
+    finish(std::move(node));
+    changed_.notify_all();
+}
+
+/// Marks pass at once, and with the last end before them, however late somebody looks.
+void Scheduler::finish(std::shared_ptr<Node> node) {
+    Nodes over = {std::move(node)};
+    while (!over.empty()) {
+        const std::shared_ptr<Node> each = std::move(over.back());
+        over.pop_back();
+        each->state = Node::State::done;
+        for (Node* next : each->before) {
+            std::erase(next->after, each.get());
+            next->finished = std::max(next->finished, each->finished);
+            if (!next->after.empty()) continue;
+            if (next->work == nullptr) {
+                over.push_back(*next->self);
+            } else {
+                ready_.push_back(next);
+            }
+        }
+        each->before.clear();
+        pending_.erase(each->self);
+    }
+}
+
+// --- threads
+
+/// A worker for each ready operation but `own`, which the calling worker takes itself.
+void Scheduler::call_workers(std::size_t own) {
+    if (schedule_.policy != Policy::threads || retired_ || ready_.size() <= own) return;
+    const std::size_t wanted = ready_.size() - own;
+    while (idle_ < wanted && start_worker()) ++idle_;
+    for (std::size_t i = 0; i < wanted; ++i) wanted_.notify_one();
+}
+
+/// False when there are enough, or the system has no more; without any, operations run as under `lazy`.
+bool Scheduler::start_worker() noexcept {
+    if (workers_.size() >= most_workers) return false;
+    // The process's signals are for its own threads.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = true;
+    try {
+        workers_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+        started = false;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return started;
+}
+
+void Scheduler::work() {
+    Lock lock(mutex_);
+    for (;;) {  // idle: whoever started this thread has counted it
+        wanted_.wait(lock, [&] { return retired_ || (!ready_.empty() && exclusive_ == 0); });
+        --idle_;
+        if (retired_) return;
+        run(lock, *ready_.front()->self);
+        call_workers(1);
+        ++idle_;
+    }
+}
+
+}  // namespace emulated::streams

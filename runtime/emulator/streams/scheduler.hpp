@@ -1,0 +1,109 @@
+// Runs operations: each after what it must come after, and when the policy says.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "streams/schedule.hpp"
+
+namespace emulated::streams {
+
+using Clock = std::chrono::steady_clock;
+
+/// One operation. The scheduler keeps it until it is done; whoever waits for it may keep it longer.
+struct Node {
+    enum class State : std::uint8_t { pending, running, done };
+    std::function<void()> work;  ///< empty for a mark or a join, which pass with what they come after
+    State state = State::pending;
+    Clock::time_point finished;  ///< of a pending one: the latest end among what it came after, so far
+    // Between pending ones only; whoever is done has left both lists.
+    std::vector<Node*> after, before;
+    std::list<std::shared_ptr<Node>>::iterator self;
+};
+
+using Nodes = std::vector<std::shared_ptr<Node>>;
+
+inline bool is_done(const std::shared_ptr<Node>& node) noexcept {
+    return node == nullptr || node->state == Node::State::done;
+}
+
+/// Runs nodes, whichever context they are of, so that edges may cross contexts. Thread-safe. No lock is held
+/// while a node works: other threads issue, record and query meanwhile.
+class Scheduler {
+  public:
+    using Lock = std::unique_lock<std::mutex>;
+
+    explicit Scheduler(Schedule schedule) : schedule_(schedule), random_(schedule.seed) {}
+    explicit Scheduler(Policy policy) : Scheduler(Schedule{.policy = policy}) {}
+    /// Waits for what runs; what is pending never runs.
+    ~Scheduler();
+    Scheduler(const Scheduler&) = delete;
+    Scheduler& operator=(const Scheduler&) = delete;
+
+    Policy policy() const noexcept { return schedule_.policy; }
+
+    /// Runs `work` while no node runs, and lets none start: frees, for example.
+    template <class Work>
+    auto exclusively(const Work& work) {
+        Lock lock(mutex_);
+        ++exclusive_;
+        changed_.wait(lock, [&] { return running_ == 0; });
+        --exclusive_;
+        changed_.notify_all();
+        wanted_.notify_all();
+        return work();
+    }
+
+    /// No thread of ours begins anything any more; what somebody still waits for runs in the thread that
+    /// waits. Gives those that run now a moment to finish: for the end of the process.
+    void retire(std::chrono::milliseconds moment);
+
+    /// True in a thread that is running a node: host functions may not call the driver.
+    static bool inside() noexcept;
+
+    // For Graph, which holds the lock.
+    Lock lock() { return Lock(mutex_); }
+    /// A new operation after `after`, whatever of it is done. Null for a mark without anything to come after.
+    std::shared_ptr<Node> add(const Nodes& after, std::function<void()> work);
+    /// What the policy does when something was issued: `node` is the newest.
+    void issued(Lock& lock, const std::shared_ptr<Node>& node);
+    /// Returns once `node` is done.
+    void force(Lock& lock, const std::shared_ptr<Node>& node);
+    /// Whether `node` is done. Gives it a chance to run where nothing runs by itself, so that polling ends;
+    /// never waits for what another thread runs.
+    bool poll(Lock& lock, const std::shared_ptr<Node>& node);
+
+  private:
+    bool run_what_can(Lock& lock, const std::shared_ptr<Node>& node);
+    bool run_any(Lock& lock);
+    void run(Lock& lock, std::shared_ptr<Node> node);
+    void finish(std::shared_ptr<Node> node);
+    void call_workers(std::size_t own);
+    bool start_worker() noexcept;
+    void work();
+    bool works_by_itself() const noexcept { return !workers_.empty() && !retired_; }
+
+    const Schedule schedule_;
+    std::mutex mutex_;
+    std::condition_variable changed_;           // a node is done or ready, or an exclusive caller is done
+    std::list<std::shared_ptr<Node>> pending_;  // and running: in the order of issue
+    std::vector<Node*> ready_;  // pending, after nothing: in the order in which they became so
+    std::mt19937_64 random_;
+    int running_ = 0;
+    int exclusive_ = 0;
+
+    std::condition_variable wanted_;  // a worker is: something is ready, or all is over
+    std::vector<std::thread> workers_;
+    std::size_t idle_ = 0;
+    bool retired_ = false;
+};
+
+}  // namespace emulated::streams

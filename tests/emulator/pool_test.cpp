@@ -1,0 +1,293 @@
+// Stream-ordered allocation and memory pools as the driver API's documentation has them.
+#include <array>
+#include <string>
+
+#include "world.hpp"
+
+using client::Library;
+using client::under_each_policy;
+using client::World;
+
+namespace {
+
+CUdeviceptr allocate_async(World& world, std::size_t bytes, CUstream stream) {
+    CUdeviceptr address = 0;
+    REQUIRE(world.api.cuMemAllocAsync(&address, bytes, stream) == CUDA_SUCCESS);
+    return address;
+}
+
+CUmemoryPool make_pool(World& world, int device = 0, std::size_t most = 0) {
+    CUmemPoolProps properties = {};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = device;
+    properties.maxSize = most;
+    CUmemoryPool pool = nullptr;
+    REQUIRE(world.api.cuMemPoolCreate(&pool, &properties) == CUDA_SUCCESS);
+    return pool;
+}
+
+cuuint64_t number_of(World& world, CUmemoryPool pool, CUmemPool_attribute which) {
+    cuuint64_t value = 77;
+    REQUIRE(world.api.cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS);
+    return value;
+}
+
+/// A device that a test may break.
+struct Fragile {
+    Library library;
+    World world;
+    explicit Fragile(const char* policy) : library({{"BASCULE_EMULATED_SCHEDULE", policy}}), world(library) {}
+};
+
+}  // namespace
+
+// cuMemAllocAsync: "The allocation is available to be accessed when the stream reaches it".
+TEST_CASE("memory allocated in stream order is used, copied and freed in that order") {
+    under_each_policy([](World& world) {
+        const CUstream p = world.device.stream();
+        float result = 0.0F;
+        float* pinned = world.pinned();
+        const float start = 4.0F;
+        const CUdeviceptr x = allocate_async(world, 4, p);
+        CHECK(world.api.cuMemcpyHtoDAsync(x, &start, 4, p) == CUDA_SUCCESS);
+        CHECK(world.device.launch("increment", p, x) == CUDA_SUCCESS);
+        CHECK(world.api.cuMemcpyDtoHAsync(pinned, x, 4, p) == CUDA_SUCCESS);
+        CHECK(world.api.cuMemFreeAsync(x, p) == CUDA_SUCCESS);
+        CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
+        CHECK(*pinned == 5.0F);
+        CHECK(world.api.cuMemcpyDtoH(&result, x, 4) == CUDA_ERROR_INVALID_VALUE);
+        CHECK(world.api.cuMemFreeAsync(0, p) == CUDA_SUCCESS);
+    });
+}
+
+// cuMemAllocAsync: other streams may use it where an order to the allocation is established.
+TEST_CASE("another stream uses stream-ordered memory after it has waited for it") {
+    under_each_policy([](World& world) {
+        const CUstream p = world.device.stream();
+        const CUstream q = world.device.stream();
+        const CUevent made = world.device.event();
+        const CUevent used = world.device.event();
+        float* result = world.pinned();
+        const CUdeviceptr x = allocate_async(world, 4, p);
+        world.api.cuEventRecord(made, p);
+        world.api.cuStreamWaitEvent(q, made, 0);
+        CHECK(world.api.cuMemsetD32Async(x, 0, 1, q) == CUDA_SUCCESS);
+        world.device.launch("increment", q, x);
+        world.api.cuMemcpyDtoHAsync(result, x, 4, q);
+        world.api.cuEventRecord(used, q);
+        world.api.cuStreamWaitEvent(p, used, 0);
+        CHECK(world.api.cuMemFreeAsync(x, p) == CUDA_SUCCESS);
+        CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
+        CHECK(*result == 1.0F);
+    });
+}
+
+// cuMemFreeAsync: "The memory must not be accessed after stream execution reaches the free."
+TEST_CASE("a kernel after the free in stream order is a fault that names the free") {
+    for (const std::string& policy : client::policies) {
+        CAPTURE(policy);
+        Fragile fragile(policy.c_str());
+        World& world = fragile.world;
+        const CUstream p = world.device.stream();
+        const CUdeviceptr x = allocate_async(world, 64, p);
+        world.api.name_allocation(x, "scratch");
+        CHECK(world.api.cuMemFreeAsync(x, p) == CUDA_SUCCESS);
+        CHECK(world.device.launch("increment", p, x) == CUDA_SUCCESS);
+        CHECK(world.api.cuStreamSynchronize(p) == CUDA_ERROR_ILLEGAL_ADDRESS);
+        const std::string report = world.api.report();
+        CAPTURE(report);
+        CHECK(report.find("inside a freed 64-byte allocation 'scratch'") != std::string::npos);
+        CHECK(report.find("cuMemFreeAsync") != std::string::npos);
+    }
+}
+
+// The same: "accessing the memory from any subsequent work" after the call has returned is an error.
+TEST_CASE("a copy issued after the free is refused, under every policy alike") {
+    under_each_policy([](World& world) {
+        const CUstream p = world.device.stream();
+        const CUstream q = world.device.stream();
+        const CUdeviceptr x = allocate_async(world, 64, p);
+        CHECK(world.api.cuMemFreeAsync(x, p) == CUDA_SUCCESS);
+        CHECK(world.api.cuMemsetD8Async(x, 0, 64, q) == CUDA_ERROR_INVALID_VALUE);
+        CHECK(world.api.report().find("cuMemFreeAsync") != std::string::npos);
+        CHECK(world.api.cuMemFreeAsync(x, q) == CUDA_ERROR_INVALID_VALUE);
+        CHECK(world.api.cuMemFree(x) == CUDA_ERROR_INVALID_VALUE);
+        CUdeviceptr base = 0;
+        CHECK(world.api.cuMemGetAddressRange(&base, nullptr, x) == CUDA_ERROR_NOT_FOUND);
+        CHECK(world.api.cuCtxSynchronize() == CUDA_SUCCESS);
+    });
+}
+
+TEST_CASE("use before the allocation, on a stream that nothing orders after it, is a fault that says so") {
+    Fragile fragile("lazy");
+    World& world = fragile.world;
+    const CUstream p = world.device.stream();
+    const CUstream q = world.device.stream();
+    const CUdeviceptr x = allocate_async(world, 64, p);
+    CHECK(world.device.launch("increment", q, x) == CUDA_SUCCESS);
+    CHECK(world.api.cuStreamSynchronize(q) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    const std::string report = world.api.report();
+    CAPTURE(report);
+    CHECK(
+        report.find("64-byte allocation, whose stream-ordered allocation (cuMemAllocAsync) nothing orders") !=
+        std::string::npos);
+}
+
+TEST_CASE("a copy that runs when its memory is not there yet, or not any more, is a fault") {
+    for (const bool frees : {false, true}) {
+        CAPTURE(frees);
+        Fragile fragile("lazy");
+        World& world = fragile.world;
+        const CUstream p = world.device.stream();
+        const CUstream q = world.device.stream();
+        const CUdeviceptr x = allocate_async(world, 64, p);
+        if (frees) world.api.cuStreamSynchronize(p);
+        CHECK(world.api.cuMemsetD8Async(x, 0, 64, q) == CUDA_SUCCESS);
+        if (frees) {
+            world.api.cuMemFreeAsync(x, p);
+            world.api.cuStreamSynchronize(p);
+        }
+        CHECK(world.api.cuStreamSynchronize(q) == CUDA_ERROR_ILLEGAL_ADDRESS);
+        CHECK(world.api.report().find(frees ? "cuMemFreeAsync" : "cuMemAllocAsync") != std::string::npos);
+    }
+}
+
+// cuMemFree: memory of cuMemAllocAsync too; cuMemFreeAsync: memory of cuMemAlloc too.
+TEST_CASE("both ways of freeing free both kinds of device memory") {
+    under_each_policy([](World& world) {
+        const CUstream p = world.device.stream();
+        std::size_t before = 0;
+        std::size_t after = 0;
+        std::size_t total = 0;
+        world.api.cuMemGetInfo(&before, &total);
+        const CUdeviceptr x = allocate_async(world, 1 << 20, p);
+        CUdeviceptr y = 0;
+        REQUIRE(world.api.cuMemAlloc(&y, 1 << 20) == CUDA_SUCCESS);
+        world.api.cuMemGetInfo(&after, &total);
+        CHECK(before - after == 2 << 20);
+        CHECK(world.api.cuMemFree(x) == CUDA_SUCCESS);
+        CHECK(world.api.cuMemFreeAsync(y, p) == CUDA_SUCCESS);
+        CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
+        world.api.cuMemGetInfo(&after, &total);
+        CHECK(after == before);
+        CHECK(world.api.cuMemFreeAsync(x + 4, p) == CUDA_ERROR_INVALID_VALUE);
+    });
+}
+
+TEST_CASE("frees that are pending make room for what would not fit otherwise") {
+    for (const std::string& policy : client::policies) {
+        CAPTURE(policy);
+        Library library(
+            {{"BASCULE_EMULATED_SCHEDULE", policy.c_str()}, {"BASCULE_EMULATED_MEMORY", "1048576"}});
+        World world(library);
+        const CUstream p = world.device.stream();
+        for (int i = 0; i < 8; ++i) {
+            const CUdeviceptr x = allocate_async(world, 700000, p);
+            CHECK(world.api.cuMemFreeAsync(x, p) == CUDA_SUCCESS);
+        }
+        CUdeviceptr y = 0;
+        CHECK(world.api.cuMemAlloc(&y, 700000) == CUDA_SUCCESS);
+        CHECK(world.api.cuMemAllocAsync(&y, 700000, p) == CUDA_ERROR_OUT_OF_MEMORY);
+    }
+}
+
+// cuDeviceGetDefaultMemPool, cuDeviceGetMemPool, cuDeviceSetMemPool, cuMemPoolDestroy.
+TEST_CASE("a device has a default pool, and a current one that can be set and falls back") {
+    World world("lazy", 2);
+    CUmemoryPool initial = nullptr;
+    CUmemoryPool current = nullptr;
+    CHECK(world.api.cuDeviceGetDefaultMemPool(&initial, 0) == CUDA_SUCCESS);
+    CHECK(world.api.cuDeviceGetMemPool(&current, 0) == CUDA_SUCCESS);
+    CHECK(initial == current);
+    CHECK(world.api.cuMemPoolDestroy(initial) == CUDA_ERROR_INVALID_VALUE);
+    const CUmemoryPool mine = make_pool(world);
+    CHECK(world.api.cuDeviceSetMemPool(1, mine) == CUDA_ERROR_INVALID_VALUE);  // it is device 0's
+    CHECK(world.api.cuDeviceSetMemPool(0, mine) == CUDA_SUCCESS);
+    world.api.cuDeviceGetMemPool(&current, 0);
+    CHECK(current == mine);
+    const CUdeviceptr x = allocate_async(world, 4096, nullptr);
+    CHECK(number_of(world, mine, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 4096);
+    CUmemoryPool of_pointer = nullptr;
+    CHECK(world.api.cuPointerGetAttribute(&of_pointer, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, x) ==
+          CUDA_SUCCESS);
+    CHECK(of_pointer == mine);
+
+    CHECK(world.api.cuMemPoolDestroy(mine) == CUDA_SUCCESS);
+    CHECK(world.api.cuMemPoolDestroy(mine) == CUDA_ERROR_INVALID_VALUE);
+    world.api.cuDeviceGetMemPool(&current, 0);
+    CHECK(current == initial);
+    // "released automatically once there are no more outstanding allocations"
+    CHECK(world.api.cuMemsetD8Async(x, 1, 4096, nullptr) == CUDA_SUCCESS);
+    CHECK(world.api.cuMemFreeAsync(x, nullptr) == CUDA_SUCCESS);
+    CHECK(world.api.cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
+// CUmemPool_attribute: what each says, which can be set; cuMemPoolTrimTo.
+TEST_CASE("a pool counts what it gives out, and keeps what its threshold says") {
+    under_each_policy([](World& world) {
+        const CUstream p = world.device.stream();
+        const CUmemoryPool pool = make_pool(world, 0, 1 << 20);
+        const auto number = [&](CUmemPool_attribute which) { return number_of(world, pool, which); };
+        std::array<CUdeviceptr, 2> x = {};
+        for (auto& each : x) CHECK(world.api.cuMemAllocFromPoolAsync(&each, 1000, pool, p) == CUDA_SUCCESS);
+        CHECK(number(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 2000);
+        CHECK(number(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 2000);
+        CUdeviceptr more = 0;
+        CHECK(world.api.cuMemAllocFromPoolAsync(&more, 1 << 20, pool, p) ==
+              CUDA_ERROR_OUT_OF_MEMORY);  // maxSize
+        world.api.cuMemFreeAsync(x[0], p);
+        world.api.cuStreamSynchronize(p);
+        CHECK(number(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 1000);
+        CHECK(number(CU_MEMPOOL_ATTR_USED_MEM_HIGH) == 2000);
+
+        cuuint64_t threshold = 500000;
+        CHECK(world.api.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) ==
+              CUDA_SUCCESS);
+        CHECK(number(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) == threshold);
+        CHECK(world.api.cuMemAllocFromPoolAsync(&more, 300000, pool, p) == CUDA_SUCCESS);
+        world.api.cuMemFreeAsync(more, p);
+        world.api.cuStreamSynchronize(p);
+        CHECK(number(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 300000);
+        CHECK(world.api.cuMemPoolTrimTo(pool, 0) == CUDA_SUCCESS);
+        CHECK(number(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) < 300000);
+        CHECK(number(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 1000);
+
+        cuuint64_t zero = 0;
+        cuuint64_t one = 1;
+        CHECK(world.api.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &one) ==
+              CUDA_ERROR_INVALID_VALUE);
+        CHECK(world.api.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero) == CUDA_SUCCESS);
+        CHECK(number(CU_MEMPOOL_ATTR_USED_MEM_HIGH) == 0);
+        CHECK(world.api.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &zero) ==
+              CUDA_ERROR_INVALID_VALUE);
+        int flag = 0;
+        CHECK(world.api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &flag) ==
+              CUDA_SUCCESS);
+        CHECK(flag == 1);
+        flag = 0;
+        CHECK(world.api.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &flag) ==
+              CUDA_SUCCESS);
+        flag = 1;
+        world.api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &flag);
+        CHECK(flag == 0);
+        CHECK(world.api.cuMemPoolGetAttribute(pool, static_cast<CUmemPool_attribute>(99), &flag) ==
+              CUDA_ERROR_INVALID_VALUE);
+        world.api.cuMemFreeAsync(x[1], p);
+        world.api.cuMemPoolDestroy(pool);
+        CHECK(world.api.cuMemAllocFromPoolAsync(&more, 4, pool, p) == CUDA_ERROR_INVALID_VALUE);
+    });
+}
+
+TEST_CASE("pools of what there is not are refused with a reason") {
+    World world("lazy");
+    CUmemPoolProps properties = {};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_HOST;
+    CUmemoryPool pool = nullptr;
+    CHECK(world.api.cuMemPoolCreate(&pool, &properties) == CUDA_ERROR_NOT_SUPPORTED);
+    CHECK(world.api.report().find("pools of device memory") != std::string::npos);
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = 5;
+    CHECK(world.api.cuMemPoolCreate(&pool, &properties) == CUDA_ERROR_INVALID_VALUE);
+}
