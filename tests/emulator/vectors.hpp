@@ -64,6 +64,9 @@ class Tally {
 /// The opcode, when the table has it.
 std::optional<Opcode> known(const std::string& spelling);
 
+/// An instruction that loads and that the machine has no handler for would be a jump to nowhere.
+bool lacks_a_handler(const testing::Device& device);
+
 /// Random values and the ones where things go wrong.
 Bits some_value(Type type, Random& random);
 Bits some_integer(unsigned bits, Random& random);

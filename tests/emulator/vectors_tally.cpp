@@ -1,6 +1,8 @@
 // Counts comparisons for each cell of the operation table, and prints them.
 #include <cstdio>
 
+#include "machine/registry.hpp"
+#include "program/code.hpp"
 #include "vectors.hpp"
 
 namespace vectors {
@@ -77,6 +79,16 @@ std::optional<Opcode> known(const std::string& spelling) {
     auto found = emulated::program::find_operation(spelling);
     if (auto* opcode = std::get_if<Opcode>(&found)) return *opcode;
     return std::nullopt;
+}
+
+bool lacks_a_handler(const testing::Device& device) {
+    for (const auto& kernel : device.module().kernels) {
+        if (!kernel.refusal.empty()) continue;
+        for (const auto& key : kernel.code->keys) {
+            if (!emulated::machine::registry().find(key)) return true;
+        }
+    }
+    return false;
 }
 
 void Tally::count(const Opcode& opcode, bool same) {
