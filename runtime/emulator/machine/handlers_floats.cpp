@@ -276,8 +276,8 @@ struct Testp {
                 return m <= e;
             case Flag::notanumber:
                 return m > e;
-            case Flag::normal:
-                return m < e && (m & e) != 0;
+            case Flag::normal:  // PTX counts zeros as normal
+                return m < e && ((m & e) != 0 || m == 0);
             default:
                 return (m & e) == 0 && m != 0;
         }
