@@ -347,6 +347,17 @@ template <class C, class H>
 struct SmallCompare {
     static bool run(H a, H b) { return C::run(to_float(a), to_float(b)); }
 };
+// .ftz of a comparison: subnormal inputs are zeros of their sign.
+inline Half flushed(Half h) {
+    return {static_cast<std::uint16_t>(h.bits & 0x7c00 ? h.bits : h.bits & 0x8000)};
+}
+inline Brain flushed(Brain b) {
+    return {static_cast<std::uint16_t>(b.bits & 0x7f80 ? b.bits : b.bits & 0x8000)};
+}
+template <class F, class H>
+struct SmallFtzInputs {
+    static auto run(H a, H b) { return F::run(flushed(a), flushed(b)); }
+};
 template <class C, class H>
 struct SmallSet {
     static H run(H a, H b) {
@@ -422,21 +433,26 @@ void add_approximate(Registry& r, Operation operation) {
     r.add(operation, Type::f32, Type::none, {Flag::ftz}, unary<Ftz<F>, float, float>);
 }
 
+template <class C, class H>
+void add_small_comparison(Registry& r, Flag flag, Type one, Type two) {
+    using u32 = std::uint32_t;
+    using Compare = SmallCompare<C, H>;
+    using Set = SmallSet<C, H>;
+    r.add(Operation::setp, one, Type::none, {flag}, compare<Compare, H>);
+    r.add(Operation::setp, one, Type::none, {flag, Flag::ftz}, compare<SmallFtzInputs<Compare, H>, H>);
+    r.add(Operation::set, two, two, {flag}, binary<Twice<Set, H>, u32, u32, u32>);
+    r.add(Operation::set, two, two, {flag, Flag::ftz},
+          binary<Twice<SmallFtzInputs<Set, H>, H>, u32, u32, u32>);
+}
+
 template <class C>
 void add_comparison(Registry& r, Flag flag) {
     r.add(Operation::setp, Type::f32, Type::none, {flag}, compare<C, float>);
     r.add(Operation::setp, Type::f32, Type::none, {flag, Flag::ftz}, compare<FtzInputs<C>, float>);
     r.add(Operation::setp, Type::f64, Type::none, {flag}, compare<C, double>);
     r.add(Operation::setp, Type::f64, Type::none, {flag, Flag::ftz}, compare<C, double>);
-    for (const bool ftz : {false, true}) {  // halves keep their subnormals: see DESIGN, ".ftz on halves"
-        const FlagSet flags = ftz ? FlagSet{flag, Flag::ftz} : FlagSet{flag};
-        r.add(Operation::setp, Type::f16, Type::none, flags, compare<SmallCompare<C, Half>, Half>);
-        r.add(Operation::setp, Type::bf16, Type::none, flags, compare<SmallCompare<C, Brain>, Brain>);
-        r.add(Operation::set, Type::f16x2, Type::f16x2, flags,
-              binary<Twice<SmallSet<C, Half>, Half>, std::uint32_t, std::uint32_t, std::uint32_t>);
-        r.add(Operation::set, Type::bf16x2, Type::bf16x2, flags,
-              binary<Twice<SmallSet<C, Brain>, Brain>, std::uint32_t, std::uint32_t, std::uint32_t>);
-    }
+    add_small_comparison<C, Half>(r, flag, Type::f16, Type::f16x2);
+    add_small_comparison<C, Brain>(r, flag, Type::bf16, Type::bf16x2);
 }
 
 template <class F, class H, int Arity>
