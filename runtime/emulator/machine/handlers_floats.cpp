@@ -347,13 +347,17 @@ template <class C, class H>
 struct SmallCompare {
     static bool run(H a, H b) { return C::run(to_float(a), to_float(b)); }
 };
-// .ftz of a comparison: subnormal inputs are zeros of their sign.
+// .ftz: subnormals are zeros of their sign; of a comparison, its inputs.
 inline Half flushed(Half h) {
     return {static_cast<std::uint16_t>(h.bits & 0x7c00 ? h.bits : h.bits & 0x8000)};
 }
 inline Brain flushed(Brain b) {
     return {static_cast<std::uint16_t>(b.bits & 0x7f80 ? b.bits : b.bits & 0x8000)};
 }
+template <class F, class H>
+struct SmallFtz {
+    static H run(H a) { return flushed(F::run(flushed(a))); }
+};
 template <class F, class H>
 struct SmallFtzInputs {
     static auto run(H a, H b) { return F::run(flushed(a), flushed(b)); }
@@ -478,7 +482,6 @@ void add_halves(Registry& r, Type one, Type two) {
     add_small<Small<FMax<false>, H>, H, 2>(r, Operation::max, {}, one, two);
     add_small<Small<FMin<true>, H>, H, 2>(r, Operation::min, {Flag::nan_wins}, one, two);
     add_small<Small<FMax<true>, H>, H, 2>(r, Operation::max, {Flag::nan_wins}, one, two);
-    add_small<Small<Ex2, H>, H, 1>(r, Operation::ex2, {}, one, two);
     add_small<Small<Tanh, H>, H, 1>(r, Operation::tanh, {}, one, two);
 }
 
@@ -554,6 +557,10 @@ void register_floats(Registry& r) {
 
     add_halves<Half>(r, Type::f16, Type::f16x2);
     add_halves<Brain>(r, Type::bf16, Type::bf16x2);
+    // PTX has ex2 of halves without .ftz, and of bfloat16 with it.
+    add_small<Small<Ex2, Half>, Half, 1>(r, Operation::ex2, {}, Type::f16, Type::f16x2);
+    add_small<SmallFtz<Small<Ex2, Brain>, Brain>, Brain, 1>(r, Operation::ex2, {Flag::ftz}, Type::bf16,
+                                                            Type::bf16x2);
 }
 
 }  // namespace emulated::machine::BASCULE_ISA

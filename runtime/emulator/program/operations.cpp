@@ -164,7 +164,8 @@ constexpr Row table[] = {
     {"cos", O::cos, "DA", singles, {}, flush, {F::approx}, no_flags},
     {"lg2", O::lg2, "DA", singles, {}, flush, {F::approx}, no_flags},
     {"ex2", O::ex2, "DA", singles, {}, flush, {F::approx}, no_flags},
-    {"ex2", O::ex2, "DA", halves, {}, no_flags, {F::approx, F::ftz}, no_flags},
+    {"ex2", O::ex2, "DA", {f16, f16x2}, {}, no_flags, {F::approx}, no_flags},
+    {"ex2", O::ex2, "DA", {bf16, bf16x2}, {}, flush, {F::approx}, flush},
     {"tanh", O::tanh, "DA", singles | halves, {}, no_flags, {F::approx}, no_flags},
 
     {"setp", O::setp, "*", bits, {}, equality | combinations, no_flags, equality},
