@@ -60,7 +60,7 @@ struct ResizeSaturated {
     }
 };
 
-// --- floats to integers: rounded, then clamped; NaN is 0
+// --- floats to integers: rounded, then clamped; NaN is 0, or the highest bit alone where 64 bits are involved
 // ---------------------------------------------------------------
 
 template <Flag R>
@@ -104,7 +104,8 @@ struct ToInteger {
         // One more than the highest value: a power of two, so exact.
         const S above =
             static_cast<S>(Bits<D>(1) << (8 * sizeof(D) - 1)) * static_cast<S>(is_signed<D> ? 1 : 2);
-        if (v != v) return 0;
+        constexpr bool wide = sizeof(S) == 8 || sizeof(D) == 8;
+        if (v != v) return wide ? static_cast<In<D>>(static_cast<D>(Bits<D>(1) << (8 * sizeof(D) - 1))) : 0;
         if (v < below) return static_cast<In<D>>(lowest<D>);
         if (v >= above) return static_cast<In<D>>(highest<D>);
         return static_cast<In<D>>(static_cast<D>(v));
