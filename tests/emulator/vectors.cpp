@@ -19,6 +19,7 @@ struct Kind {
 };
 constexpr Kind kinds[] = {
     {"scalar", vectors::scalar_vectors},
+    {"memory", vectors::memory_vectors},
 };
 
 int usage() {

@@ -54,6 +54,21 @@ void relate(const Case& c, std::vector<Bits>& values, Random& random) {
                         return mpfr_mul(r, a, b, rounding);
                     });
     }
+    if (c.family->name == "ex2" && random() % 3 == 0) {
+        // Results between the least subnormal and overflow.
+        for (unsigned at = 0; at < reference::bits_in(c.opcode.type); at += 16) {
+            const Type element = reference::element_of(c.opcode.type);
+            const reference::Number power(static_cast<double>(static_cast<int>(random() % 3200) - 1600) / 10);
+            const Bits bits = reference::rounded(element, MPFR_RNDN, [&](mpfr_ptr r, mpfr_rnd_t rounding) {
+                return mpfr_set(r, power, rounding);
+            });
+            if (!reference::is_packed(c.opcode.type)) {
+                values[0] = bits;
+                break;
+            }
+            values[0] = (values[0] & ~(Bits{0xffff} << at)) | bits << at;
+        }
+    }
     if (c.family->name == "fns") {
         values[1] &= 31;
         if (random() % 4) values[2] = (random() % 67 - 33) & 0xffff'ffff;
