@@ -40,8 +40,13 @@ class Tally {
     };
 
     /// Compares, counts it for every type and modifier of `opcode`, and keeps the first mismatches' words.
+    /// `where` makes the words, for a mismatch only.
+    template <class Where>
     void compare(const Opcode& opcode, std::string_view spelling, const Answer& expected, Bits got,
-                 const std::string& where);
+                 Where&& where) {
+        Answer wanted = expected;
+        if (!judge(opcode, spelling, wanted, got)) report(spelling, wanted, got, where());
+    }
     void refused(std::string_view spelling, const std::string& why);
     void fault(const Opcode& opcode, std::string_view spelling, const std::string& what);
     /// Falsifies one expected result: a run that does not notice is broken.
@@ -53,8 +58,12 @@ class Tally {
     std::uint64_t different() const { return different_; }
 
   private:
-    void count(const Opcode& opcode, bool same);
+    bool judge(const Opcode& opcode, std::string_view spelling, Answer& expected, Bits got);
+    void report(std::string_view spelling, const Answer& expected, Bits got, const std::string& where);
+    void count(const Opcode& opcode, std::string_view spelling, bool same);
     std::map<std::tuple<std::size_t, std::string, std::string>, Count> cells_;
+    std::string current_;  ///< the spelling that current_cells_ belongs to
+    std::vector<Count*> current_cells_;
     std::map<std::string, unsigned> mismatches_;  ///< by spelling
     std::vector<std::string> refusals_, lines_;
     std::uint64_t compared_ = 0, different_ = 0;

@@ -58,7 +58,7 @@ void address_vectors(Tally& tally, const std::string& spelling, const Opcode& op
         const std::string where = "an address in " + std::string(home.space);
         const auto expect = [&](const std::string& body, Bits expected) {
             for (const std::uint64_t got : run(tally, spelling, opcode, home, body)) {
-                tally.compare(opcode, spelling, {Type::b64, expected}, got, where);
+                tally.compare(opcode, spelling, {Type::b64, expected}, got, [&] { return where; });
             }
         };
         if (name == "isspacep") {

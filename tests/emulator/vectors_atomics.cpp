@@ -146,9 +146,10 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, bool s
         for (unsigned t = 0; t < threads; ++t) {
             const Bits old = before[index[t]];
             Answer expected{opcode.type, after(opcode, old, values[2 * t], values[2 * t + 1])};
-            tally.compare(opcode, spelling, expected, memory[index[t]] & mask, where);
+            tally.compare(opcode, spelling, expected, memory[index[t]] & mask, [&] { return where; });
             if (!reduces)
-                tally.compare(opcode, spelling, {opcode.type, old}, out[t] & mask, where + ", returned");
+                tally.compare(opcode, spelling, {opcode.type, old}, out[t] & mask,
+                              [&] { return where + ", returned"; });
         }
         return;
     }
@@ -161,13 +162,14 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, bool s
             end = after(opcode, end, values[2 * t], values[2 * t + 1]);
         }
         const bool order_decides = opcode.flags.has(Flag::exch) || opcode.flags.has(Flag::cas);
-        if (!order_decides) tally.compare(opcode, spelling, {opcode.type, end}, memory[place] & mask, where);
+        if (!order_decides)
+            tally.compare(opcode, spelling, {opcode.type, end}, memory[place] & mask, [&] { return where; });
         // Sums of floats come round again: any order is as good as another, only the end tells.
         if (reduces || floats) continue;
         const bool explained =
             some_order_explains(opcode, before[place], memory[place] & mask, std::move(seen));
         tally.compare(opcode, spelling, {Type::pred, 1}, explained,
-                      where + ": no order of the threads gives this");
+                      [&] { return where + ": no order of the threads gives this"; });
     }
 }
 

@@ -231,7 +231,7 @@ void load(Tally& tally, const Access& a, Random& random) {
             const Bits above = a.registers == 8 ? 0 : ~Bits{0} << (8 * a.registers);
             expected = (expected & ~above) | (poison & above);
             tally.compare(a.opcode, a.spelling, {above ? Type::b64 : held, expected}, out[4 * t + k],
-                          "thread " + number(t) + " part " + number(k));
+                          [&] { return "thread " + number(t) + " part " + number(k); });
         }
     }
 }
@@ -260,7 +260,8 @@ void store(Tally& tally, const Access& a, Random& random) {
     }
     if (!launched(tally, a, device, device.array(values), device.array(offsets), device.array(out))) return;
     for (unsigned i = 0; i < 4 * threads; ++i) {
-        tally.compare(a.opcode, a.spelling, {Type::b64, expected[i]}, out[i], "byte " + number(8 * i));
+        tally.compare(a.opcode, a.spelling, {Type::b64, expected[i]}, out[i],
+                      [&] { return "byte " + number(8 * i); });
     }
 }
 
@@ -292,7 +293,8 @@ void load_parameter_by_name(Tally& tally, const std::string& spelling, const Opc
             std::memcpy(&value, &data[at + k * a.bytes], a.bytes);
             if (!is_float(opcode.type))
                 value = static_cast<Bits>(reference::integer_of(opcode.type, value)) & mask;
-            tally.compare(opcode, spelling, {Type::b64, value}, out[4 * t + k], "by name, part " + number(k));
+            tally.compare(opcode, spelling, {Type::b64, value}, out[4 * t + k],
+                          [&] { return "by name, part " + number(k); });
         }
     }
 }

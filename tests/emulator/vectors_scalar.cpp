@@ -149,6 +149,16 @@ Bits in_register(const Answer& answer, unsigned bytes) {
     return static_cast<Bits>(reference::integer_of(answer.type, answer.bits)) & mask;
 }
 
+std::string words_of(const Signature& s, const std::vector<Bits>& values) {
+    std::string words = "sources";
+    for (unsigned i = 0; i < s.source_count; ++i) {
+        char text[40];
+        std::snprintf(text, sizeof text, " %llx", static_cast<unsigned long long>(values[i]));
+        words += text;
+    }
+    return words;
+}
+
 void run(Tally& tally, const Case& c, Random& random) {
     const Signature& s = c.signature;
     const Bits immediate = random() & 0xff;
@@ -193,12 +203,6 @@ void run(Tally& tally, const Case& c, Random& random) {
         }
         Answers answers;
         c.family->evaluate(Call{c.opcode, values.data()}, answers);
-        std::string where = "sources";
-        for (unsigned i = 0; i < s.source_count; ++i) {
-            char text[40];
-            std::snprintf(text, sizeof text, " %llx", static_cast<unsigned long long>(values[i]));
-            where += text;
-        }
         for (unsigned i = 0; i < answers.count; ++i) {
             if (s.results[i] == Type::pred && i > 0 && c.family->name == "setp" && !c.form.pair) continue;
             const unsigned bytes = s.results[i] == Type::pred ? 4
@@ -216,7 +220,7 @@ void run(Tally& tally, const Case& c, Random& random) {
                 expected.bits = in_register(expected, bytes);
                 expected.type = bytes == 2 ? Type::b16 : bytes == 4 ? Type::b32 : Type::b64;
             }
-            tally.compare(c.opcode, c.spelling, expected, got, where);
+            tally.compare(c.opcode, c.spelling, expected, got, [&] { return words_of(s, values); });
         }
     }
 }

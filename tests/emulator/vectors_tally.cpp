@@ -91,37 +91,46 @@ bool lacks_a_handler(const testing::Device& device) {
     return false;
 }
 
-void Tally::count(const Opcode& opcode, bool same) {
-    const std::size_t row = number_of(*opcode.row);
-    const auto add = [&](const char* kind, const std::string& item) {
-        Count& cell = cells_[{row, kind, item}];
-        ++cell.compared;
-        cell.different += !same;
-    };
-    if (opcode.type != Type::none) add("type", name_of(opcode.type));
-    if (opcode.second != Type::none) add("second", name_of(opcode.second));
-    each_flag(opcode.flags, [&](Flag flag) { add("modifier", std::string(spelling_of(flag))); });
-    add("any", "-");
+// The cells of the table that an opcode says something about.
+void Tally::count(const Opcode& opcode, std::string_view spelling, bool same) {
+    if (current_ != spelling) {
+        current_ = spelling;
+        current_cells_.clear();
+        const std::size_t row = number_of(*opcode.row);
+        const auto add = [&](const char* kind, const std::string& item) {
+            current_cells_.push_back(&cells_[{row, kind, item}]);
+        };
+        add("any", "-");
+        if (opcode.type != Type::none) add("type", name_of(opcode.type));
+        if (opcode.second != Type::none) add("second", name_of(opcode.second));
+        each_flag(opcode.flags, [&](Flag flag) { add("modifier", std::string(spelling_of(flag))); });
+    }
+    for (Count* cell : current_cells_) {
+        ++cell->compared;
+        cell->different += !same;
+    }
     ++compared_;
     different_ += !same;
 }
 
-void Tally::compare(const Opcode& opcode, std::string_view spelling, const Answer& expected, Bits got,
-                    const std::string& where) {
-    Answer wanted = expected;
-    if (corrupt_ && !expected.unspecified) {
+bool Tally::judge(const Opcode& opcode, std::string_view spelling, Answer& expected, Bits got) {
+    if (expected.unspecified) return true;
+    if (corrupt_) {
         // Beyond any tolerance, and no other spelling of NaN.
-        wanted.bits ^= expected.type == Type::pred ? 1 : Bits{3} << (reference::bits_in(expected.type) - 2);
-        corrupt_ = reference::agrees(wanted, got);
+        expected.bits ^= expected.type == Type::pred ? 1 : Bits{3} << (reference::bits_in(expected.type) - 2);
+        corrupt_ = reference::agrees(expected, got);
     }
-    if (wanted.unspecified) return;
-    const bool same = reference::agrees(wanted, got);
-    count(opcode, same);
-    if (same || ++mismatches_[std::string(spelling)] > 3) return;
+    const bool same = reference::agrees(expected, got);
+    count(opcode, spelling, same);
+    return same;
+}
+
+void Tally::report(std::string_view spelling, const Answer& expected, Bits got, const std::string& where) {
+    if (++mismatches_[std::string(spelling)] > 3) return;
     char text[400];
     std::snprintf(text, sizeof text, "mismatch %.*s expected %llx got %llx: %s",
                   static_cast<int>(spelling.size()), spelling.data(),
-                  static_cast<unsigned long long>(wanted.bits), static_cast<unsigned long long>(got),
+                  static_cast<unsigned long long>(expected.bits), static_cast<unsigned long long>(got),
                   where.c_str());
     lines_.emplace_back(text);
 }
@@ -131,7 +140,7 @@ void Tally::refused(std::string_view spelling, const std::string& why) {
 }
 
 void Tally::fault(const Opcode& opcode, std::string_view spelling, const std::string& what) {
-    count(opcode, false);
+    count(opcode, spelling, false);
     lines_.push_back("fault " + std::string(spelling) + ": " + what);
 }
 
