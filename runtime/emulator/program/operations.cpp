@@ -42,11 +42,18 @@ constexpr FlagSet unsigned_order{F::lo, F::ls, F::hi, F::hs};
 constexpr FlagSet unordered{F::equ, F::neu, F::ltu, F::leu, F::gtu, F::geu, F::num, F::is_nan};
 constexpr FlagSet combinations{F::and_, F::or_, F::xor_};
 constexpr FlagSet spaces{F::global, F::constant, F::shared, F::local, F::param};
-constexpr FlagSet hints{F::ca, F::cg, F::cs, F::cv, F::lu, F::wb, F::wt, F::evict, F::nc, F::weak};
-constexpr FlagSet order{F::is_volatile, F::relaxed, F::acquire, F::release, F::acq_rel, F::sc,
-                        F::mmio,        F::cta,     F::gpu,     F::sys,     F::cluster};
+constexpr FlagSet stored_spaces{F::global, F::shared, F::local, F::param};
+constexpr FlagSet vectors{F::v2, F::v4};
+constexpr FlagSet scopes{F::cta, F::gpu, F::sys, F::cluster};
+constexpr FlagSet load_hints{F::ca, F::cg, F::cs, F::cv, F::lu, F::evict, F::nc, F::weak};
+constexpr FlagSet store_hints{F::wb, F::cg, F::cs, F::wt, F::evict, F::weak};
+constexpr FlagSet load_order = scopes | FlagSet{F::is_volatile, F::relaxed, F::acquire, F::mmio};
+constexpr FlagSet store_order = scopes | FlagSet{F::is_volatile, F::relaxed, F::release, F::mmio};
+constexpr FlagSet fence_order = scopes | FlagSet{F::acquire, F::release, F::acq_rel, F::sc};
 constexpr FlagSet atomic_spaces{F::global, F::shared};
-constexpr FlagSet atomic_neutral = order | FlagSet{F::noftz, F::ftz, F::evict};
+constexpr FlagSet atom_order = scopes | FlagSet{F::relaxed, F::acquire, F::release, F::acq_rel};
+constexpr FlagSet red_order = scopes | FlagSet{F::relaxed, F::release};
+constexpr FlagSet keeps_subnormals{F::noftz};
 constexpr FlagSet prmt_modes{F::f4e, F::b4e, F::rc8, F::ecl, F::ecr, F::rc16};
 
 // --- the table
@@ -217,22 +224,22 @@ constexpr Row table[] = {
      "*",
      convertible | TypeSet{f16x2, bf16x2},
      convertible,
-     {F::rni, F::rzi, F::rmi, F::rpi, F::rn, F::rz, F::rm, F::rp, F::ftz, F::sat, F::relu},
+     {F::rni, F::rzi, F::rmi, F::rpi, F::rn, F::rz, F::rm, F::rp, F::ftz, F::sat},
      no_flags,
      no_flags},
     {"cvta", O::cvta, "*", {u64, u32}, {}, spaces | FlagSet{F::to}, no_flags, spaces},
     {"isspacep", O::isspacep, "*", untyped, {}, spaces, no_flags, spaces},
 
-    {"ld", O::ld, "*", memory_types, {}, spaces | FlagSet{F::v2, F::v4}, hints | order, no_flags},
-    {"ldu", O::ld, "*", memory_types, {}, spaces | FlagSet{F::v2, F::v4}, hints, no_flags},
-    {"st", O::st, "*", memory_types, {}, spaces | FlagSet{F::v2, F::v4}, hints | order, no_flags},
+    {"ld", O::ld, "*", memory_types, {}, spaces | vectors, load_hints | load_order, no_flags},
+    {"ldu", O::ld, "*", memory_types, {}, FlagSet{F::global} | vectors, no_flags, no_flags},
+    {"st", O::st, "*", memory_types, {}, stored_spaces | vectors, store_hints | store_order, no_flags},
     {"atom",
      O::atom,
      "*",
      integers_32_64 | floats | halves,
      {},
      FlagSet{F::add} | atomic_spaces,
-     atomic_neutral,
+     atom_order | keeps_subnormals,
      {F::add}},
     {"atom",
      O::atom,
@@ -240,7 +247,7 @@ constexpr Row table[] = {
      integers_32_64,
      {},
      FlagSet{F::min, F::max} | atomic_spaces,
-     atomic_neutral,
+     atom_order,
      {F::min, F::max}},
     {"atom",
      O::atom,
@@ -248,23 +255,16 @@ constexpr Row table[] = {
      sized_32_64,
      {},
      FlagSet{F::and_, F::or_, F::xor_} | atomic_spaces,
-     atomic_neutral,
+     atom_order,
      {F::and_, F::or_, F::xor_}},
-    {"atom",
-     O::atom,
-     "*",
-     {u32},
-     {},
-     FlagSet{F::inc, F::dec} | atomic_spaces,
-     atomic_neutral,
-     {F::inc, F::dec}},
+    {"atom", O::atom, "*", {u32}, {}, FlagSet{F::inc, F::dec} | atomic_spaces, atom_order, {F::inc, F::dec}},
     {"red",
      O::red,
      "*",
      integers_32_64 | floats | halves,
      {},
      FlagSet{F::add} | atomic_spaces,
-     atomic_neutral,
+     red_order | keeps_subnormals,
      {F::add}},
     {"red",
      O::red,
@@ -272,7 +272,7 @@ constexpr Row table[] = {
      integers_32_64,
      {},
      FlagSet{F::min, F::max} | atomic_spaces,
-     atomic_neutral,
+     red_order,
      {F::min, F::max}},
     {"red",
      O::red,
@@ -280,18 +280,11 @@ constexpr Row table[] = {
      sized_32_64,
      {},
      FlagSet{F::and_, F::or_, F::xor_} | atomic_spaces,
-     atomic_neutral,
+     red_order,
      {F::and_, F::or_, F::xor_}},
-    {"red",
-     O::red,
-     "*",
-     {u32},
-     {},
-     FlagSet{F::inc, F::dec} | atomic_spaces,
-     atomic_neutral,
-     {F::inc, F::dec}},
-    {"atom", O::atom, "*", bits, {}, FlagSet{F::cas} | atomic_spaces, atomic_neutral, {F::cas}},
-    {"atom", O::atom, "*", sized_32_64, {}, FlagSet{F::exch} | atomic_spaces, atomic_neutral, {F::exch}},
+    {"red", O::red, "*", {u32}, {}, FlagSet{F::inc, F::dec} | atomic_spaces, red_order, {F::inc, F::dec}},
+    {"atom", O::atom, "*", bits, {}, FlagSet{F::cas} | atomic_spaces, atom_order, {F::cas}},
+    {"atom", O::atom, "*", sized_32_64, {}, FlagSet{F::exch} | atomic_spaces, atom_order, {F::exch}},
     {"prefetch", O::prefetch, "*", untyped, {}, no_flags, {F::global, F::local, F::evict}, no_flags},
 
     {"shfl",
@@ -321,10 +314,10 @@ constexpr Row table[] = {
      {F::add, F::min, F::max, F::and_, F::or_, F::xor_}},
     {"activemask", O::activemask, "u", {b32}, {}, no_flags, no_flags, no_flags},
     {"bar", O::bar_warp, "*", untyped, {}, {F::warp}, {F::sync}, {F::warp}},
-    {"bar", O::bar, "*", untyped, {}, {F::sync, F::arrive}, {F::cta, F::aligned}, {F::sync, F::arrive}},
+    {"bar", O::bar, "*", untyped, {}, {F::sync, F::arrive}, {F::cta}, {F::sync, F::arrive}},
     {"barrier", O::bar, "*", untyped, {}, {F::sync, F::arrive}, {F::cta, F::aligned}, {F::sync, F::arrive}},
-    {"membar", O::fence, "*", untyped, {}, no_flags, {F::cta, F::gl, F::sys, F::gpu}, no_flags},
-    {"fence", O::fence, "*", untyped, {}, no_flags, order, no_flags},
+    {"membar", O::fence, "*", untyped, {}, no_flags, {F::cta, F::gl, F::sys}, no_flags},
+    {"fence", O::fence, "*", untyped, {}, no_flags, fence_order, no_flags},
     {"nanosleep", O::nanosleep, "U", {u32}, {}, no_flags, no_flags, no_flags},
 
     {"bra", O::bra, "*", untyped, {}, no_flags, {F::uni}, no_flags},
