@@ -20,6 +20,8 @@ struct Kind {
 constexpr Kind kinds[] = {
     {"scalar", vectors::scalar_vectors},
     {"memory", vectors::memory_vectors},
+    {"exchange", vectors::exchange_vectors},
+    {"control", vectors::control_vectors},
 };
 
 int usage() {

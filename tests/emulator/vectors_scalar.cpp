@@ -1,5 +1,5 @@
-// Every instruction of one thread, in every legal spelling: a kernel each, 288 threads in blocks that are no
-// multiple of a warp, compared with the reference.
+// Every instruction of one thread, in every legal spelling: a kernel each, 5 times 288 threads in blocks that
+// are no multiple of a warp, compared with the reference.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -15,7 +15,7 @@ using reference::Call;
 using reference::Family;
 using reference::Signature;
 
-constexpr unsigned threads = 288, block = 72;
+constexpr unsigned threads = 288, block = 72, rounds = 5;
 constexpr Bits poison = 0xa5a5'5a5a'c3c3'3c3cull;
 
 // How an instruction is written, beyond its opcode.
@@ -265,7 +265,9 @@ void scalar_vectors(Tally& tally) {
             if (!family) throw std::logic_error("no reference for " + spelling);
             const Signature signature = signature_of(*opcode, *family);
             for (const Form& form : forms_of(*opcode, signature)) {
-                run(tally, {spelling, *opcode, family, signature, form}, random);
+                for (unsigned round = 0; round < rounds; ++round) {
+                    run(tally, {spelling, *opcode, family, signature, form}, random);
+                }
             }
         }
     }
