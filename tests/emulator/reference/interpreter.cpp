@@ -152,7 +152,8 @@ class Thread {
             case Kind::float_bits:
                 return operand.bits & mask;
             case Kind::floating:
-                return bits_of(type, std::bit_cast<double>(operand.bits));
+                // A constant of 64 bits keeps all of them, also a NaN's.
+                return type == Type::f64 ? operand.bits : bits_of(type, std::bit_cast<double>(operand.bits));
             case Kind::special:
                 return special(operand.name);
             case Kind::variable:
