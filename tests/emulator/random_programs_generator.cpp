@@ -32,26 +32,7 @@ bool usable(const std::string& spelling) {
     const Bits ones[5] = {1, 1, 1, 1, 1};
     family->evaluate({*opcode, ones}, answers);
     if (answers.at[0].tolerance) return false;
-    const Signature signature = signature_of(*opcode, *family);
-    std::string text =
-        vectors::header +
-        ".visible .entry k() {\n.reg .b16 %h;\n.reg .b32 %r;\n.reg .b64 %d;\n.reg .pred %p;\n" + spelling;
-    const auto add = [&](Type type, bool first) {
-        const unsigned bytes = type == Type::pred ? 0 : vectors::register_bytes(type);
-        text += (first ? " " : ", ") + std::string(bytes == 0   ? "%p"
-                                                   : bytes == 2 ? "%h"
-                                                   : bytes == 4 ? "%r"
-                                                                : "%d");
-    };
-    add(signature.results[0], true);
-    for (unsigned i = 0; i < signature.source_count; ++i) {
-        if (signature.source_letters[i] == 'i')
-            text += ", 1";
-        else
-            add(signature.sources[i], false);
-    }
-    const testing::Device device(text + ";\nret;\n}\n");
-    return device.module().kernels.at(0).refusal.empty() && !vectors::lacks_a_handler(device);
+    return vectors::loads(spelling, *opcode);
 }
 
 class Generator {

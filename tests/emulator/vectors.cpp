@@ -2,6 +2,7 @@
 // the PTX ISA. Prints a line a cell of the table; exits with 1 when a result differs.
 // tests/emulator/coverage.py reads it.
 //   emulator_vectors [--only KIND] [--corrupt]
+//   emulator_vectors --illegal    lists what loads although PTX has no such opcode
 #include "vectors.hpp"
 
 #include <cstdio>
@@ -24,8 +25,14 @@ constexpr Kind kinds[] = {
     {"control", vectors::control_vectors},
 };
 
+int list_illegal() {
+    for (const std::string& spelling : vectors::accepted_though_illegal())
+        std::printf("%s\n", spelling.c_str());
+    return 0;
+}
+
 int usage() {
-    std::fprintf(stderr, "usage: emulator_vectors [--only KIND] [--corrupt]\n");
+    std::fprintf(stderr, "usage: emulator_vectors [--only KIND] [--corrupt] | --illegal\n");
     return 2;
 }
 
@@ -40,6 +47,8 @@ int main(int count, char** arguments) try {
             only = arguments[++i];
         else if (argument == "--corrupt")
             corrupt = true;
+        else if (argument == "--illegal")
+            return list_illegal();
         else
             return usage();
     }

@@ -76,6 +76,12 @@ std::optional<Opcode> known(const std::string& spelling);
 /// An instruction that loads and that the machine has no handler for would be a jump to nowhere.
 bool lacks_a_handler(const testing::Device& device);
 
+/// Whether an instruction of one thread loads, and something runs it; true for others, which the table alone
+/// can tell.
+bool loads(const std::string& spelling, const Opcode& opcode);
+/// What loads although PTX has no such opcode.
+std::vector<std::string> accepted_though_illegal();
+
 /// Random values and the ones where things go wrong.
 Bits some_value(Type type, Random& random);
 Bits some_integer(unsigned bits, Random& random);
