@@ -347,20 +347,18 @@ template <class C, class H>
 struct SmallCompare {
     static bool run(H a, H b) { return C::run(to_float(a), to_float(b)); }
 };
-// .ftz: subnormals are zeros of their sign; of a comparison, its inputs.
-inline Half flushed(Half h) {
-    return {static_cast<std::uint16_t>(h.bits & 0x7c00 ? h.bits : h.bits & 0x8000)};
-}
+// A comparison of f16 that says .ftz: subnormal inputs are zeros.
+template <class C>
+struct SmallFtzInputs {
+    static float flushed(float v) { return __builtin_fabsf(v) < 0x1p-14f ? 0.0f : v; }
+    static bool run(float a, float b) { return C::run(flushed(a), flushed(b)); }
+};
 inline Brain flushed(Brain b) {
     return {static_cast<std::uint16_t>(b.bits & 0x7f80 ? b.bits : b.bits & 0x8000)};
 }
-template <class F, class H>
-struct SmallFtz {
-    static H run(H a) { return flushed(F::run(flushed(a))); }
-};
-template <class F, class H>
-struct SmallFtzInputs {
-    static auto run(H a, H b) { return F::run(flushed(a), flushed(b)); }
+template <class F>
+struct BrainFtz {
+    static Brain run(Brain a) { return flushed(F::run(flushed(a))); }
 };
 template <class C, class H>
 struct SmallSet {
@@ -438,15 +436,10 @@ void add_approximate(Registry& r, Operation operation) {
 }
 
 template <class C, class H>
-void add_small_comparison(Registry& r, Flag flag, Type one, Type two) {
+void add_small_comparison(Registry& r, FlagSet flags, Type one, Type two) {
     using u32 = std::uint32_t;
-    using Compare = SmallCompare<C, H>;
-    using Set = SmallSet<C, H>;
-    r.add(Operation::setp, one, Type::none, {flag}, compare<Compare, H>);
-    r.add(Operation::setp, one, Type::none, {flag, Flag::ftz}, compare<SmallFtzInputs<Compare, H>, H>);
-    r.add(Operation::set, two, two, {flag}, binary<Twice<Set, H>, u32, u32, u32>);
-    r.add(Operation::set, two, two, {flag, Flag::ftz},
-          binary<Twice<SmallFtzInputs<Set, H>, H>, u32, u32, u32>);
+    r.add(Operation::setp, one, Type::none, flags, compare<SmallCompare<C, H>, H>);
+    r.add(Operation::set, two, two, flags, binary<Twice<SmallSet<C, H>, H>, u32, u32, u32>);
 }
 
 template <class C>
@@ -454,9 +447,9 @@ void add_comparison(Registry& r, Flag flag) {
     r.add(Operation::setp, Type::f32, Type::none, {flag}, compare<C, float>);
     r.add(Operation::setp, Type::f32, Type::none, {flag, Flag::ftz}, compare<FtzInputs<C>, float>);
     r.add(Operation::setp, Type::f64, Type::none, {flag}, compare<C, double>);
-    r.add(Operation::setp, Type::f64, Type::none, {flag, Flag::ftz}, compare<C, double>);
-    add_small_comparison<C, Half>(r, flag, Type::f16, Type::f16x2);
-    add_small_comparison<C, Brain>(r, flag, Type::bf16, Type::bf16x2);
+    add_small_comparison<C, Half>(r, {flag}, Type::f16, Type::f16x2);
+    add_small_comparison<SmallFtzInputs<C>, Half>(r, {flag, Flag::ftz}, Type::f16, Type::f16x2);
+    add_small_comparison<C, Brain>(r, {flag}, Type::bf16, Type::bf16x2);
 }
 
 template <class F, class H, int Arity>
@@ -470,11 +463,7 @@ void add_halves(Registry& r, Type one, Type two) {
     add_small<Small<FAdd, H>, H, 2>(r, Operation::add, {}, one, two);
     add_small<Small<FSub, H>, H, 2>(r, Operation::sub, {}, one, two);
     add_small<Small<FMul, H>, H, 2>(r, Operation::mul, {}, one, two);
-    add_small<SmallSat<FAdd, H>, H, 2>(r, Operation::add, {Flag::sat}, one, two);
-    add_small<SmallSat<FSub, H>, H, 2>(r, Operation::sub, {Flag::sat}, one, two);
-    add_small<SmallSat<FMul, H>, H, 2>(r, Operation::mul, {Flag::sat}, one, two);
     add_small<SmallFma<H, false, false>, H, 3>(r, Operation::fma, {}, one, two);
-    add_small<SmallFma<H, true, false>, H, 3>(r, Operation::fma, {Flag::sat}, one, two);
     add_small<SmallFma<H, false, true>, H, 3>(r, Operation::fma, {Flag::relu}, one, two);
     add_small<SmallNeg<H>, H, 1>(r, Operation::neg, {}, one, two);
     add_small<SmallAbs<H>, H, 1>(r, Operation::abs, {}, one, two);
@@ -557,10 +546,16 @@ void register_floats(Registry& r) {
 
     add_halves<Half>(r, Type::f16, Type::f16x2);
     add_halves<Brain>(r, Type::bf16, Type::bf16x2);
+    // PTX saturates and compares with .ftz f16 only.
+    const auto half = Type::f16, pair = Type::f16x2;
+    add_small<SmallSat<FAdd, Half>, Half, 2>(r, Operation::add, {Flag::sat}, half, pair);
+    add_small<SmallSat<FSub, Half>, Half, 2>(r, Operation::sub, {Flag::sat}, half, pair);
+    add_small<SmallSat<FMul, Half>, Half, 2>(r, Operation::mul, {Flag::sat}, half, pair);
+    add_small<SmallFma<Half, true, false>, Half, 3>(r, Operation::fma, {Flag::sat}, half, pair);
     // PTX has ex2 of halves without .ftz, and of bfloat16 with it.
     add_small<Small<Ex2, Half>, Half, 1>(r, Operation::ex2, {}, Type::f16, Type::f16x2);
-    add_small<SmallFtz<Small<Ex2, Brain>, Brain>, Brain, 1>(r, Operation::ex2, {Flag::ftz}, Type::bf16,
-                                                            Type::bf16x2);
+    add_small<BrainFtz<Small<Ex2, Brain>>, Brain, 1>(r, Operation::ex2, {Flag::ftz}, Type::bf16,
+                                                     Type::bf16x2);
 }
 
 }  // namespace emulated::machine::BASCULE_ISA
