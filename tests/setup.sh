@@ -7,7 +7,7 @@
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 venv_python=$root/.venv/bin/python
-debian_packages=(g++ cmake ninja-build pkg-config nlohmann-json3-dev doctest-dev libfmt-dev libxxhash-dev
+debian_packages=(g++ cmake ninja-build pkg-config nlohmann-json3-dev doctest-dev libfmt-dev libmpfr-dev libxxhash-dev
                  python3 python3-venv python3-dev git)
 
 say() { printf 'bascule: %s\n' "$*" >&2; }

@@ -181,9 +181,11 @@ const Instruction* is_space(Lanes& s, const Instruction* i) {
                 yes = found && found->read_only;
                 break;
             }
-            default:
-                yes = a[l] >= program::param_window + program::window_bytes;
+            default: {  // whatever lies in no other space's window
+                const memory::Allocation* found = s.memory->find(a[l]);
+                yes = a[l] >= program::param_window + program::window_bytes && !(found && found->read_only);
                 break;
+            }
         }
         truth |= static_cast<u32>(yes) << l;
     });

@@ -90,20 +90,18 @@ template <class T>
 struct MadWide {
     static Wide<T> run(T a, T b, Wide<T> c) { return Add<Wide<T>>::run(MulWide<T>::run(a, b), c); }
 };
-template <class T>
 struct AddSaturated {
-    static T run(T a, T b) {
-        T r;
+    static s32 run(s32 a, s32 b) {
+        s32 r;
         if (!__builtin_add_overflow(a, b, &r)) return r;
-        return is_signed<T> && b < 0 ? lowest<T> : highest<T>;
+        return b < 0 ? lowest<s32> : highest<s32>;
     }
 };
-template <class T>
 struct SubSaturated {
-    static T run(T a, T b) {
-        T r;
+    static s32 run(s32 a, s32 b) {
+        s32 r;
         if (!__builtin_sub_overflow(a, b, &r)) return r;
-        return !is_signed<T> || b > 0 ? lowest<T> : highest<T>;
+        return b > 0 ? lowest<s32> : highest<s32>;
     }
 };
 template <class T>
@@ -527,8 +525,6 @@ void add_integers(Registry& r) {
     const auto none = Type::none;
     r.add(Operation::add, t, none, {}, binary<Add<T>, T, T, T>);
     r.add(Operation::sub, t, none, {}, binary<Sub<T>, T, T, T>);
-    r.add(Operation::add, t, none, {Flag::sat}, binary<AddSaturated<T>, T, T, T>);
-    r.add(Operation::sub, t, none, {Flag::sat}, binary<SubSaturated<T>, T, T, T>);
     r.add(Operation::mul, t, none, {Flag::lo}, binary<MulLo<T>, T, T, T>);
     r.add(Operation::mul, t, none, {Flag::hi}, binary<MulHi<T>, T, T, T>);
     r.add(Operation::mad, t, none, {Flag::lo}, ternary<MadLo<T>, T, T, T, T>);
@@ -621,6 +617,8 @@ void register_arithmetic(Registry& r) {
     for_types<u16, u32, u64, s16, s32, s64>([&]<class T>() { add_integers<T>(r); });
     for_types<u16, u32, u64>([&]<class T>() { add_bits<T>(r); });
     const auto none = Type::none;
+    r.add(Operation::add, Type::s32, none, {Flag::sat}, binary<AddSaturated, s32, s32, s32>);
+    r.add(Operation::sub, Type::s32, none, {Flag::sat}, binary<SubSaturated, s32, s32, s32>);
     r.add(Operation::and_, Type::pred, none, {}, logic<Operation::and_>);
     r.add(Operation::or_, Type::pred, none, {}, logic<Operation::or_>);
     r.add(Operation::xor_, Type::pred, none, {}, logic<Operation::xor_>);

@@ -52,7 +52,8 @@ struct ResizeSaturated {
     }
 };
 
-// --- floats to integers: rounded, then clamped; NaN is 0
+// --- floats to integers: rounded, then clamped; NaN is 0, or the highest bit alone where 64 bits are
+// involved
 // ---------------------------------------------------------------
 
 template <Flag R>
@@ -96,7 +97,8 @@ struct ToInteger {
         // One more than the highest value: a power of two, so exact.
         const S above =
             static_cast<S>(Bits<D>(1) << (8 * sizeof(D) - 1)) * static_cast<S>(is_signed<D> ? 1 : 2);
-        if (v != v) return 0;
+        constexpr bool wide = sizeof(S) == 8 || sizeof(D) == 8;
+        if (v != v) return wide ? static_cast<In<D>>(static_cast<D>(Bits<D>(1) << (8 * sizeof(D) - 1))) : 0;
         if (v < below) return static_cast<In<D>>(lowest<D>);
         if (v >= above) return static_cast<In<D>>(highest<D>);
         return static_cast<In<D>>(static_cast<D>(v));
@@ -202,11 +204,12 @@ template <class T>
 struct Same {
     static T run(T a) { return a; }
 };
-template <class H>
+template <class F, class H>
 struct SmallSat {
-    static H run(H a) {
+    template <class A>
+    static H run(A a) {
         H r;
-        from_float(saturated(to_float(a)), r);
+        from_float(saturated(to_float(F::run(a))), r);
         return r;
     }
 };
@@ -261,6 +264,11 @@ void integer_to_small(Registry& r, Type small) {
     r.add(Operation::cvt, small, s, {Flag::rz}, unary<SmallFromInteger<H, S, Flag::rz>, H, In<S>>);
     r.add(Operation::cvt, small, s, {Flag::rm}, unary<SmallFromInteger<H, S, Flag::rm>, H, In<S>>);
     r.add(Operation::cvt, small, s, {Flag::rp}, unary<SmallFromInteger<H, S, Flag::rp>, H, In<S>>);
+    for (const FlagSet flags : {FlagSet{Flag::sat}, FlagSet{Flag::sat, Flag::rz},
+                                FlagSet{Flag::sat, Flag::rm}, FlagSet{Flag::sat, Flag::rp}}) {
+        using Rounded = SmallFromInteger<H, S, Flag::rn>;
+        r.add(Operation::cvt, small, s, flags, unary<SmallSat<Rounded, H>, H, In<S>>);  // 0 and 1 are exact
+    }
 }
 
 template <class D, class S, class F>
@@ -288,6 +296,12 @@ void to_small(Registry& r, Type small, FlagSet flags) {
     const Type s = TypeOf<S>::value;
     r.add(Operation::cvt, small, s, flags, unary<ToSmall<H, S, R>, H, S>);
     r.add(Operation::cvt, small, s, flags | FlagSet{Flag::sat}, unary<ToSmallSat<H, S, R>, H, S>);
+    if constexpr (__is_same(S, float)) {
+        const FlagSet flush = flags | FlagSet{Flag::ftz};
+        r.add(Operation::cvt, small, s, flush, unary<FtzInput<ToSmall<H, S, R>>, H, S>);
+        r.add(Operation::cvt, small, s, flush | FlagSet{Flag::sat},
+              unary<FtzInput<ToSmallSat<H, S, R>>, H, S>);
+    }
 }
 template <class H, class S>
 void to_small_all(Registry& r, Type small) {
@@ -300,6 +314,7 @@ void to_small_all(Registry& r, Type small) {
 template <class H, Flag R>
 void small_integral(Registry& r, Type small) {
     r.add(Operation::cvt, small, small, {R}, unary<SmallIntegral<H, R>, H, H>);
+    r.add(Operation::cvt, small, small, {R, Flag::sat}, unary<SmallSat<SmallIntegral<H, R>, H>, H, H>);
     for_types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
               std::uint64_t, std::int64_t>([&]<class D>() { small_to_integer<H, D, R>(r, small); });
 }
@@ -351,10 +366,15 @@ void register_conversions(Registry& r) {
     r.add(Operation::cvt, Type::f32, Type::f16, {}, unary<FromSmall<float, Half>, float, Half>);
     r.add(Operation::cvt, Type::f32, Type::f16, {Flag::ftz}, unary<FromSmall<float, Half>, float, Half>);
     r.add(Operation::cvt, Type::f32, Type::f16, {Flag::sat}, unary<Sat<FromSmall<float, Half>>, float, Half>);
+    // Every half is zero or a normal float: .ftz finds nothing to flush.
+    r.add(Operation::cvt, Type::f32, Type::f16, {Flag::ftz, Flag::sat},
+          unary<Sat<FromSmall<float, Half>>, float, Half>);
     r.add(Operation::cvt, Type::f64, Type::f16, {}, unary<FromSmall<double, Half>, double, Half>);
+    r.add(Operation::cvt, Type::f64, Type::f16, {Flag::sat},
+          unary<Sat<FromSmall<double, Half>>, double, Half>);
     r.add(Operation::cvt, Type::f32, Type::bf16, {}, unary<FromSmall<float, Brain>, float, Brain>);
     r.add(Operation::cvt, Type::f16, Type::f16, {}, unary<Same<Half>, Half, Half>);
-    r.add(Operation::cvt, Type::f16, Type::f16, {Flag::sat}, unary<SmallSat<Half>, Half, Half>);
+    r.add(Operation::cvt, Type::f16, Type::f16, {Flag::sat}, unary<SmallSat<Same<Half>, Half>, Half, Half>);
     r.add(Operation::cvt, Type::bf16, Type::bf16, {}, unary<Same<Brain>, Brain, Brain>);
 }
 

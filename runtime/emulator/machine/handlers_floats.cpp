@@ -266,8 +266,8 @@ struct Testp {
                 return m <= e;
             case Flag::notanumber:
                 return m > e;
-            case Flag::normal:
-                return m < e && (m & e) != 0;
+            case Flag::normal:  // PTX counts zeros as normal
+                return m < e && ((m & e) != 0 || m == 0);
             default:
                 return (m & e) == 0 && m != 0;
         }
@@ -336,6 +336,19 @@ struct SmallAbs {
 template <class C, class H>
 struct SmallCompare {
     static bool run(H a, H b) { return C::run(to_float(a), to_float(b)); }
+};
+// A comparison of f16 that says .ftz: subnormal inputs are zeros.
+template <class C>
+struct SmallFtzInputs {
+    static float flushed(float v) { return __builtin_fabsf(v) < 0x1p-14f ? 0.0f : v; }
+    static bool run(float a, float b) { return C::run(flushed(a), flushed(b)); }
+};
+inline Brain flushed(Brain b) {
+    return {static_cast<std::uint16_t>(b.bits & 0x7f80 ? b.bits : b.bits & 0x8000)};
+}
+template <class F>
+struct BrainFtz {
+    static Brain run(Brain a) { return flushed(F::run(flushed(a))); }
 };
 template <class C, class H>
 struct SmallSet {
@@ -412,21 +425,21 @@ void add_approximate(Registry& r, Operation operation) {
     r.add(operation, Type::f32, Type::none, {Flag::ftz}, unary<Ftz<F>, float, float>);
 }
 
+template <class C, class H>
+void add_small_comparison(Registry& r, FlagSet flags, Type one, Type two) {
+    using u32 = std::uint32_t;
+    r.add(Operation::setp, one, Type::none, flags, compare<SmallCompare<C, H>, H>);
+    r.add(Operation::set, two, two, flags, binary<Twice<SmallSet<C, H>, H>, u32, u32, u32>);
+}
+
 template <class C>
 void add_comparison(Registry& r, Flag flag) {
     r.add(Operation::setp, Type::f32, Type::none, {flag}, compare<C, float>);
     r.add(Operation::setp, Type::f32, Type::none, {flag, Flag::ftz}, compare<FtzInputs<C>, float>);
     r.add(Operation::setp, Type::f64, Type::none, {flag}, compare<C, double>);
-    r.add(Operation::setp, Type::f64, Type::none, {flag, Flag::ftz}, compare<C, double>);
-    for (const bool ftz : {false, true}) {  // halves keep their subnormals: see DESIGN, ".ftz on halves"
-        const FlagSet flags = ftz ? FlagSet{flag, Flag::ftz} : FlagSet{flag};
-        r.add(Operation::setp, Type::f16, Type::none, flags, compare<SmallCompare<C, Half>, Half>);
-        r.add(Operation::setp, Type::bf16, Type::none, flags, compare<SmallCompare<C, Brain>, Brain>);
-        r.add(Operation::set, Type::f16x2, Type::f16x2, flags,
-              binary<Twice<SmallSet<C, Half>, Half>, std::uint32_t, std::uint32_t, std::uint32_t>);
-        r.add(Operation::set, Type::bf16x2, Type::bf16x2, flags,
-              binary<Twice<SmallSet<C, Brain>, Brain>, std::uint32_t, std::uint32_t, std::uint32_t>);
-    }
+    add_small_comparison<C, Half>(r, {flag}, Type::f16, Type::f16x2);
+    add_small_comparison<SmallFtzInputs<C>, Half>(r, {flag, Flag::ftz}, Type::f16, Type::f16x2);
+    add_small_comparison<C, Brain>(r, {flag}, Type::bf16, Type::bf16x2);
 }
 
 template <class F, class H, int Arity>
@@ -440,11 +453,7 @@ void add_halves(Registry& r, Type one, Type two) {
     add_small<Small<FAdd, H>, H, 2>(r, Operation::add, {}, one, two);
     add_small<Small<FSub, H>, H, 2>(r, Operation::sub, {}, one, two);
     add_small<Small<FMul, H>, H, 2>(r, Operation::mul, {}, one, two);
-    add_small<SmallSat<FAdd, H>, H, 2>(r, Operation::add, {Flag::sat}, one, two);
-    add_small<SmallSat<FSub, H>, H, 2>(r, Operation::sub, {Flag::sat}, one, two);
-    add_small<SmallSat<FMul, H>, H, 2>(r, Operation::mul, {Flag::sat}, one, two);
     add_small<SmallFma<H, false, false>, H, 3>(r, Operation::fma, {}, one, two);
-    add_small<SmallFma<H, true, false>, H, 3>(r, Operation::fma, {Flag::sat}, one, two);
     add_small<SmallFma<H, false, true>, H, 3>(r, Operation::fma, {Flag::relu}, one, two);
     add_small<SmallNeg<H>, H, 1>(r, Operation::neg, {}, one, two);
     add_small<SmallAbs<H>, H, 1>(r, Operation::abs, {}, one, two);
@@ -452,7 +461,6 @@ void add_halves(Registry& r, Type one, Type two) {
     add_small<Small<FMax<false>, H>, H, 2>(r, Operation::max, {}, one, two);
     add_small<Small<FMin<true>, H>, H, 2>(r, Operation::min, {Flag::nan_wins}, one, two);
     add_small<Small<FMax<true>, H>, H, 2>(r, Operation::max, {Flag::nan_wins}, one, two);
-    add_small<Small<Ex2, H>, H, 1>(r, Operation::ex2, {}, one, two);
     add_small<Small<Tanh, H>, H, 1>(r, Operation::tanh, {}, one, two);
 }
 
@@ -528,6 +536,16 @@ void register_floats(Registry& r) {
 
     add_halves<Half>(r, Type::f16, Type::f16x2);
     add_halves<Brain>(r, Type::bf16, Type::bf16x2);
+    // PTX saturates and compares with .ftz f16 only.
+    const auto half = Type::f16, pair = Type::f16x2;
+    add_small<SmallSat<FAdd, Half>, Half, 2>(r, Operation::add, {Flag::sat}, half, pair);
+    add_small<SmallSat<FSub, Half>, Half, 2>(r, Operation::sub, {Flag::sat}, half, pair);
+    add_small<SmallSat<FMul, Half>, Half, 2>(r, Operation::mul, {Flag::sat}, half, pair);
+    add_small<SmallFma<Half, true, false>, Half, 3>(r, Operation::fma, {Flag::sat}, half, pair);
+    // PTX has ex2 of halves without .ftz, and of bfloat16 with it.
+    add_small<Small<Ex2, Half>, Half, 1>(r, Operation::ex2, {}, Type::f16, Type::f16x2);
+    add_small<BrainFtz<Small<Ex2, Brain>>, Brain, 1>(r, Operation::ex2, {Flag::ftz}, Type::bf16,
+                                                     Type::bf16x2);
 }
 
 }  // namespace emulated::machine::BASCULE_ISA

@@ -22,7 +22,9 @@ constexpr TypeSet signed_integers{s16, s32, s64};
 constexpr TypeSet singles{f32};
 constexpr TypeSet doubles{f64};
 constexpr TypeSet floats{f32, f64};
-constexpr TypeSet halves{f16, f16x2, bf16, bf16x2};
+constexpr TypeSet half_types{f16, f16x2};
+constexpr TypeSet brain_types{bf16, bf16x2};
+constexpr TypeSet halves = half_types | brain_types;
 constexpr TypeSet scalars = bits | integers | floats;
 constexpr TypeSet memory_types = scalars | TypeSet{b8, u8, s8};
 constexpr TypeSet convertible = integers | floats | TypeSet{u8, s8, f16, bf16};
@@ -35,18 +37,27 @@ constexpr FlagSet nearest{F::rn};
 constexpr FlagSet directed{F::rz, F::rm, F::rp};
 constexpr FlagSet flush{F::ftz};
 constexpr FlagSet single_flags{F::rz, F::rm, F::rp, F::ftz, F::sat};
-constexpr FlagSet half_flags{F::sat};
+constexpr FlagSet saturates{F::sat};
 constexpr FlagSet equality{F::eq, F::ne};
 constexpr FlagSet ordered{F::eq, F::ne, F::lt, F::le, F::gt, F::ge};
 constexpr FlagSet unsigned_order{F::lo, F::ls, F::hi, F::hs};
 constexpr FlagSet unordered{F::equ, F::neu, F::ltu, F::leu, F::gtu, F::geu, F::num, F::is_nan};
 constexpr FlagSet combinations{F::and_, F::or_, F::xor_};
 constexpr FlagSet spaces{F::global, F::constant, F::shared, F::local, F::param};
-constexpr FlagSet hints{F::ca, F::cg, F::cs, F::cv, F::lu, F::wb, F::wt, F::evict, F::nc, F::weak};
-constexpr FlagSet order{F::is_volatile, F::relaxed, F::acquire, F::release, F::acq_rel, F::sc,
-                        F::mmio,        F::cta,     F::gpu,     F::sys,     F::cluster};
+constexpr FlagSet stored_spaces{F::global, F::shared, F::local, F::param};
+constexpr FlagSet vectors{F::v2, F::v4};
+constexpr FlagSet scopes{F::cta, F::gpu, F::sys, F::cluster};
+constexpr FlagSet load_hints{F::ca, F::cg, F::cs, F::cv, F::lu, F::evict, F::nc, F::weak};
+constexpr FlagSet store_hints{F::wb, F::cg, F::cs, F::wt, F::evict, F::weak};
+constexpr FlagSet load_order = scopes | FlagSet{F::is_volatile, F::relaxed, F::acquire, F::mmio};
+constexpr FlagSet store_order = scopes | FlagSet{F::is_volatile, F::relaxed, F::release, F::mmio};
+constexpr FlagSet fence_order = scopes | FlagSet{F::acquire, F::release, F::acq_rel, F::sc};
 constexpr FlagSet atomic_spaces{F::global, F::shared};
-constexpr FlagSet atomic_neutral = order | FlagSet{F::noftz, F::ftz, F::evict};
+constexpr FlagSet atom_order = scopes | FlagSet{F::relaxed, F::acquire, F::release, F::acq_rel};
+constexpr FlagSet red_order = scopes | FlagSet{F::relaxed, F::release};
+constexpr FlagSet keeps_subnormals{F::noftz};
+constexpr FlagSet synchronous{F::sync};
+constexpr FlagSet extremes_and_sum{F::add, F::min, F::max};
 constexpr FlagSet prmt_modes{F::f4e, F::b4e, F::rc8, F::ecl, F::ecr, F::rc16};
 
 // --- the table
@@ -54,26 +65,32 @@ constexpr FlagSet prmt_modes{F::f4e, F::b4e, F::rc8, F::ecl, F::ecr, F::rc16};
 // and stores carry spaces as selecting flags and are generic without one.
 constexpr Row table[] = {
     // name, operation, operands, types, second, selecting, neutral, one_of
-    {"add", O::add, "DAA", integers, {}, {F::sat}, no_flags, no_flags},
+    {"add", O::add, "DAA", integers, {}, no_flags, no_flags, no_flags},
+    {"add", O::add, "DAA", {s32}, {}, saturates, no_flags, saturates},
     {"add", O::add, "DAA", singles, {}, single_flags, nearest, no_flags},
     {"add", O::add, "DAA", doubles, {}, directed, nearest, no_flags},
-    {"add", O::add, "DAA", halves, {}, half_flags, nearest, no_flags},
-    {"sub", O::sub, "DAA", integers, {}, {F::sat}, no_flags, no_flags},
+    {"add", O::add, "DAA", half_types, {}, saturates, nearest, no_flags},
+    {"add", O::add, "DAA", brain_types, {}, no_flags, nearest, no_flags},
+    {"sub", O::sub, "DAA", integers, {}, no_flags, no_flags, no_flags},
+    {"sub", O::sub, "DAA", {s32}, {}, saturates, no_flags, saturates},
     {"sub", O::sub, "DAA", singles, {}, single_flags, nearest, no_flags},
     {"sub", O::sub, "DAA", doubles, {}, directed, nearest, no_flags},
-    {"sub", O::sub, "DAA", halves, {}, half_flags, nearest, no_flags},
+    {"sub", O::sub, "DAA", half_types, {}, saturates, nearest, no_flags},
+    {"sub", O::sub, "DAA", brain_types, {}, no_flags, nearest, no_flags},
     {"mul", O::mul, "DAA", integers, {}, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
     {"mul", O::mul, "dAA", narrow_integers, {}, {F::wide}, no_flags, {F::wide}},
     {"mul", O::mul, "DAA", singles, {}, single_flags, nearest, no_flags},
     {"mul", O::mul, "DAA", doubles, {}, directed, nearest, no_flags},
-    {"mul", O::mul, "DAA", halves, {}, half_flags, nearest, no_flags},
+    {"mul", O::mul, "DAA", half_types, {}, saturates, nearest, no_flags},
+    {"mul", O::mul, "DAA", brain_types, {}, no_flags, nearest, no_flags},
     {"mad", O::mad, "DAAA", integers, {}, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
     {"mad", O::mad, "dAAa", narrow_integers, {}, {F::wide}, no_flags, {F::wide}},
     {"mad", O::fma, "DAAA", singles, {}, single_flags, nearest, no_flags},
     {"mad", O::fma, "DAAA", doubles, {}, directed, nearest, no_flags},
     {"fma", O::fma, "DAAA", singles, {}, single_flags, nearest, no_flags},
     {"fma", O::fma, "DAAA", doubles, {}, directed, nearest, no_flags},
-    {"fma", O::fma, "DAAA", halves, {}, {F::sat}, nearest, no_flags},
+    {"fma", O::fma, "DAAA", half_types, {}, saturates, nearest, no_flags},
+    {"fma", O::fma, "DAAA", brain_types, {}, no_flags, nearest, no_flags},
     {"fma", O::fma, "DAAA", halves, {}, {F::relu}, nearest, {F::relu}},
     {"mul24", O::mul24, "DAA", integers_32, {}, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
     {"mad24", O::mad24, "DAAA", integers_32, {}, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
@@ -164,7 +181,8 @@ constexpr Row table[] = {
     {"cos", O::cos, "DA", singles, {}, flush, {F::approx}, no_flags},
     {"lg2", O::lg2, "DA", singles, {}, flush, {F::approx}, no_flags},
     {"ex2", O::ex2, "DA", singles, {}, flush, {F::approx}, no_flags},
-    {"ex2", O::ex2, "DA", halves, {}, no_flags, {F::approx, F::ftz}, no_flags},
+    {"ex2", O::ex2, "DA", half_types, {}, no_flags, {F::approx}, no_flags},
+    {"ex2", O::ex2, "DA", brain_types, {}, flush, {F::approx}, flush},
     {"tanh", O::tanh, "DA", singles | halves, {}, no_flags, {F::approx}, no_flags},
 
     {"setp", O::setp, "*", bits, {}, equality | combinations, no_flags, equality},
@@ -180,9 +198,17 @@ constexpr Row table[] = {
     {"setp",
      O::setp,
      "*",
-     floats | TypeSet{f16, bf16},
+     {f32, f16},
      {},
      ordered | unordered | combinations | flush,
+     no_flags,
+     ordered | unordered},
+    {"setp",
+     O::setp,
+     "*",
+     {f64, bf16},
+     {},
+     ordered | unordered | combinations,
      no_flags,
      ordered | unordered},
     {"set", O::set, "*", {u32, s32, f32}, signed_integers, ordered, no_flags, ordered},
@@ -195,7 +221,15 @@ constexpr Row table[] = {
      ordered | unsigned_order,
      no_flags,
      ordered | unsigned_order},
-    {"set", O::set, "*", {u32, s32, f32}, floats, ordered | unordered | flush, no_flags, ordered | unordered},
+    {"set",
+     O::set,
+     "*",
+     {u32, s32, f32},
+     singles,
+     ordered | unordered | flush,
+     no_flags,
+     ordered | unordered},
+    {"set", O::set, "*", {u32, s32, f32}, doubles, ordered | unordered, no_flags, ordered | unordered},
     {"set",
      O::set,
      "*",
@@ -216,22 +250,22 @@ constexpr Row table[] = {
      "*",
      convertible | TypeSet{f16x2, bf16x2},
      convertible,
-     {F::rni, F::rzi, F::rmi, F::rpi, F::rn, F::rz, F::rm, F::rp, F::ftz, F::sat, F::relu},
+     {F::rni, F::rzi, F::rmi, F::rpi, F::rn, F::rz, F::rm, F::rp, F::ftz, F::sat},
      no_flags,
      no_flags},
     {"cvta", O::cvta, "*", {u64, u32}, {}, spaces | FlagSet{F::to}, no_flags, spaces},
     {"isspacep", O::isspacep, "*", untyped, {}, spaces, no_flags, spaces},
 
-    {"ld", O::ld, "*", memory_types, {}, spaces | FlagSet{F::v2, F::v4}, hints | order, no_flags},
-    {"ldu", O::ld, "*", memory_types, {}, spaces | FlagSet{F::v2, F::v4}, hints, no_flags},
-    {"st", O::st, "*", memory_types, {}, spaces | FlagSet{F::v2, F::v4}, hints | order, no_flags},
+    {"ld", O::ld, "*", memory_types, {}, spaces | vectors, load_hints | load_order, no_flags},
+    {"ldu", O::ld, "*", memory_types, {}, FlagSet{F::global} | vectors, no_flags, no_flags},
+    {"st", O::st, "*", memory_types, {}, stored_spaces | vectors, store_hints | store_order, no_flags},
     {"atom",
      O::atom,
      "*",
      integers_32_64 | floats | halves,
      {},
      FlagSet{F::add} | atomic_spaces,
-     atomic_neutral,
+     atom_order | keeps_subnormals,
      {F::add}},
     {"atom",
      O::atom,
@@ -239,7 +273,7 @@ constexpr Row table[] = {
      integers_32_64,
      {},
      FlagSet{F::min, F::max} | atomic_spaces,
-     atomic_neutral,
+     atom_order,
      {F::min, F::max}},
     {"atom",
      O::atom,
@@ -247,23 +281,16 @@ constexpr Row table[] = {
      sized_32_64,
      {},
      FlagSet{F::and_, F::or_, F::xor_} | atomic_spaces,
-     atomic_neutral,
+     atom_order,
      {F::and_, F::or_, F::xor_}},
-    {"atom",
-     O::atom,
-     "*",
-     {u32},
-     {},
-     FlagSet{F::inc, F::dec} | atomic_spaces,
-     atomic_neutral,
-     {F::inc, F::dec}},
+    {"atom", O::atom, "*", {u32}, {}, FlagSet{F::inc, F::dec} | atomic_spaces, atom_order, {F::inc, F::dec}},
     {"red",
      O::red,
      "*",
      integers_32_64 | floats | halves,
      {},
      FlagSet{F::add} | atomic_spaces,
-     atomic_neutral,
+     red_order | keeps_subnormals,
      {F::add}},
     {"red",
      O::red,
@@ -271,7 +298,7 @@ constexpr Row table[] = {
      integers_32_64,
      {},
      FlagSet{F::min, F::max} | atomic_spaces,
-     atomic_neutral,
+     red_order,
      {F::min, F::max}},
     {"red",
      O::red,
@@ -279,18 +306,11 @@ constexpr Row table[] = {
      sized_32_64,
      {},
      FlagSet{F::and_, F::or_, F::xor_} | atomic_spaces,
-     atomic_neutral,
+     red_order,
      {F::and_, F::or_, F::xor_}},
-    {"red",
-     O::red,
-     "*",
-     {u32},
-     {},
-     FlagSet{F::inc, F::dec} | atomic_spaces,
-     atomic_neutral,
-     {F::inc, F::dec}},
-    {"atom", O::atom, "*", bits, {}, FlagSet{F::cas} | atomic_spaces, atomic_neutral, {F::cas}},
-    {"atom", O::atom, "*", sized_32_64, {}, FlagSet{F::exch} | atomic_spaces, atomic_neutral, {F::exch}},
+    {"red", O::red, "*", {u32}, {}, FlagSet{F::inc, F::dec} | atomic_spaces, red_order, {F::inc, F::dec}},
+    {"atom", O::atom, "*", bits, {}, FlagSet{F::cas} | atomic_spaces, atom_order, {F::cas}},
+    {"atom", O::atom, "*", sized_32_64, {}, FlagSet{F::exch} | atomic_spaces, atom_order, {F::exch}},
     {"prefetch", O::prefetch, "*", untyped, {}, no_flags, {F::global, F::local, F::evict}, no_flags},
 
     {"shfl",
@@ -309,21 +329,15 @@ constexpr Row table[] = {
      {F::all, F::any, F::uni, F::ballot},
      {F::sync},
      {F::all, F::any, F::uni, F::ballot}},
-    {"match", O::match, "*", sized_32_64, {}, {F::any, F::all}, {F::sync}, {F::any, F::all}},
-    {"redux",
-     O::redux,
-     "DA*",
-     {u32, s32, b32},
-     {},
-     {F::add, F::min, F::max, F::and_, F::or_, F::xor_},
-     {F::sync},
-     {F::add, F::min, F::max, F::and_, F::or_, F::xor_}},
+    {"match", O::match, "*", sized_32_64, {}, {F::any, F::all}, synchronous, {F::any, F::all}, synchronous},
+    {"redux", O::redux, "DA*", integers_32, {}, extremes_and_sum, synchronous, extremes_and_sum, synchronous},
+    {"redux", O::redux, "DA*", {b32}, {}, combinations, synchronous, combinations, synchronous},
     {"activemask", O::activemask, "u", {b32}, {}, no_flags, no_flags, no_flags},
-    {"bar", O::bar_warp, "*", untyped, {}, {F::warp}, {F::sync}, {F::warp}},
-    {"bar", O::bar, "*", untyped, {}, {F::sync, F::arrive}, {F::cta, F::aligned}, {F::sync, F::arrive}},
+    {"bar", O::bar_warp, "*", untyped, {}, {F::warp}, synchronous, {F::warp}, synchronous},
+    {"bar", O::bar, "*", untyped, {}, {F::sync, F::arrive}, {F::cta}, {F::sync, F::arrive}},
     {"barrier", O::bar, "*", untyped, {}, {F::sync, F::arrive}, {F::cta, F::aligned}, {F::sync, F::arrive}},
-    {"membar", O::fence, "*", untyped, {}, no_flags, {F::cta, F::gl, F::sys, F::gpu}, no_flags},
-    {"fence", O::fence, "*", untyped, {}, no_flags, order, no_flags},
+    {"membar", O::fence, "*", untyped, {}, no_flags, {F::cta, F::gl, F::sys}, no_flags},
+    {"fence", O::fence, "*", untyped, {}, no_flags, fence_order, no_flags},
     {"nanosleep", O::nanosleep, "U", {u32}, {}, no_flags, no_flags, no_flags},
 
     {"bra", O::bra, "*", untyped, {}, no_flags, {F::uni}, no_flags},
@@ -332,6 +346,26 @@ constexpr Row table[] = {
     {"exit", O::exit, "", untyped, {}, no_flags, no_flags, no_flags},
     {"trap", O::trap, "", untyped, {}, no_flags, no_flags, no_flags},
 };
+
+// Of each group an opcode has one at most.
+constexpr FlagSet exclusive[] = {
+    {F::rn, F::rz, F::rm, F::rp, F::approx, F::full},
+    {F::rni, F::rzi, F::rmi, F::rpi},
+    combinations,
+    spaces,
+    vectors,
+    scopes,
+    {F::ca, F::cg, F::cs, F::cv, F::lu, F::wb, F::wt},
+    {F::weak, F::is_volatile, F::relaxed, F::acquire, F::release, F::acq_rel, F::sc},
+};
+
+bool contradicts_itself(const FlagSet& flags) {
+    for (const FlagSet& group : exclusive) {
+        const FlagSet chosen = flags & group;
+        if (!chosen.empty() && !chosen.single()) return true;
+    }
+    return false;
+}
 
 bool matches(const Row& row, const Opcode& opcode, std::string_view name) {
     if (row.name != name || !row.types.has(opcode.type)) return false;
@@ -377,6 +411,7 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
             return refuse(": the modifier ." + std::string(part) + " is unknown here");
         }
     }
+    if (contradicts_itself(opcode.flags)) return refuse(": two of its modifiers exclude each other");
     for (const Row& row : table) {
         if (matches(row, opcode, name)) {
             opcode.row = &row;

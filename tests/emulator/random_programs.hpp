@@ -1,0 +1,34 @@
+// Random PTX programs whose threads do not meet: for the machine and the reference interpreter to run side by
+// side.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace random_programs {
+
+/// What each thread has in global memory.
+inline constexpr unsigned input_words = 24, scratch_words = 8, output_words = 26;  ///< of 8 bytes
+
+struct Program {
+    std::string text;  ///< .entry k(.param .u64 in, .param .u64 scratch, .param .u64 out)
+    std::uint32_t grid = 1, block = 1;
+};
+
+/// The opcodes of one thread that the device takes, whose results PTX defines to the bit.
+class Opcodes {
+  public:
+    Opcodes();
+    /// One of them, each line of the syntax as likely as any other.
+    const std::string& any(std::mt19937_64& random) const;
+
+  private:
+    std::vector<std::vector<std::string>> lines_;
+};
+
+/// The same seed gives the same program.
+Program generate(const Opcodes& opcodes, std::uint64_t seed);
+
+}  // namespace random_programs

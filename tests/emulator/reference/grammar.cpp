@@ -1,0 +1,248 @@
+// PTX syntax, a line a variant, from the instruction pages of the PTX ISA; and its expansion.
+#include "reference/grammar.hpp"
+
+#include <stdexcept>
+
+namespace reference {
+namespace {
+
+struct Set {
+    std::string_view name, members;
+};
+constexpr Set sets[] = {
+    {"int", ".u16|.u32|.u64|.s16|.s32|.s64"},
+    {"narrow", ".u16|.u32|.s16|.s32"},
+    {"wide", ".u32|.u64|.s32|.s64"},
+    {"word", ".u32|.s32"},
+    {"signed", ".s16|.s32|.s64"},
+    {"unsigned", ".u16|.u32|.u64"},
+    {"bits", ".b16|.b32|.b64"},
+    {"half", ".f16|.f16x2|.bf16|.bf16x2"},
+    {"scalar", ".b16|.b32|.b64|.u16|.u32|.u64|.s16|.s32|.s64|.f32|.f64"},
+    {"memory", ".b8|.b16|.b32|.b64|.u8|.u16|.u32|.u64|.s8|.s16|.s32|.s64|.f32|.f64"},
+    {"upto32", ".b8|.b16|.b32|.u8|.u16|.u32|.s8|.s16|.s32|.f32"},
+    {"integer8", ".u8|.u16|.u32|.u64|.s8|.s16|.s32|.s64"},
+    {"rnd", ".rn|.rz|.rm|.rp"},
+    {"irnd", ".rni|.rzi|.rmi|.rpi"},
+    {"order", ".eq|.ne|.lt|.le|.gt|.ge"},
+    {"uorder", ".eq|.ne|.lt|.le|.gt|.ge|.lo|.ls|.hi|.hs"},
+    {"forder", ".eq|.ne|.lt|.le|.gt|.ge|.equ|.neu|.ltu|.leu|.gtu|.geu|.num|.nan"},
+    {"bool", ".and|.or|.xor"},
+    {"scope", ".cta|.cluster|.gpu|.sys"},
+    {"space", ".global|.shared|.shared::cta|.local"},
+    {"evict1", ".L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate"},
+    {"prefetch2", ".L2::64B|.L2::128B|.L2::256B"},
+};
+
+constexpr Syntax scalar[] = {
+    {"(add|sub)($int)"},
+    {"(add|sub).sat.s32"},
+    {"(add|sub|mul){$rnd}{.ftz}{.sat}.f32"},
+    {"(add|sub|mul){$rnd}.f64"},
+    {"(add|sub|mul){.rn}{.sat}(.f16|.f16x2)"},
+    {"(add|sub|mul){.rn}(.bf16|.bf16x2)"},
+    {"mul(.hi|.lo)($int)"},
+    {"mul.wide($narrow)"},
+    {"mad(.hi|.lo)($int)"},
+    {"mad.wide($narrow)"},
+    {"(mad|fma)($rnd){.ftz}{.sat}.f32"},
+    {"(mad|fma)($rnd).f64"},
+    {"fma.rn{.sat|.relu}(.f16|.f16x2)"},
+    {"fma.rn{.relu}(.bf16|.bf16x2)"},
+    {"mul24(.hi|.lo)($word)"},
+    {"mad24(.hi|.lo)($word)"},
+    {"sad($int)"},
+    {"(div|rem)($int)"},
+    {"div(.approx|.full|.rn|.rz|.rm|.rp){.ftz}.f32"},
+    {"div($rnd).f64"},
+    {"(abs|neg)($signed)"},
+    {"(abs|neg){.ftz}.f32"},
+    {"(abs|neg).f64"},
+    {"(abs|neg)($half)"},
+    {"(min|max)($int)"},
+    {"(min|max){.ftz}{.NaN}.f32"},
+    {"(min|max).f64"},
+    {"(min|max){.NaN}($half)"},
+    {"(add|sub).cc($wide)"},
+    {"(addc|subc){.cc}($wide)"},
+    {"mad(.hi|.lo).cc($wide)"},
+    {"madc(.hi|.lo){.cc}($wide)"},
+    {"(popc|clz|brev|bfi)(.b32|.b64)"},
+    {"bfind{.shiftamt}($wide)"},
+    {"bfe($wide)"},
+    {"bmsk(.clamp|.wrap).b32"},
+    {"fns.b32"},
+    {"prmt.b32{.f4e|.b4e|.rc8|.ecl|.ecr|.rc16}"},
+    {"lop3.b32"},
+    {"shf(.l|.r)(.clamp|.wrap).b32"},
+    {"shl($bits)"},
+    {"shr(.b16|.b32|.b64|$int)"},
+    {"dp4a($word)($word)"},
+    {"dp2a(.lo|.hi)($word)($word)"},
+    {"(and|or|xor|not)(.pred|$bits)"},
+    {"cnot($bits)"},
+    {"copysign(.f32|.f64)"},
+    {"testp(.finite|.infinite|.number|.notanumber|.normal|.subnormal)(.f32|.f64)"},
+    {"rcp(.approx|$rnd){.ftz}.f32"},
+    {"rcp($rnd).f64"},
+    {"rcp.approx.ftz.f64"},
+    {"sqrt(.approx|$rnd){.ftz}.f32"},
+    {"sqrt($rnd).f64"},
+    {"rsqrt.approx{.ftz}(.f32|.f64)"},
+    {"(sin|cos|lg2|ex2).approx{.ftz}.f32"},
+    {"ex2.approx(.f16|.f16x2)"},
+    {"ex2.approx.ftz(.bf16|.bf16x2)"},
+    {"tanh.approx(.f32|$half)"},
+    {"setp(.eq|.ne){$bool}($bits)"},
+    {"setp($order){$bool}($signed)"},
+    {"setp($uorder){$bool}($unsigned)"},
+    {"setp($forder){$bool}{.ftz}(.f32|.f16)"},
+    {"setp($forder){$bool}(.f64|.bf16)"},
+    {"set(.eq|.ne)(.u32|.s32|.f32)($bits)"},
+    {"set($order)(.u32|.s32|.f32)($signed)"},
+    {"set($uorder)(.u32|.s32|.f32)($unsigned)"},
+    {"set($forder){.ftz}(.u32|.s32|.f32).f32"},
+    {"set($forder)(.u32|.s32|.f32).f64"},
+    {"set($forder){.ftz}(.f16|.u16|.u32|.s32).f16"},
+    {"set($forder)(.bf16|.u16|.u32|.s32).bf16"},
+    {"set($forder){.ftz}.f16x2.f16x2"},
+    {"set($forder).bf16x2.bf16x2"},
+    {"selp($scalar)"},
+    {"slct($scalar).s32"},
+    {"slct{.ftz}($scalar).f32"},
+    {"mov(.pred|$scalar)"},
+    {"cvt($integer8)($integer8)"},
+    {"cvt.sat($integer8)($integer8)"},
+    {"cvt($irnd){.ftz}{.sat}($integer8).f32"},
+    {"cvt($irnd){.sat}($integer8)(.f16|.bf16|.f64)"},
+    {"cvt($rnd){.ftz}{.sat}.f32($integer8)"},
+    {"cvt($rnd){.sat}(.f16|.f64)($integer8)"},
+    {"cvt($rnd).bf16($integer8)"},
+    {"cvt{$irnd}{.ftz}{.sat}.f32.f32"},
+    {"cvt{$irnd}{.sat}(.f64.f64|.f16.f16)"},
+    {"cvt{$irnd}.bf16.bf16"},
+    {"cvt($rnd){.ftz}{.sat}.f32.f64"},
+    {"cvt($rnd){.sat}.f16.f64"},
+    {"cvt($rnd){.ftz}{.sat}.f16.f32"},
+    {"cvt($rnd).bf16(.f32|.f64|.f16)"},
+    {"cvt{.ftz}{.sat}(.f64.f32|.f32.f16)"},
+    {"cvt{.sat}.f64.f16"},
+    {"cvt.f32.bf16"},
+    {"cvt(.rn|.rz){.relu}(.f16|.bf16|.f16x2|.bf16x2).f32"},
+};
+
+// The modifiers of loads and stores are exclusive groups: cache operator, eviction and prefetch hints, or an
+// order.
+constexpr Syntax memory[] = {
+    {"ld{.weak}{$space|.const|.param}{.ca|.cg|.cs|.lu|.cv}{.v2}($memory)"},
+    {"ld{.weak}{$space|.const|.param}{.ca|.cg|.cs|.lu|.cv}.v4($upto32)"},
+    {"ld{.weak}{.global}{$evict1}{$prefetch2}{.v2}($memory)"},
+    {"ld.volatile{$space}{.v2}($memory)"},
+    {"ld.volatile{$space}.v4($upto32)"},
+    {"ld(.relaxed|.acquire)($scope){.global|.shared}{.v2}($memory)"},
+    {"ld.mmio.relaxed.sys{.global}($memory)"},
+    {"ld.global{.ca|.cg|.cs}.nc{.v2}($memory)"},
+    {"ld.global.nc{$evict1}{$prefetch2}.v4($upto32)"},
+    {"ldu{.global}{.v2}($memory)"},
+    {"ldu{.global}.v4($upto32)"},
+    {"st{.weak}{$space}{.wb|.cg|.cs|.wt}{.v2}($memory)"},
+    {"st{.weak}{$space}{.wb|.cg|.cs|.wt}.v4($upto32)"},
+    {"st{.weak}{.global}{$evict1}{.v2}($memory)"},
+    {"st.volatile{$space}{.v2}($memory)"},
+    {"st.volatile{$space}.v4($upto32)"},
+    {"st(.relaxed|.release)($scope){.global|.shared}{.v2}($memory)"},
+    {"st.mmio.relaxed.sys{.global}($memory)"},
+    {"atom{.relaxed|.acquire|.release|.acq_rel}{$scope}{.global|.shared|.shared::cta}(.add|.min|.max)($"
+     "wide)"},
+    {"atom{.relaxed|.acquire|.release|.acq_rel}{$scope}{.global|.shared}.add(.f32|.f64)"},
+    {"atom{.relaxed|.acquire|.release|.acq_rel}{$scope}{.global|.shared}.add.noftz($half)"},
+    {"atom{.relaxed|.acquire|.release|.acq_rel}{$scope}{.global|.shared}(.and|.or|.xor|.exch)(.b32|.b64)"},
+    {"atom{.relaxed|.acquire|.release|.acq_rel}{$scope}{.global|.shared}.cas($bits)"},
+    {"atom{.relaxed|.acquire|.release|.acq_rel}{$scope}{.global|.shared}(.inc|.dec).u32"},
+    {"red{.relaxed|.release}{$scope}{.global|.shared|.shared::cta}(.add|.min|.max)($wide)"},
+    {"red{.relaxed|.release}{$scope}{.global|.shared}.add(.f32|.f64)"},
+    {"red{.relaxed|.release}{$scope}{.global|.shared}.add.noftz($half)"},
+    {"red{.relaxed|.release}{$scope}{.global|.shared}(.and|.or|.xor)(.b32|.b64)"},
+    {"red{.relaxed|.release}{$scope}{.global|.shared}(.inc|.dec).u32"},
+    {"prefetch{.global|.local}(.L1|.L2)"},
+    {"prefetch.global(.L2::evict_last|.L2::evict_normal)"},
+    {"cvta{.to}(.global|.const|.shared|.local|.param)(.u32|.u64)"},
+    {"isspacep(.global|.const|.shared|.shared::cta|.local|.param)"},
+};
+
+constexpr Syntax exchange[] = {
+    {"shfl.sync(.up|.down|.bfly|.idx).b32"},
+    {"vote.sync(.all|.any|.uni).pred"},
+    {"vote.sync.ballot.b32"},
+    {"match(.any|.all).sync(.b32|.b64)"},
+    {"redux.sync(.add|.min|.max)(.u32|.s32)"},
+    {"redux.sync(.and|.or|.xor).b32"},
+    {"activemask.b32"},
+};
+
+constexpr Syntax control[] = {
+    {"bar.warp.sync"},
+    {"bar{.cta}(.sync|.arrive)"},
+    {"barrier{.cta}(.sync|.arrive){.aligned}"},
+    {"membar(.cta|.gl|.sys)"},
+    {"fence{.sc|.acq_rel|.acquire|.release}($scope)"},
+    {"nanosleep.u32"},
+    {"bra{.uni}"},
+    {"call{.uni}"},
+    {"ret{.uni}"},
+    {"exit"},
+    {"trap"},
+};
+
+std::string with_sets(std::string_view line) {
+    std::string made;
+    while (!line.empty()) {
+        if (line[0] != '$') {
+            made += line[0];
+            line.remove_prefix(1);
+            continue;
+        }
+        const Set* longest = nullptr;
+        for (const Set& set : sets) {
+            if (!line.substr(1).starts_with(set.name)) continue;
+            if (!longest || set.name.size() > longest->name.size()) longest = &set;
+        }
+        if (!longest) throw std::logic_error("no such set of types: " + std::string(line));
+        made += longest->members;
+        line.remove_prefix(1 + longest->name.size());
+    }
+    return made;
+}
+
+void expand(std::string_view line, const std::string& before, std::vector<std::string>& made) {
+    const std::size_t open = line.find_first_of("({");
+    if (open == line.npos) {
+        made.push_back(before + std::string(line));
+        return;
+    }
+    const std::string start = before + std::string(line.substr(0, open));
+    const std::size_t close = line.find(line[open] == '(' ? ')' : '}', open);
+    std::string_view choices = line.substr(open + 1, close - open - 1);
+    const std::string_view rest = line.substr(close + 1);
+    if (line[open] == '{') expand(rest, start, made);
+    while (!choices.empty()) {
+        const std::size_t bar = choices.find('|');
+        expand(rest, start + std::string(choices.substr(0, bar)), made);
+        choices = bar == choices.npos ? "" : choices.substr(bar + 1);
+    }
+}
+
+}  // namespace
+
+std::span<const Syntax> scalar_syntax() { return scalar; }
+std::span<const Syntax> memory_syntax() { return memory; }
+std::span<const Syntax> exchange_syntax() { return exchange; }
+std::span<const Syntax> control_syntax() { return control; }
+
+std::vector<std::string> spellings_of(const Syntax& syntax) {
+    std::vector<std::string> made;
+    expand(with_sets(syntax.line), "", made);
+    return made;
+}
+
+}  // namespace reference

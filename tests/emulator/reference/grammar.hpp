@@ -1,0 +1,24 @@
+// The opcodes PTX has, of the families that the operation table has: every legal spelling.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reference {
+
+/// A line of PTX syntax: `(a|b)` one of these, `{a|b}` one of these or nothing, `$name` a set of types.
+struct Syntax {
+    std::string_view line;
+};
+
+std::span<const Syntax> scalar_syntax();    ///< instructions of one thread
+std::span<const Syntax> memory_syntax();    ///< ld, st, atom, red, prefetch, cvta, isspacep
+std::span<const Syntax> exchange_syntax();  ///< between the threads of a warp
+std::span<const Syntax> control_syntax();   ///< barriers, fences, branches
+
+/// Every spelling a line stands for.
+std::vector<std::string> spellings_of(const Syntax& syntax);
+
+}  // namespace reference

@@ -1,0 +1,68 @@
+// emulator_vectors: every row of the operation table on the machine, compared with a reference written from
+// the PTX ISA. Prints a line a cell of the table; exits with 1 when a result differs.
+// tests/emulator/coverage.py reads it.
+//   emulator_vectors [--only KIND] [--corrupt]
+//   emulator_vectors --illegal    lists what loads although PTX has no such opcode
+#include "vectors.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string_view>
+
+#include "machine/registry.hpp"
+
+namespace {
+
+struct Kind {
+    std::string_view name;
+    void (*run)(vectors::Tally&);
+};
+constexpr Kind kinds[] = {
+    {"scalar", vectors::scalar_vectors},
+    {"memory", vectors::memory_vectors},
+    {"exchange", vectors::exchange_vectors},
+    {"control", vectors::control_vectors},
+};
+
+int list_illegal() {
+    for (const std::string& spelling : vectors::accepted_though_illegal())
+        std::printf("%s\n", spelling.c_str());
+    return 0;
+}
+
+int usage() {
+    std::fprintf(stderr, "usage: emulator_vectors [--only KIND] [--corrupt] | --illegal\n");
+    return 2;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+    std::string_view only;
+    bool corrupt = false;
+    for (int i = 1; i < count; ++i) {
+        const std::string_view argument = arguments[i];
+        if (argument == "--only" && i + 1 < count)
+            only = arguments[++i];
+        else if (argument == "--corrupt")
+            corrupt = true;
+        else if (argument == "--illegal")
+            return list_illegal();
+        else
+            return usage();
+    }
+    vectors::Tally tally;
+    if (corrupt) tally.corrupt_next();
+    for (const Kind& kind : kinds) {
+        if (only.empty() || only == kind.name) kind.run(tally);
+    }
+    tally.print();
+    std::printf("instruction set %s: %llu results compared, %llu different\n",
+                emulated::machine::instruction_set(), static_cast<unsigned long long>(tally.compared()),
+                static_cast<unsigned long long>(tally.different()));
+    return tally.different() ? 1 : 0;
+} catch (const std::exception& error) {
+    std::fprintf(stderr, "emulator_vectors: %s\n", error.what());
+    return 3;
+}

@@ -1,0 +1,94 @@
+// What the vectors share: counting comparisons for each row, type and modifier of the operation table,
+// special values, and the pieces of kernels.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "program/operations.hpp"
+#include "ptx_device.hpp"
+#include "reference/evaluate.hpp"
+
+namespace vectors {
+
+using emulated::program::Flag;
+using emulated::program::FlagSet;
+using emulated::program::Opcode;
+using emulated::program::Row;
+using emulated::ptx::Type;
+using reference::Answer;
+using reference::Bits;
+using Random = std::mt19937_64;
+
+inline const std::string header = ".version 8.5\n.target sm_90\n.address_size 64\n";
+
+/// The emulated device's spelling of a modifier; empty for one that nothing spells.
+std::string_view spelling_of(Flag flag);
+std::string_view register_type(unsigned bytes);  ///< ".b16" for 1 and 2
+unsigned register_bytes(Type type);  ///< of the register that holds a value; 4 for a predicate kept as 0 or 1
+
+/// Comparisons and mismatches, by what they say something about.
+class Tally {
+  public:
+    struct Count {
+        std::uint64_t compared = 0, different = 0;
+    };
+
+    /// Compares, counts it for every type and modifier of `opcode`, and keeps the first mismatches' words.
+    /// `where` makes the words, for a mismatch only.
+    template <class Where>
+    void compare(const Opcode& opcode, std::string_view spelling, const Answer& expected, Bits got,
+                 Where&& where) {
+        Answer wanted = expected;
+        if (!judge(opcode, spelling, wanted, got)) report(spelling, wanted, got, where());
+    }
+    void refused(std::string_view spelling, const std::string& why);
+    void fault(const Opcode& opcode, std::string_view spelling, const std::string& what);
+    /// Falsifies one expected result: a run that does not notice is broken.
+    void corrupt_next() { corrupt_ = true; }
+
+    /// "row <number> <name> <kind> <item> <compared> <different>" for every cell of the table, then notes.
+    void print() const;
+    std::uint64_t compared() const { return compared_; }
+    std::uint64_t different() const { return different_; }
+
+  private:
+    bool judge(const Opcode& opcode, std::string_view spelling, Answer& expected, Bits got);
+    void report(std::string_view spelling, const Answer& expected, Bits got, const std::string& where);
+    void count(const Opcode& opcode, std::string_view spelling, bool same);
+    std::map<std::tuple<std::size_t, std::string, std::string>, Count> cells_;
+    std::string current_;  ///< the spelling that current_cells_ belongs to
+    std::vector<Count*> current_cells_;
+    std::map<std::string, unsigned> mismatches_;  ///< by spelling
+    std::vector<std::string> refusals_, lines_;
+    std::uint64_t compared_ = 0, different_ = 0;
+    bool corrupt_ = false;
+};
+
+/// The opcode, when the table has it.
+std::optional<Opcode> known(const std::string& spelling);
+
+/// An instruction that loads and that the machine has no handler for would be a jump to nowhere.
+bool lacks_a_handler(const testing::Device& device);
+
+/// Whether an instruction of one thread loads, and something runs it; true for others, which the table alone
+/// can tell.
+bool loads(const std::string& spelling, const Opcode& opcode);
+/// What loads although PTX has no such opcode.
+std::vector<std::string> accepted_though_illegal();
+
+/// Random values and the ones where things go wrong.
+Bits some_value(Type type, Random& random);
+Bits some_integer(unsigned bits, Random& random);
+
+void scalar_vectors(Tally& tally);
+void memory_vectors(Tally& tally);
+void exchange_vectors(Tally& tally);
+void control_vectors(Tally& tally);
+
+}  // namespace vectors
