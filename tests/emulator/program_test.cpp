@@ -65,7 +65,7 @@ TEST_CASE("no modifier is ignored") {
     for (const char* text :
          {"add.rm.s32 %r1, %r2, %r3;", "mul.s32 %r1, %r2, %r3;", "mul.lo.hi.s32 %r1, %r2, %r3;",
           "setp.lt.b32 %p1, %r1, %r2;", "ld.global.L2::cache_hint.u32 %r1, [%d1], %d2;",
-          "cvt.s32.f32 %r1, %f1;", "cvt.rn.rni.f32.f32 %f1, %f2;", "brkpt;", "bar.red.popc.u32 %r1, 0, %p1;",
+          "cvt.s32.f32 %r1, %f1;", "cvt.rn.rni.f32.f32 %f1, %f2;", "brkpt;", "bar.red.popc.s32 %r1, 0, %p1;",
           "min.xorsign.abs.f32 %f1, %f2, %f3;", "st.const.u32 [%d1], %r1;", "fma.f32.f64 %f1, %f2, %f3, %f4;",
           "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d1, {%f5,%f6}];"}) {
         INFO(text);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 #include <sys/mman.h>
+#include <utility>
 
 namespace emulated::machine {
 namespace {
@@ -232,6 +233,7 @@ std::optional<Fault> Worker::run_block(std::uint64_t linear) {
                     static_cast<std::uint32_t>(linear / grid.x / grid.y)};
     ++block_.steps;
     block_.arrived.fill(0);
+    block_.votes.fill({});
     if (run_all()) return std::nullopt;
     return lanes_.stop == Stop::fault ? describe() : describe_deadlock();
 }
@@ -265,6 +267,12 @@ bool Worker::run_in_turns() {
     }
 }
 
+// A barrier begins anew; what it counted stays until it is full again.
+void Worker::let_go(std::uint32_t barrier) {
+    block_.arrived[barrier] = 0;
+    block_.counted[barrier] = std::exchange(block_.votes[barrier], {});
+}
+
 // The common case: every warp that still runs stands at the same barrier as a whole, and nobody arrived from
 // afar.
 bool Worker::release_whole_block() {
@@ -278,7 +286,7 @@ bool Worker::release_whole_block() {
         id = group.barrier;
     }
     if (id == ~0u) return false;
-    block_.arrived[id] = 0;
+    let_go(id);
     for (Warp& warp : warps_) {
         if (!warp.groups.empty()) warp.groups.front().state = Group::State::ready;
     }
@@ -304,7 +312,7 @@ bool Worker::release_barriers() {
         const std::uint32_t there = waiting[id] + block_.arrived[id] + (counted ? 0 : exited);
         if (there < (counted ? wanted[id] : block_.threads)) continue;
         released = true;
-        block_.arrived[id] = 0;
+        let_go(id);
         for (Warp& warp : warps_) {
             for (Group& group : warp.groups) {
                 if (group.state == Group::State::barrier && group.barrier == id)

@@ -46,6 +46,7 @@ class Worker {
     bool run(Warp& warp);
     bool run_all();
     bool run_in_turns();
+    void let_go(std::uint32_t barrier);
     bool release_whole_block();
     bool release_barriers();
 

@@ -120,9 +120,31 @@ const Instruction* barrier(Lanes& s, const Instruction* i) {
         s.barrier_count = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[1])[first];
     }
     if (s.barrier >= 16 || s.barrier_count % 32 != 0) return fault(s, i, LaneFault::What::bad_barrier);
+    if (i->bits & Instruction::counts) {
+        Votes& votes = s.block->votes[s.barrier];
+        votes.threads += static_cast<std::uint32_t>(__builtin_popcount(s.mask));
+        votes.yes += static_cast<std::uint32_t>(__builtin_popcount(s.mask & predicate_at(s, i->operand[2])));
+    }
     s.pc = index_of(s, i) + 1;
     s.stop = Stop::barrier;
     return nullptr;
+}
+
+template <Flag Mode>
+const Instruction* counted(Lanes& s, const Instruction* i) {
+    const auto* ids = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[1]);
+    const Votes& votes = s.block->counted[ids[__builtin_ctz(s.mask)] & 15u];
+    if constexpr (Mode == Flag::popc) {
+        auto* d = reinterpret_cast<std::uint32_t*>(s.registers + i->operand[0]);
+        for (unsigned l = 0; l < 32; ++l) {
+            if (s.mask >> l & 1) d[l] = votes.yes;
+        }
+    } else {
+        const bool holds = Mode == Flag::and_ ? votes.yes == votes.threads : votes.yes != 0;
+        std::uint32_t& d = predicate_at(s, i->operand[0]);
+        d = holds ? d | s.mask : d & ~s.mask;
+    }
+    return i + 1;
 }
 
 const Instruction* barrier_arrive(Lanes& s, const Instruction* i) {
@@ -168,6 +190,9 @@ void register_control(Registry& r) {
     r.add(Operation::trap, none, none, {}, trap);
     r.add(Operation::bar, none, none, {Flag::sync}, barrier);
     r.add(Operation::bar, none, none, {Flag::arrive}, barrier_arrive);
+    r.add(Operation::bar_red, Type::u32, none, {Flag::popc}, counted<Flag::popc>);
+    r.add(Operation::bar_red, Type::pred, none, {Flag::and_}, counted<Flag::and_>);
+    r.add(Operation::bar_red, Type::pred, none, {Flag::or_}, counted<Flag::or_>);
     r.add(Operation::fence, none, none, {}, fence);
     r.add(Operation::nanosleep, Type::u32, none, {}, nothing);
     r.add(Operation::clock, Type::u32, none, {}, read_clock<std::uint32_t, CLOCK_MONOTONIC, 0>);

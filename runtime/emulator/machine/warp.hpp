@@ -50,12 +50,19 @@ struct GridState {
     std::optional<Fault> fault;
 };
 
+/// What bar.red counts of the threads that have arrived.
+struct Votes {
+    std::uint32_t threads = 0, yes = 0;
+};
+
 /// The block that a worker runs.
 struct Block {
     GridState* grid = nullptr;
     Dim3 index;
     std::uint32_t threads = 0;
     std::array<std::uint32_t, 16> arrived{};  ///< by bar.arrive, which does not wait
+    std::array<Votes, 16> votes{};            ///< of those that wait
+    std::array<Votes, 16> counted{};          ///< of the last time everybody had arrived
     std::uint64_t steps = 0;                  ///< barriers passed: each is progress for the watchdog
     std::uint64_t steps_seen = 0;             ///< by the watchdog, at `progress`
     std::chrono::steady_clock::time_point progress;

@@ -13,14 +13,18 @@ struct Name {
 
 // Sorted by name.
 constexpr Name names[] = {
+    {"L1", Flag::level},
     {"L1::evict_first", Flag::evict},
     {"L1::evict_last", Flag::evict},
     {"L1::evict_normal", Flag::evict},
     {"L1::evict_unchanged", Flag::evict},
     {"L1::no_allocate", Flag::evict},
+    {"L2", Flag::level},
     {"L2::128B", Flag::evict},
     {"L2::256B", Flag::evict},
     {"L2::64B", Flag::evict},
+    {"L2::evict_last", Flag::keep},
+    {"L2::evict_normal", Flag::keep},
     {"NaN", Flag::nan_wins},
     {"acq_rel", Flag::acq_rel},
     {"acquire", Flag::acquire},

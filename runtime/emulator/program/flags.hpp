@@ -91,6 +91,8 @@ enum class Flag : std::uint8_t {
     wb,
     wt,
     evict,
+    level,
+    keep,
     gl,
     proxy_alias,
     add,

@@ -175,6 +175,8 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
         }
         case Operation::bar:
             return barrier(instruction, opcode);
+        case Operation::bar_red:
+            return reducing_barrier(instruction, opcode);
         case Operation::bar_warp:
             emit({Operation::bar_warp, Type::none, Type::none, {}}, {}, {source(operand(instruction, 0), 4)});
             return;

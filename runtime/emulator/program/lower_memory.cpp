@@ -203,4 +203,21 @@ void Lowering::barrier(const ptx::Instruction& instruction, const Opcode& opcode
         .bits = counted ? Instruction::has_count : std::uint16_t{0};
 }
 
+// bar.red d, barrier, [count,] predicate: a barrier that counts, and after it what was counted.
+void Lowering::reducing_barrier(const ptx::Instruction& instruction, const Opcode& opcode) {
+    functions_.layout().has_barrier();
+    const std::size_t count = instruction.operands.size();
+    if (count != 3 && count != 4)
+        refuse(fmt::format("{} takes 3 or 4 operands, got {}", instruction.opcode, count));
+    const bool counted = count == 4;
+    const Ref which = source(instruction.operands[1], 4);
+    const Ref threads = counted ? source(instruction.operands[2], 4) : which;
+    Step& step = emit({Operation::bar, Type::none, Type::none, {Flag::sync}}, {},
+                      {which, threads, predicate(instruction.operands[count - 1])});
+    step.bits = static_cast<std::uint16_t>(Instruction::counts | (counted ? Instruction::has_count : 0));
+    const unsigned bytes = opcode.type == Type::pred ? 0 : 4;
+    emit({Operation::bar_red, opcode.type, Type::none, opcode.flags & opcode.row->selecting},
+         {result(instruction.operands[0], bytes)}, {which});
+}
+
 }  // namespace emulated::program

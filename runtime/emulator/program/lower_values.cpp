@@ -149,7 +149,8 @@ bool valid_conversion(const Opcode& opcode) {
     if (is_integer(to) && is_integer(from))
         return integral.empty() && directed.empty() && !opcode.flags.has(Flag::ftz);
     if (is_integer(to)) return integral.single() && directed.empty();
-    if (is_integer(from)) return directed.single() && integral.empty() && !opcode.flags.has(Flag::ftz);
+    const bool flushes = opcode.flags.has(Flag::ftz);
+    if (is_integer(from)) return directed.single() && integral.empty() && (!flushes || to == Type::f32);
     const bool brain = to == Type::bf16 || from == Type::bf16;
     if (to == from) return directed.empty() && (integral.empty() || integral.single());
     if (brain && (to == Type::f16 || from == Type::f16 || to == Type::f64 || from == Type::f64)) return false;
@@ -199,6 +200,7 @@ void Lowering::convert_scalar(Ref to, unsigned to_bytes, Ref from, unsigned from
         from = narrow;
     }
     FlagSet flags = opcode.flags.minus({Flag::rn});
+    if (is_integer(opcode.second)) flags = flags.minus({Flag::ftz});  // no integer is subnormal
     // Rounding to an integral value without a rounding is a plain copy; .sat between equal integers is too.
     const Ref direct = to_bytes > natural_to ? temporary(natural_to) : to;
     emit({Operation::cvt, opcode.type, opcode.second, flags}, {direct}, {from});

@@ -52,6 +52,7 @@ class Lowering {
     void vote(const ptx::Instruction& instruction, const Opcode& opcode);
     void match(const ptx::Instruction& instruction, const Opcode& opcode);
     void barrier(const ptx::Instruction& instruction, const Opcode& opcode);
+    void reducing_barrier(const ptx::Instruction& instruction, const Opcode& opcode);
     Address address(const ptx::Operand& operand);
 
     // lower_calls.cpp: calls, and frames of functions that may be entered again

@@ -94,6 +94,7 @@ enum class Operation : std::uint8_t {
     redux,
     activemask,
     bar,
+    bar_red,  ///< what bar has counted, after it
     bar_warp,
     fence,
     nanosleep,
