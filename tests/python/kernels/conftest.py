@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,24 +78,35 @@ def blocks_for(work: int, block: int) -> int:
     return (work + block - 1) // block
 
 
-def assert_within_ulps(result: Array, exact: Any, ulps: float) -> None:
+def assert_within_ulps(result: Array, exact: Any, ulps: float, what: str = "") -> None:
     """`result` is at most so many units in the last place of its own type away from `exact` (of a wider type)."""
     exact = np.asarray(exact)
     unit = np.spacing(np.abs(exact).astype(result.dtype)).astype(exact.dtype)
     away = np.abs(result.astype(exact.dtype) - exact) / unit
-    assert np.isfinite(away).all(), f"not finite: {result[~np.isfinite(away)][:5]}"
-    assert away.max(initial=0) <= ulps, f"{away.max()} ulps away, at {np.argmax(away)}; {ulps} allowed"
+    assert np.isfinite(away).all(), f"{what} not finite: {result[~np.isfinite(away)][:5]}"
+    farthest = away.max(initial=0)
+    assert farthest <= ulps, f"{what} {farthest} units away, at {np.argmax(away)}; {ulps} allowed"
+
+
+def find_kernel(name: str) -> bascule.Kernel:
+    """`find_kernel("map.saxpy")`: the kernel saxpy of tests/kernels/map.cu, compiled once a process."""
+    file, _, function = name.partition(".")
+    if file not in _modules:
+        _modules[file] = bascule.compile(file=CORPUS / f"{file}.cu")
+    return _modules[file][function]
+
+
+_modules: dict[str, bascule.Module] = {}
 
 
 @pytest.fixture(scope="session")
 def kernel() -> Callable[[str], bascule.Kernel]:
-    """`kernel("map.saxpy")`: the kernel saxpy of tests/kernels/map.cu, compiled once a session."""
-    modules: dict[str, bascule.Module] = {}
+    return find_kernel
 
-    def find(name: str) -> bascule.Kernel:
-        file, _, function = name.partition(".")
-        if file not in modules:
-            modules[file] = bascule.compile(file=CORPUS / f"{file}.cu")
-        return modules[file][function]
 
-    return find
+def in_a_child(function: Callable[..., None], *arguments: Any) -> None:
+    """For kernels that may cost their process its context: `function`, of a test module, is called in another one."""
+    child = multiprocessing.get_context("spawn").Process(target=function, args=arguments)
+    child.start()
+    child.join()
+    assert child.exitcode == 0, f"{function.__name__} failed in its process: see what it wrote"

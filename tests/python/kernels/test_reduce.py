@@ -9,9 +9,12 @@ import bascule
 
 from .conftest import BLOCKS, SIZES, blocks_for, given, wanted
 
-pytestmark = [pytest.mark.parametrize("block", [*BLOCKS, 1]), pytest.mark.parametrize("size", SIZES)]
+blocks = pytest.mark.parametrize("block", [*BLOCKS, 1])
+sweep = pytest.mark.parametrize("size", SIZES)
 
 
+@sweep
+@blocks
 def test_a_tree_in_dynamic_shared_memory_sums_whole_floats_exactly(kernel, rng, size, block):
     values = rng.integers(-1000, 1000, size).astype("f4")  # every partial sum is below 2**24: exact in any order
     out = wanted(3, "f4")
@@ -19,6 +22,8 @@ def test_a_tree_in_dynamic_shared_memory_sums_whole_floats_exactly(kernel, rng, 
     assert out.read().sum(dtype="f8") == values.sum(dtype="f8")
 
 
+@sweep
+@blocks
 def test_shuffles_of_64_bits_sum_and_wrap_around(kernel, rng, size, block):
     values = rng.integers(-(2**63), 2**63, size, dtype="i8")
     out = given(np.zeros(1, "i8"))
@@ -26,6 +31,8 @@ def test_shuffles_of_64_bits_sum_and_wrap_around(kernel, rng, size, block):
     assert out.read()[0] == values.sum()
 
 
+@sweep
+@blocks
 def test_two_passes_sum_doubles_in_the_kernels_own_order(kernel, rng, size, block):
     values = rng.standard_normal(size)
     partial, out = wanted(5, "f8"), wanted(1, "f8")
@@ -44,6 +51,8 @@ def test_two_passes_sum_doubles_in_the_kernels_own_order(kernel, rng, size, bloc
     assert out.read() == one_pass(expected, 1)
 
 
+@sweep
+@blocks
 def test_argmin_gives_the_first_of_equal_minima(kernel, rng, size, block):
     values = rng.integers(-20, 20, size).astype("f4")
     out = wanted(1, "i4")
@@ -51,6 +60,8 @@ def test_argmin_gives_the_first_of_equal_minima(kernel, rng, size, block):
     assert out.read()[0] == np.argmin(values)
 
 
+@sweep
+@blocks
 def test_minimum_and_maximum_of_all_ints(kernel, rng, size, block):
     values = rng.integers(-(2**31), 2**31, size).astype("i4")
     low, high = given([2**31 - 1], "i4"), given([-(2**31)], "i4")
@@ -59,6 +70,7 @@ def test_minimum_and_maximum_of_all_ints(kernel, rng, size, block):
 
 
 @pytest.mark.xfail(raises=bascule.CudaError, strict=True, reason="the emulated device refuses bar.red")
+@pytest.mark.parametrize(("size", "block"), [(1, 32), (257, 97), (1000, 33)])
 def test_barriers_count_and_combine_predicates_of_the_whole_block(kernel, rng, size, block):
     values = rng.choice([0, 1, 2, 3], size, p=[0.002, 0.4, 0.4, 0.198]).astype("i4")
     grid = blocks_for(size, block)
