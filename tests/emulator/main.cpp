@@ -10,7 +10,7 @@
 #if defined(__SANITIZE_THREAD__)
 /// glibc frees what an ended thread had of its own in another thread, in an order that the sanitizer cannot
 /// see.
-extern "C" const char* __tsan_default_suppressions();
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() { return "race:_dl_deallocate_tls\n"; }
 #endif
 
