@@ -224,9 +224,19 @@ const char* const program = R"(
     ld.param.u64 %rd1, [await_param_0];
     cvta.to.global.u64 %rd2, %rd1;
 $again:
-    ld.volatile.global.u32 %r1, [%rd2];
+    atom.global.add.u32 %r1, [%rd2], 0;
     setp.eq.s32 %p1, %r1, 0;
     @%p1 bra $again;
+    ret;
+}
+
+.visible .entry raise(.param .u64 raise_param_0)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [raise_param_0];
+    cvta.to.global.u64 %rd2, %rd1;
+    atom.global.add.u32 %r1, [%rd2], 1;
     ret;
 }
 

@@ -204,8 +204,9 @@ class Device {
 };
 
 /// Kernels of one pointer parameter: `increment` adds one to the float of each thread, `twice` doubles it,
-/// `trap` stops, `await` goes round until the word at the address is not 0, `refused` has an instruction that
-/// no device of this architecture has. Variables: `counter` (4 bytes, 7), `table` (64 constant bytes).
+/// `trap` stops, `await` goes round until the word at the address is not 0, `raise` adds 1 to it, `refused`
+/// has an instruction that no device of this architecture has. Variables: `counter` (4 bytes, 7), `table` (64
+/// constant bytes).
 extern const char* const program;
 
 }  // namespace client

@@ -172,8 +172,10 @@ TEST_CASE("of two faults in one context the first one stays, with its report") {
         Library& library = *new Library({{"BASCULE_EMULATED_SCHEDULE", "threads"}});
         World world(library);
         const CUdeviceptr x = world.device.floats(4, 0.0F);
-        world.device.launch("trap", world.device.stream(), x);
-        world.device.launch("increment", world.device.stream(), x + 1);
+        const CUstream p = world.device.stream();
+        const CUstream q = world.device.stream();
+        world.device.launch("trap", p, x);
+        world.device.launch("increment", q, x + 1);
         const CUresult code = library.cuCtxSynchronize();
         CHECK(library.cuCtxSynchronize() == code);
         const bool trapped = code == CUDA_ERROR_ILLEGAL_INSTRUCTION;

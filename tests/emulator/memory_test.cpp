@@ -185,6 +185,68 @@ TEST_CASE("a big freed allocation is remembered too") {
     CHECK(heap.describe(address + megabyte, 4) == "inside a freed 209715200-byte allocation");
 }
 
+TEST_CASE("what is reserved has an address and is no memory until it is committed") {
+    Heap heap(1, megabyte);
+    const DeviceAddress address = *heap.reserve(0, 1000);
+    heap.set_name(address, "later");
+    CHECK(heap.find(address) == nullptr);
+    CHECK(heap.host(address, 1) == nullptr);
+    CHECK(heap.find_known(address + 999)->base == address);
+    CHECK(heap.find_known(address + 1000) == nullptr);
+    CHECK(heap.used(0) == 1000);
+    CHECK_FALSE(heap.free(address, device));
+    CHECK(
+        heap.describe(address + 8, 4).find("inside the 1000-byte allocation 'later', whose stream-ordered") ==
+        0);
+    CHECK(*heap.allocate(0, 1000, device) != address);
+    CHECK_FALSE(heap.reserve(0, megabyte).has_value());
+
+    CHECK(heap.commit(address));
+    CHECK_FALSE(heap.commit(address));
+    CHECK_FALSE(heap.commit(address + 8));
+    CHECK(heap.find(address + 999)->base == address);
+    CHECK(*heap.host(address, 1000) == std::byte{0xCB});
+    CHECK(heap.describe(address + 8, 4) == "at byte 8 of the 1000-byte allocation 'later'");
+    CHECK(heap.free(address, device, Heap::FreedBy::stream));
+    CHECK(heap.used(0) == 1000);  // of the other one
+    CHECK(heap.describe(address, 4) ==
+          "inside a freed 1000-byte allocation 'later': a stream-ordered free (cuMemFreeAsync) came before "
+          "this");
+}
+
+TEST_CASE("every byte outside an allocation is in nobody's, every byte inside in its own") {
+    Heap heap(1, 64 * megabyte);
+    std::mt19937 random(3);
+    std::vector<std::pair<DeviceAddress, std::uint64_t>> made;
+    for (int i = 0; i < 60; ++i) {
+        const std::uint64_t bytes = 1 + random() % 700;
+        made.emplace_back(*heap.allocate(0, bytes, device), bytes);
+    }
+    for (const auto& [address, bytes] : made) {
+        for (std::uint64_t at = 0; at < bytes; ++at) REQUIRE(heap.find(address + at)->base == address);
+        for (std::uint64_t past = 0; past < 256; ++past) {
+            REQUIRE(heap.find(address + bytes + past) == nullptr);
+            REQUIRE(heap.find(address - 1 - past) == nullptr);
+        }
+    }
+}
+
+TEST_CASE("a range comes back into use only after many others, and then without its old content") {
+    Heap heap(1, 64 * megabyte);
+    const DeviceAddress first = *heap.allocate(0, 64, device);
+    std::memset(heap.host(first, 64), 0x5A, 64);
+    heap.free(first, device);
+    int rounds = 0;
+    for (; rounds < 100000; ++rounds) {
+        const DeviceAddress next = *heap.allocate(0, 64, device);
+        if (next == first) break;
+        heap.free(next, device);
+    }
+    CHECK(rounds > 1000);
+    REQUIRE(heap.find(first) != nullptr);
+    for (int i = 0; i < 64; ++i) CHECK(heap.host(first, 64)[i] == std::byte{0xCB});
+}
+
 TEST_CASE("free ranges that touch become one, whatever the order in which they come back") {
     constexpr std::uint64_t base = 0x10000, piece = 0x1000, pieces = 64;
     AddressSpace space(base, piece * pieces);

@@ -1,6 +1,7 @@
 // The operation graph from inside, where several threads meet.
 #include <atomic>
 #include <future>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -180,4 +181,104 @@ TEST_CASE("many threads on shared streams keep each stream's order") {
         graph.synchronize_all();
         for (const int count : counts) CHECK(count == rounds);
     }
+}
+
+TEST_CASE("threads run what is ready, end with the scheduler, and leave what is pending") {
+    std::atomic<int> ran = 0;
+    std::promise<void> begun, go_on;
+    std::thread releasing;
+    {
+        Scheduler scheduler(Policy::threads);
+        Graph graph(scheduler);
+        Stream busy = non_blocking(), free = non_blocking();
+        graph.add(busy);
+        graph.add(free);
+        graph.submit(busy, [&] {
+            begun.set_value();
+            go_on.get_future().wait();
+            ++ran;
+        });
+        graph.submit(busy, [&] { ran += 100; });
+        for (int i = 0; i < 50; ++i) graph.submit(free, [&] { ++ran; });
+        graph.synchronize(free);
+        CHECK(ran == 50);
+        begun.get_future().wait();
+        releasing = std::thread([&] { go_on.set_value(); });
+    }
+    releasing.join();
+    CHECK(ran % 50 == 1);  // with or without the second, which may have had its turn
+}
+
+TEST_CASE("after its threads have retired a scheduler runs what somebody waits for") {
+    static Scheduler& scheduler = *new Scheduler(Policy::threads);
+    Graph graph(scheduler);
+    Stream stream = non_blocking();
+    graph.add(stream);
+    int ran = 0;
+    graph.submit(stream, [&] { ++ran; });
+    graph.synchronize(stream);
+    scheduler.retire(std::chrono::milliseconds(0));
+    std::thread::id where;
+    graph.submit(stream, [&] {
+        ++ran;
+        where = std::this_thread::get_id();
+    });
+    Event mark;
+    graph.record(mark, stream);
+    CHECK(ran == 1);
+    graph.synchronize(mark);
+    CHECK(ran == 2);
+    CHECK(where == std::this_thread::get_id());
+}
+
+TEST_CASE("who wants to be alone does not hold back what a running operation waits for") {
+    Scheduler scheduler(Policy::threads);
+    Graph graph(scheduler);
+    Stream waits = non_blocking(), helps = non_blocking();
+    graph.add(waits);
+    graph.add(helps);
+    std::promise<void> begun, helped;
+    graph.submit(waits, [&] {
+        begun.set_value();
+        helped.get_future().wait();
+    });
+    begun.get_future().wait();
+    std::promise<void> asking;
+    bool alone = false;
+    std::thread freeing([&] {
+        asking.set_value();
+        scheduler.exclusively([&] { alone = true; });
+    });
+    asking.get_future().wait();
+    graph.submit(helps, [&] { helped.set_value(); });
+    graph.synchronize_all();
+    freeing.join();
+    CHECK(alone);
+}
+
+TEST_CASE("what a removed stream leaves is waited for, in its place and not beyond it") {
+    Scheduler scheduler(Policy::lazy);
+    Graph graph(scheduler);
+    Stream blocking, apart = non_blocking();
+    graph.add(blocking);
+    graph.add(apart);
+    bool ran = false, apart_ran = false;
+    graph.submit(blocking, [&] { ran = true; });
+    graph.submit(apart, [&] { apart_ran = true; });
+    graph.remove(blocking);
+    graph.remove(apart);
+    CHECK_FALSE(ran);
+    graph.synchronize(graph.legacy());
+    CHECK(ran);
+    CHECK_FALSE(apart_ran);
+    graph.synchronize_all();
+    CHECK(apart_ran);
+}
+
+TEST_CASE("operations that nobody forces go with the scheduler, however many") {
+    Scheduler scheduler(Policy::lazy);
+    Graph graph(scheduler);
+    auto owned = std::make_shared<int>(0);
+    for (int i = 0; i < 100000; ++i) graph.submit(graph.legacy(), [owned] { ++*owned; });
+    CHECK(owned.use_count() == 100001);
 }

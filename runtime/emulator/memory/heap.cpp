@@ -20,7 +20,11 @@ namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t least_redzone = 256, most_redzone = 65536;
+#if defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t least_window = std::uint64_t{2} << 30;  // it leaves a program few addresses
+#else
 constexpr std::uint64_t least_window = std::uint64_t{64} << 30;  // addresses are free; memory is not
+#endif
 constexpr std::uint64_t most_resident_quarantine = std::uint64_t{64} << 20;
 constexpr std::size_t most_quarantined = 4096;
 constexpr unsigned char poison = 0xCB;        // fresh memory

@@ -50,20 +50,26 @@ class Scheduler {
 
     Policy policy() const noexcept { return schedule_.policy; }
 
-    /// Runs `work` while no node runs, and lets none start: frees, for example.
+    /// Runs `work` while no node runs, and lets none start: frees, for example. Gives way now and then,
+    /// because what runs may wait for what has not started yet.
     template <class Work>
     auto exclusively(const Work& work) {
+        constexpr std::chrono::milliseconds turn{20};
         Lock lock(mutex_);
-        ++exclusive_;
-        changed_.wait(lock, [&] { return running_ == 0; });
-        --exclusive_;
-        changed_.notify_all();
-        wanted_.notify_all();
-        return work();
+        for (;;) {
+            ++exclusive_;
+            const bool alone = changed_.wait_for(lock, turn, [&] { return running_ == 0; });
+            --exclusive_;
+            changed_.notify_all();
+            wanted_.notify_all();
+            if (alone) return work();
+            changed_.wait_for(lock, turn, [&] { return running_ == 0; });
+        }
     }
 
     /// No thread of ours begins anything any more; what somebody still waits for runs in the thread that
-    /// waits. Gives those that run now a moment to finish: for the end of the process.
+    /// waits. Gives those that run now a moment to finish. For the end of the process: a retired scheduler is
+    /// never destroyed, because threads that did not finish still use it.
     void retire(std::chrono::milliseconds moment);
 
     /// True in a thread that is running a node: host functions may not call the driver.
