@@ -26,7 +26,7 @@ KNOWN_REFUSALS = [
     r"cvt\.r[nzmp]\.bf16\.(f16|f64):",  # sm_90
     r"prefetch\.",
 ]
-KINDS = ["scalar", "memory", "exchange", "control"]
+KINDS = ["scalar", "packing", "memory", "exchange", "control"]
 
 
 @dataclass
