@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "random_programs.hpp"
-#include "reference/grammar.hpp"
 #include "vectors.hpp"
 
 namespace random_programs {
@@ -21,19 +20,6 @@ using vectors::Type;
 constexpr unsigned registers = 8, predicates = 4, deepest_if = 3, deepest_loop = 2;
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
-
-// Whether the device takes it, and a thread alone defines its result.
-bool usable(const std::string& spelling) {
-    const auto opcode = vectors::known(spelling);
-    if (!opcode) return false;
-    const Family* family = reference::family_of(*opcode);
-    if (!family || family->results == "Tp") return false;  // carry chains are made as chains
-    reference::Answers answers;
-    const Bits ones[5] = {1, 1, 1, 1, 1};
-    family->evaluate({*opcode, ones}, answers);
-    if (answers.at[0].tolerance) return false;
-    return vectors::loads(spelling, *opcode);
-}
 
 class Generator {
   public:
@@ -406,21 +392,6 @@ class Generator {
 static_assert(input_words == 3 * registers && output_words == 3 * registers + predicates / 2);
 
 }  // namespace
-
-Opcodes::Opcodes() {
-    for (const reference::Syntax& syntax : reference::scalar_syntax()) {
-        std::vector<std::string> good;
-        for (std::string& spelling : reference::spellings_of(syntax)) {
-            if (usable(spelling)) good.push_back(std::move(spelling));
-        }
-        if (!good.empty()) lines_.push_back(std::move(good));
-    }
-}
-
-const std::string& Opcodes::any(std::mt19937_64& random) const {
-    const auto& line = lines_[random() % lines_.size()];
-    return line[random() % line.size()];
-}
 
 Program generate(const Opcodes& opcodes, std::uint64_t seed) { return Generator(opcodes, seed).run(); }
 

@@ -19,9 +19,8 @@ struct Kind {
     void (*run)(vectors::Tally&);
 };
 constexpr Kind kinds[] = {
-    {"scalar", vectors::scalar_vectors},
-    {"memory", vectors::memory_vectors},
-    {"exchange", vectors::exchange_vectors},
+    {"scalar", vectors::scalar_vectors},   {"packing", vectors::packing_vectors},
+    {"memory", vectors::memory_vectors},   {"exchange", vectors::exchange_vectors},
     {"control", vectors::control_vectors},
 };
 

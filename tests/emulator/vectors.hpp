@@ -87,6 +87,7 @@ Bits some_value(Type type, Random& random);
 Bits some_integer(unsigned bits, Random& random);
 
 void scalar_vectors(Tally& tally);
+void packing_vectors(Tally& tally);
 void memory_vectors(Tally& tally);
 void exchange_vectors(Tally& tally);
 void control_vectors(Tally& tally);

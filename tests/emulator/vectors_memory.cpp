@@ -197,11 +197,19 @@ bool launched(Tally& tally, const Access& a, testing::Device& device, const Argu
     return true;
 }
 
+// What lies in `space`: the data where the access is to find it, its complement where it has no business.
+Data seen_in(const Access& a, Flag space, const Data& data) {
+    Data made = data;
+    for (auto& byte : made) byte = static_cast<std::uint8_t>(a.home == space ? byte : ~byte);
+    return made;
+}
+
 void load(Tally& tally, const Access& a, Random& random) {
     Data data{};
     for (auto& byte : data) byte = static_cast<std::uint8_t>(random());
     std::vector<std::uint64_t> words(data_bytes / 8), out(4 * threads, poison);
-    std::memcpy(words.data(), data.data(), data_bytes);
+    const bool copied = a.home == Flag::shared || a.home == Flag::local;  // from global memory
+    std::memcpy(words.data(), (copied ? data : seen_in(a, Flag::global, data)).data(), data_bytes);
     std::vector<std::uint32_t> offsets(threads);
     const unsigned size = a.bytes * a.lanes, places = data_bytes / size, pattern = random() % 3;
     for (unsigned t = 0; t < threads; ++t) {
@@ -209,11 +217,12 @@ void load(Tally& tally, const Access& a, Random& random) {
         offsets[t] = static_cast<std::uint32_t>(place % places * size);
     }
     testing::Device device(load_kernel(a));
-    std::memcpy(device.global("constants"), data.data(), data_bytes);
+    std::memcpy(device.global("constants"), seen_in(a, Flag::constant, data).data(), data_bytes);
     if (!device.module().find_kernel("k")->refusal.empty()) {
         return tally.refused(a.spelling, device.module().find_kernel("k")->refusal);
     }
-    if (!launched(tally, a, device, device.array(words), device.array(offsets), device.array(out), data))
+    if (!launched(tally, a, device, device.array(words), device.array(offsets), device.array(out),
+                  seen_in(a, Flag::param, data)))
         return;
     for (unsigned t = 0; t < threads; ++t) {
         for (unsigned k = 0; k < a.lanes; ++k) {
@@ -265,27 +274,36 @@ void store(Tally& tally, const Access& a, Random& random) {
     }
 }
 
-// A kernel's parameter by its name: the same for every thread.
-void load_parameter_by_name(Tally& tally, const std::string& spelling, const Opcode& opcode, Random& random) {
-    Access a = access_of(spelling, opcode, Flag::param, random);
+// A variable by its name and an offset, without a register: the same for every thread.
+void load_by_name(Tally& tally, const std::string& spelling, const Opcode& opcode, Flag home,
+                  Random& random) {
+    Access a = access_of(spelling, opcode, home, random);
     const unsigned size = a.bytes * a.lanes,
                    at = static_cast<unsigned>(random() % (data_bytes / size)) * size;
     Data data{};
     for (auto& byte : data) byte = static_cast<std::uint8_t>(random());
-    std::string text = header + ".visible .entry k(.param .align 16 .b8 bytes[512], .param .u64 pout) {\n" +
+    const std::string variable = home == Flag::param      ? "pbytes"
+                                 : home == Flag::constant ? "constants"
+                                                          : "globals";
+    std::string text = header +
+                       ".const .align 16 .b8 constants[512] = {1};\n"
+                       ".global .align 16 .b8 globals[512] = {1};\n"
+                       ".visible .entry k(.param .align 16 .b8 pbytes[512], .param .u64 pout) {\n" +
                        declarations(a) + "ld.param.u64 %out, [pout];\nmov.u32 %t, %tid.x;\n" + spelling +
-                       " " + registers_of(a) + ", [bytes+" + number(at) +
+                       " " + registers_of(a) + ", [" + variable + "+" + number(at) +
                        "];\nmul.wide.u32 %i, %t, 32;\nadd.u64 %out, %out, %i;\n";
     for (unsigned k = 0; k < a.lanes; ++k) {
         text += "st.global" + std::string(register_type(a.registers)) + " [%out+" + number(8 * k) + "], %d" +
                 number(k) + ";\n";
     }
     testing::Device device(text + "ret;\n}\n");
+    std::memcpy(device.global("constants"), seen_in(a, Flag::constant, data).data(), data_bytes);
+    std::memcpy(device.global("globals"), seen_in(a, Flag::global, data).data(), data_bytes);
     std::vector<std::uint64_t> out(4 * threads, 0);
     if (!device.module().find_kernel("k")->refusal.empty()) {
         return tally.refused(a.spelling, device.module().find_kernel("k")->refusal);
     }
-    if (!launched(tally, a, device, data, device.array(out))) return;
+    if (!launched(tally, a, device, seen_in(a, Flag::param, data), device.array(out))) return;
     const Bits mask = a.registers == 8 ? ~Bits{0} : (Bits{1} << (8 * a.registers)) - 1;
     for (unsigned t = 0; t < threads; ++t) {
         for (unsigned k = 0; k < a.lanes; ++k) {
@@ -327,7 +345,10 @@ void memory_vectors(Tally& tally) {
                     const Access a = access_of(spelling, *opcode, home, random);
                     name == "st" ? store(tally, a, random) : load(tally, a, random);
                 }
-                if (opcode->flags.has(Flag::param)) load_parameter_by_name(tally, spelling, *opcode, random);
+                for (const Flag home : {Flag::param, Flag::constant, Flag::global}) {
+                    if (name == "st" || !opcode->flags.has(home)) continue;
+                    load_by_name(tally, spelling, *opcode, home, random);
+                }
             } else {
                 address_vectors(tally, spelling, *opcode);
             }

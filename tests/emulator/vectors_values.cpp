@@ -16,6 +16,11 @@ Bits some_float(Type type, Random& random) {
     const Bits bias = static_cast<Bits>(format.greatest_exponent - 1);
     const Bits sign = random() % 2 ? reference::sign_bit(type) : 0;
     const Bits infinity = (2 * bias + 1) << stored, one = bias << stored;
+    // Around 1, or around the ends of narrower formats.
+    const auto exponent = [&] {
+        const Bits far = random() % 2 ? 3 : bias > 40 ? 40 : bias - 1;
+        return bias - far + random() % (2 * far + 1);
+    };
     switch (random() % 8) {
         case 0:  // any bits at all
             return random() & reference::mask_of(type);
@@ -49,11 +54,14 @@ Bits some_float(Type type, Random& random) {
         }
         case 5:
             return sign | mantissa;  // a subnormal
-        case 6:                      // few bits: products and sums fall between two neighbours exactly
-            return sign | ((bias - 3 + random() % 7) << stored) |
-                   (mantissa & ~((Bits{1} << (stored / 2)) - 1));
+        case 6: {  // few bits, or one more at the end: products, sums and conversions fall on ties, or just
+                   // beside
+            const unsigned kept = static_cast<unsigned>(random() % (stored + 1));
+            const Bits few = mantissa >> (stored - kept) << (stored - kept);
+            return (sign | exponent() << stored | few) + random() % 3 - 1;
+        }
         default:
-            return sign | ((bias - 3 + random() % 7) << stored) | mantissa;
+            return sign | exponent() << stored | mantissa;
     }
 }
 
@@ -74,7 +82,10 @@ Bits some_integer(unsigned bits, Random& random) {
             return ~(any % 72) & mask;
         case 3:
             return ((Bits{1} << any % bits) + (any >> 32) % 3 - 1) & mask;
-        case 4:
+        case 4: {  // few bits, or one more at the end: ties of conversions to floats, or just beside
+            const unsigned kept = 1 + static_cast<unsigned>(random() % bits);
+            return (((any & mask) >> (bits - kept) << (bits - kept)) + random() % 3 - 1) & mask;
+        }
         case 5:
             return (any >> (random() % 64)) & mask;
         default:

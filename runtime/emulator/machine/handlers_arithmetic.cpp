@@ -289,7 +289,7 @@ struct Fns {
         const s32 n = s32(offset);
         if (n == 0) return base < 32 && (mask >> base & 1) ? base : ~0u;
         const s32 step = n > 0 ? 1 : -1;
-        s32 left = n > 0 ? n : -n;
+        u32 left = n > 0 ? offset : 0u - offset;
         for (s32 at = s32(base); at >= 0 && at < 32; at += step) {
             if ((mask >> at & 1) && --left == 0) return u32(at);
         }
