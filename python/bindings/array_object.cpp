@@ -7,6 +7,8 @@
 #include <pybind11/stl.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/runtime/driver.hpp>
+#include <bascule/runtime/emulated_device.hpp>
 
 #include "device_object.hpp"
 #include "interface_reader.hpp"
@@ -55,6 +57,17 @@ void bind_stream(ArrayObject& array, py::object stream) {
     array.stream = std::move(stream);
 }
 
+/// On the emulated device, fault reports name the line of Python that made an allocation.
+void tell_where_made(std::uint64_t address) {
+    const EmulatedFunctions* emulated = Driver::get().emulated_functions();
+    PyFrameObject* frame = PyEval_GetFrame();
+    if (emulated == nullptr || address == 0 || frame == nullptr) return;
+    const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+    const std::string file = py::str(code.attr("co_filename"));
+    emulated->name_allocation(address,
+                              fmt::format("made at {}:{}", file, PyFrame_GetLineNumber(frame)).c_str());
+}
+
 ArrayObject allocate(Dimensions shape, DType dtype, bool fortran, const py::object& stream) {
     const Device device = current_device();
     RawInterface raw;
@@ -73,6 +86,7 @@ ArrayObject allocate(Dimensions shape, DType dtype, bool fortran, const py::obje
     ArrayView view = validate(raw);
     auto buffer = std::make_shared<DeviceBuffer>(view.size * dtype.itemsize, device);
     view.pointer = buffer->address();
+    tell_where_made(view.pointer);
     ArrayObject array{view, device, std::move(buffer), py::none(), py::none()};
     bind_stream(array, stream_to_bind(stream, device));
     return array;

@@ -166,7 +166,7 @@ TEST_CASE("registered host memory is found until it is unregistered, and never f
 TEST_CASE("an address is described by the nearest allocation and its name") {
     Heap heap(1, 64 * megabyte);
     const DeviceAddress y = *heap.allocate(0, 4096, device);
-    heap.set_name(y, "y");
+    heap.set_name(y, "'y'");
     CHECK(heap.describe(y + 4096, 4) == "directly past the 4096-byte allocation 'y'");
     CHECK(heap.describe(y + 4100, 4) == "4 bytes past the 4096-byte allocation 'y'");
     CHECK(heap.describe(y - 8, 4) == "8 bytes before the 4096-byte allocation 'y'");
@@ -196,7 +196,7 @@ TEST_CASE("what is reserved has an address and is no memory until it is committe
     CHECK(heap.used(0) == 1000);
     CHECK_FALSE(heap.free(address, device));
     CHECK(
-        heap.describe(address + 8, 4).find("inside the 1000-byte allocation 'later', whose stream-ordered") ==
+        heap.describe(address + 8, 4).find("inside the 1000-byte allocation later, whose stream-ordered") ==
         0);
     CHECK(*heap.allocate(0, 1000, device) != address);
     CHECK_FALSE(heap.reserve(0, megabyte).has_value());
@@ -206,11 +206,11 @@ TEST_CASE("what is reserved has an address and is no memory until it is committe
     CHECK_FALSE(heap.commit(address + 8));
     CHECK(heap.find(address + 999)->base == address);
     CHECK(*heap.host(address, 1000) == std::byte{0xCB});
-    CHECK(heap.describe(address + 8, 4) == "at byte 8 of the 1000-byte allocation 'later'");
+    CHECK(heap.describe(address + 8, 4) == "at byte 8 of the 1000-byte allocation later");
     CHECK(heap.free(address, device, Heap::FreedBy::stream));
     CHECK(heap.used(0) == 1000);  // of the other one
     CHECK(heap.describe(address, 4) ==
-          "inside a freed 1000-byte allocation 'later': a stream-ordered free (cuMemFreeAsync) came before "
+          "inside a freed 1000-byte allocation later: a stream-ordered free (cuMemFreeAsync) came before "
           "this");
 }
 

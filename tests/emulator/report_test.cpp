@@ -36,7 +36,7 @@ Fault past(emulated::memory::DeviceAddress address) {
 TEST_CASE("a fault tells kernel, block, thread, address, nearest allocation and source line") {
     Heap heap(1, 1 << 20);
     const auto y = *heap.allocate(0, 4096, Allocation::Kind::device);
-    heap.set_name(y, "y");
+    heap.set_name(y, "'y'");
     Fault fault = past(y + 4096);
     fault.other_threads = 12;
     const std::string text = emulated::report::describe(fault, heap);
@@ -63,7 +63,7 @@ TEST_CASE("a read is called a read, and what the kernel freed is said to be free
 TEST_CASE("a write to constant memory is said to be one") {
     Heap heap(1, 1 << 20);
     const auto table = *heap.allocate(0, 64, Allocation::Kind::module_global);
-    heap.set_name(table, "table");
+    heap.set_name(table, "'table'");
     heap.set_read_only(table);
     CHECK(contains(emulated::report::describe(past(table + 8), heap),
                    "at byte 8 of the 64-byte allocation 'table', which is constant"));

@@ -63,7 +63,7 @@ void address_vectors(Tally& tally, const std::string& spelling, const Opcode& op
         };
         if (name == "isspacep") {
             expect(spelling + " %p, %g;\nselp.u64 %x, 1, 0, %p;\n", opcode.flags.has(home.flag));
-        } else if (name == "prefetch") {
+        } else if (name.starts_with("prefetch")) {
             const bool generic = (opcode.flags & FlagSet{Flag::global, Flag::local}).empty();
             if (!generic && !opcode.flags.has(home.flag)) continue;
             expect(spelling + " [" + (generic ? "%g" : "%i") + "];\nld.u64 %x, [%g];\n", 71);

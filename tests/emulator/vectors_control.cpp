@@ -66,6 +66,33 @@ Program barrier(const std::string& spelling, const Opcode& opcode, unsigned vari
             "", [](const auto& in, unsigned t) { return t < 64 ? 0 : in[t - 64] + in[t - 32]; }};
 }
 
+// Two reductions after each other: how many threads' numbers are odd, or whether all or any are; then even.
+Program reduction(const std::string& spelling, const Opcode& opcode, unsigned variant) {
+    static const char* const barriers[] = {" 0, ", " 5, 96, ", " 2, 64, "};
+    const unsigned taking_part = variant == 2 ? 64 : threads;
+    const bool counts = opcode.flags.has(Flag::popc);
+    const std::string one = spelling + (counts ? " %x," : " %q,") + barriers[variant];
+    const std::string number = counts ? "" : "selp.u32 %x, 1, 0, %q;\n";
+    // Mostly odd numbers in one variant, mostly even ones in another: `and` and `or` have both answers.
+    const std::string skew = variant == 1 ? "or.b32 %a, %a, 1;\n" : "";
+    Program made{"",
+                 "setp.ge.u32 %p, %t, " + std::to_string(taking_part) + ";\n@%p bra OVER;\n" + skew +
+                     "and.b32 %x, %a, 1;\nsetp.ne.u32 %p, %x, 0;\n" + one + "%p;\n" + number +
+                     "mul.lo.u32 %r, %x, 1000;\n" + one + "!%p;\n" + number + "add.u32 %r, %r, %x;\nOVER:\n",
+                 "",
+                 {}};
+    made.expected = [=](const std::vector<std::uint32_t>& in, unsigned t) -> std::uint32_t {
+        if (t >= taking_part) return 0;
+        std::uint32_t odd = 0;
+        for (unsigned k = 0; k < taking_part; ++k) odd += (in[k] & 1) | (variant == 1 ? 1u : 0u);
+        const auto answer = [&](std::uint32_t yes) -> std::uint32_t {
+            return counts ? yes : opcode.flags.has(Flag::and_) ? yes == taking_part : yes != 0;
+        };
+        return 1000 * answer(odd) + answer(taking_part - odd);
+    };
+    return made;
+}
+
 // Through global memory, with the fence before the barrier.
 Program fence(const std::string& spelling) {
     return {"",
@@ -134,6 +161,11 @@ std::vector<Program> programs_of(const std::string& spelling, const Opcode& opco
     const bool uniform = opcode.flags.has(Flag::uni);
     if (name == "bar" || name == "barrier") {
         std::vector<Program> made;
+        if (opcode.flags.has(Flag::red)) {
+            for (unsigned variant = 0; variant < 3; ++variant)
+                made.push_back(reduction(spelling, opcode, variant));
+            return made;
+        }
         for (unsigned variant = 0; variant < 4; ++variant) made.push_back(barrier(spelling, opcode, variant));
         return made;
     }

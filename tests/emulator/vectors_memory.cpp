@@ -317,14 +317,6 @@ void load_by_name(Tally& tally, const std::string& spelling, const Opcode& opcod
     }
 }
 
-// A device that knows no cache levels takes a prefetch without one, which PTX has not.
-void levelless_prefetch(Tally& tally, const std::string& spelling) {
-    const std::size_t level = spelling.find(".L");
-    std::string accepted = spelling.substr(0, level);
-    if (spelling.find("evict") != spelling.npos) accepted += ".L1" + spelling.substr(level + 3);
-    if (const auto opcode = known(accepted)) address_vectors(tally, accepted, *opcode);
-}
-
 }  // namespace
 
 void memory_vectors(Tally& tally) {
@@ -334,7 +326,6 @@ void memory_vectors(Tally& tally) {
             const auto opcode = known(spelling);
             if (!opcode) {
                 tally.refused(spelling, "not in the table");
-                if (spelling.starts_with("prefetch")) levelless_prefetch(tally, spelling);
                 continue;
             }
             const std::string_view name = opcode->row->name;

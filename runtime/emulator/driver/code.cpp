@@ -43,7 +43,7 @@ std::shared_ptr<const Instance> instantiate(const program::Module& module, Conte
         }
         addresses.push_back(*address);
         std::copy(global.initial.begin(), global.initial.end(), heap.host(*address, bytes));
-        heap.set_name(*address, global.name);
+        heap.set_name(*address, fmt::format("'{}'", global.name));
     }
     // Addresses in initialisers are known only once every variable has one.
     for (std::size_t i = 0; i < module.globals.size(); ++i) {

@@ -47,6 +47,7 @@ constexpr std::array rows = {
     ROW(CUDA_ERROR_ILLEGAL_INSTRUCTION, "a kernel met an illegal instruction"),
     ROW(CUDA_ERROR_MISALIGNED_ADDRESS, "a kernel used a misaligned address"),
     ROW(CUDA_ERROR_INVALID_ADDRESS_SPACE, "a kernel used an address of another space"),
+    ROW(CUDA_ERROR_HARDWARE_STACK_ERROR, "a kernel's stack overflowed"),
     ROW(CUDA_ERROR_INVALID_PC, "a kernel jumped to an invalid place"),
     ROW(CUDA_ERROR_LAUNCH_FAILED, "a kernel failed"),
     ROW(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "too many blocks for a cooperative launch"),

@@ -340,7 +340,7 @@ std::string Heap::describe(DeviceAddress address, std::uint64_t access_bytes) co
     const auto called = [&](const Allocation& allocation) {
         const auto name = state.names.find(allocation.base);
         return fmt::format("the {}-byte allocation{}", allocation.bytes,
-                           name == state.names.end() ? "" : fmt::format(" '{}'", name->second));
+                           name == state.names.end() ? "" : " " + name->second);
     };
     if (const Allocation* inside = state.containing(address)) {
         const std::uint64_t offset = address - inside->base;
@@ -359,7 +359,7 @@ std::string Heap::describe(DeviceAddress address, std::uint64_t access_bytes) co
         const bool was_ours = freed->allocation->serial != 0;  // registered memory is its owner's again
         if (was_ours && address - freed->allocation->base < freed->allocation->bytes) {
             return fmt::format("inside a freed {}-byte allocation{}{}", freed->allocation->bytes,
-                               freed->name.empty() ? "" : fmt::format(" '{}'", freed->name),
+                               freed->name.empty() ? "" : " " + freed->name,
                                freed->by == FreedBy::stream
                                    ? ": a stream-ordered free (cuMemFreeAsync) came before this"
                                    : "");

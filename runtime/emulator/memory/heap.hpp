@@ -49,6 +49,7 @@ class Heap final : public Memory {
     bool is_device_address(DeviceAddress address) const noexcept;
 
     void set_read_only(DeviceAddress address);
+    /// What a report says after "the 64-byte allocation": "'table'", "made at train.py:12".
     void set_name(DeviceAddress address, std::string name);
 
     std::uint64_t capacity(int device) const noexcept;

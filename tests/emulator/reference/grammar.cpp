@@ -166,6 +166,7 @@ constexpr Syntax memory[] = {
     {"red{.relaxed|.release}{$scope}{.global|.shared}(.inc|.dec).u32"},
     {"prefetch{.global|.local}(.L1|.L2)"},
     {"prefetch.global(.L2::evict_last|.L2::evict_normal)"},
+    {"prefetchu.L1"},
     {"cvta{.to}(.global|.const|.shared|.local|.param)(.u32|.u64)"},
     {"isspacep(.global|.const|.shared|.shared::cta|.local|.param)"},
 };
@@ -184,6 +185,10 @@ constexpr Syntax control[] = {
     {"bar.warp.sync"},
     {"bar{.cta}(.sync|.arrive)"},
     {"barrier{.cta}(.sync|.arrive){.aligned}"},
+    {"bar{.cta}.red.popc.u32"},
+    {"bar{.cta}.red(.and|.or).pred"},
+    {"barrier{.cta}.red.popc{.aligned}.u32"},
+    {"barrier{.cta}.red(.and|.or){.aligned}.pred"},
     {"membar(.cta|.gl|.sys)"},
     {"fence{.sc|.acq_rel|.acquire|.release}($scope)"},
     {"nanosleep.u32"},
