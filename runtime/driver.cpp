@@ -74,7 +74,7 @@ bool is_sticky(CUresult code) noexcept {
 /// Codes whose reason the emulated device tells in its newest report.
 bool has_report(CUresult code) noexcept {
     return is_sticky(code) || code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_INVALID_PTX ||
-           code == CUDA_ERROR_NO_BINARY_FOR_GPU;
+           code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_NOT_INITIALIZED;
 }
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
@@ -252,15 +252,16 @@ void Driver::fail(CUresult code, const char* call, const std::string& doing) con
     details.code_name = name == nullptr ? "" : name;
     details.call = call;
     details.doing = doing;
-    if (emulated_ != nullptr && has_report(code))
+    if (emulated_ != nullptr && (has_report(code) || std::string_view(call) == "cuInit"))
         details.report = with_user_places(emulated_->newest_report());
     const std::string message = message_of(code, doing, details.report);
     throw CudaError(message, std::move(details));
 }
 
 void Driver::report(CUresult code, const char* call, const char* doing) const noexcept {
-    if (code == CUDA_SUCCESS || code == CUDA_ERROR_DEINITIALIZED || code == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
-        is_sticky(code)) {
+    // At the end of the process, and in a forked child, there is nothing left to say.
+    if (code == CUDA_SUCCESS || code == CUDA_ERROR_DEINITIALIZED || code == CUDA_ERROR_NOT_INITIALIZED ||
+        code == CUDA_ERROR_CONTEXT_IS_DESTROYED || is_sticky(code)) {
         return;
     }
     const char* name = nullptr;

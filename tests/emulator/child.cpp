@@ -78,8 +78,7 @@ struct Late {
     float* value = nullptr;
     ~Late() {
         if (device == nullptr) return;
-        const auto increment = [](void* data) { *static_cast<float*>(data) += 1.0F; };
-        device->api.cuLaunchHostFunc(device->stream, increment, value);
+        device->launch("increment", value, device->stream);
         const CUresult code = device->api.cuStreamSynchronize(device->stream);
         std::printf("at the end: %d, %g\n", static_cast<int>(code), static_cast<double>(*value));
         std::fflush(stdout);

@@ -1,6 +1,6 @@
 """Small PTX modules out of large ones, as seeds for a fuzzer: every kernel with the declarations of its module.
 
-    python tests/fuzz/split_ptx.py OUTPUT_DIRECTORY FILE.ptx...
+python tests/fuzz/split_ptx.py OUTPUT_DIRECTORY FILE.ptx...
 """
 
 import re

@@ -33,9 +33,21 @@ std::chrono::nanoseconds timeout() {
     return std::chrono::nanoseconds(static_cast<std::int64_t>((seconds > 0 ? seconds : 10.0) * 1e9));
 }
 
-// What one thread of the crew does for a grid.
-void take_blocks(GridState& grid) {
-    static thread_local Worker worker;  // its memory is used again by the next launch
+/// A thread's worker, whose memory the next launch uses again. Static objects may still launch when it is
+/// gone.
+struct OwnWorker {
+    ~OwnWorker() {
+        delete worker;
+        worker = nullptr;
+        gone = true;
+    }
+    static thread_local Worker* worker;
+    static thread_local bool gone;
+};
+thread_local Worker* OwnWorker::worker = nullptr;
+thread_local bool OwnWorker::gone = false;
+
+void take_blocks(GridState& grid, Worker& worker) {
     worker.begin(grid);
     for (;;) {
         const std::uint64_t block = grid.next_block.fetch_add(1, std::memory_order_relaxed);
@@ -47,6 +59,18 @@ void take_blocks(GridState& grid) {
         grid.cancelled = true;
         return;
     }
+}
+
+// What one thread does for a grid.
+void take_blocks(GridState& grid) {
+    if (OwnWorker::gone) {
+        Worker worker;
+        return take_blocks(grid, worker);
+    }
+    static thread_local const OwnWorker owner;
+    (void)owner;
+    if (!OwnWorker::worker) OwnWorker::worker = new Worker;
+    take_blocks(grid, *OwnWorker::worker);
 }
 
 }  // namespace

@@ -69,12 +69,12 @@ Handler Registry::find(const program::Key& key) const {
 }
 
 const Registry& registry() {
-    static const Registry made = best_handlers();
+    static const Registry& made = *new Registry(best_handlers());  // a worker may run at the very end
     return made;
 }
 
 const Registry& baseline_registry() {
-    static const Registry made = baseline_handlers();
+    static const Registry& made = *new Registry(baseline_handlers());
     return made;
 }
 
