@@ -1,0 +1,44 @@
+"""Copies in the background, and barriers at which threads arrive before they wait."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bascule
+
+from .conftest import given, wanted
+
+
+def refused(what):
+    return pytest.mark.xfail(raises=bascule.CudaError, strict=True, reason=f"the emulated device refuses {what}")
+
+
+@refused("cp.async")
+@pytest.mark.parametrize("tiles", [1, 2, 5])
+@pytest.mark.parametrize("block", [33, 64])
+def test_two_buffers_take_turns(kernel, rng, tiles, block):
+    values = rng.integers(-1000, 1000, (3, tiles, block, 4), dtype="i4")
+    device, out = given(values), wanted((3, block, 4), "i4")
+    kernel("async.pipelined_sums")[3, block, None, 32 * block](device.pointer, out.pointer, tiles)
+    np.testing.assert_array_equal(out.read(), values.sum(axis=1)[:, ::-1])
+
+
+@refused("cp.async")
+@pytest.mark.parametrize("valid", [0, 1, 33, 97])
+def test_missing_elements_become_zeros(kernel, rng, valid):
+    values = rng.standard_normal(97).astype("f4")
+    out = wanted(97, "f4")
+    kernel("async.copied_with_zeros")[1, 97](given(values), out, valid)
+    np.testing.assert_array_equal(out.read(), np.roll(np.where(np.arange(97) < valid, values, 0), -1))
+
+
+@refused("mbarrier")
+@pytest.mark.parametrize("block", [1, 33, 256])
+def test_threads_arrive_before_they_wait(kernel, rng, block):
+    values = rng.integers(-1000, 1000, (3, block), dtype="i4")
+    out = wanted(values.shape, "i4")
+    kernel("async.split_barrier")[3, block](given(values), out, 4)
+    for _ in range(4):
+        values = np.roll(values, -1, axis=1) + 3 * values
+    np.testing.assert_array_equal(out.read(), values)
