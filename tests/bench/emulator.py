@@ -2,11 +2,13 @@
 
     python tests/bench/emulator.py [NAME...]
 
-One worker thread, memory checks on. The C++ is compiled here by g++ -O2 without vectorisation and runs on one thread.
-Both run in turn, nine times; ratios are of medians. Every result is compared with the C++'s before anything is timed.
+Memory checks on; one worker thread, then two, each in a process of its own. The C++ is compiled here by g++ -O2 without
+vectorisation and runs on one thread. Both run in turn, nine times; ratios are of medians. Every result is compared with
+the C++'s before anything is timed. Goals are for one worker.
 """
 
 import ctypes
+import json
 import os
 import statistics
 import subprocess
@@ -16,7 +18,8 @@ import time
 from pathlib import Path
 
 os.environ["BASCULE_DEVICE"] = "emulated"
-os.environ["BASCULE_EMULATED_WORKERS"] = "1"
+os.environ.setdefault("BASCULE_EMULATED_WORKERS", "1")
+os.environ["BASCULE_EMULATED_SCHEDULE"] = "eager"
 
 import numpy as np
 
@@ -297,27 +300,46 @@ def measure(case):
     return [statistics.median(times) for times in zip(*pairs, strict=True)]
 
 
-def main():
-    names = sys.argv[1:] or list(GOALS)
-    if unknown := [name for name in names if name not in GOALS]:
-        sys.exit(f"emulator: no kernel is called {', '.join(unknown)}; there are {', '.join(GOALS)}")
-    print(f"{bascule.current_device()!r}, one worker, memory checks on; median of {ROUNDS}")
-    print(f"{'':32}{'emulated ms':>12}{'C++ ms':>9}{'ratio':>8}   prototype  first house  goal")
-    failed = False
+def run_cases(names):
+    """One line of JSON a case: [title, emulated ms, C++ ms], or [name, why it does not run]."""
     with tempfile.TemporaryDirectory() as directory:
         cases = make_cases(compile_scalar(Path(directory)))
         for name in names:
-            prototype, house, goal = GOALS[name]
             try:
                 case = cases[name]()
                 case.check()
             except (bascule.Error, AssertionError) as error:
-                failed |= isinstance(error, AssertionError)
-                print(f"{name:32}does not run: {str(error).splitlines()[0]}")
+                print(json.dumps([name, str(error).splitlines()[0]]))
                 continue
-            emulated, scalar = measure(case)
-            today = emulated / scalar
-            print(f"{case.title:32}{emulated:12.2f}{scalar:9.2f}{today:8.2f}{prototype:12}{house:>10}{goal:9}")
+            print(json.dumps([case.title, *measure(case)]), flush=True)
+
+
+def run_with(workers, names):
+    environment = {**os.environ, "BASCULE_EMULATED_WORKERS": str(workers)}
+    command = [sys.executable, __file__, "--here", *names]
+    run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def main():
+    here = sys.argv[1:2] == ["--here"]
+    names = sys.argv[1 + here :] or list(GOALS)
+    if unknown := [name for name in names if name not in GOALS]:
+        sys.exit(f"emulator: no kernel is called {', '.join(unknown)}; there are {', '.join(GOALS)}")
+    if here:
+        return run_cases(names)
+    print(f"{bascule.current_device()!r}, memory checks on; median of {ROUNDS}")
+    print(f"{'':31}{'emulated ms':>12}{'C++ ms':>8}{'ratio':>7}   prototype first house   goal{'two workers':>14}")
+    failed = False
+    for name, one, two in zip(names, run_with(1, names), run_with(2, names), strict=True):
+        if len(one) == 2:
+            failed = True
+            print(f"{name:31}does not run: {one[1]}")
+            continue
+        title, emulated, scalar = one
+        prototype, house, goal = GOALS[name]
+        numbers = f"{emulated:12.2f}{scalar:8.2f}{emulated / scalar:7.2f}{prototype:12}{house:12}{goal:7}"
+        print(f"{title:31}{numbers}{two[1] / two[2]:14.2f}")
     sys.exit(failed)
 
 

@@ -64,6 +64,7 @@ import bascule
 m = bascule.compile(file=sys.argv[1])
 x = bascule.to_device(np.zeros(1000, "f4"))  # here
 i = bascule.to_device(np.zeros(64, "i4"))
+u = bascule.to_device(np.zeros(1, "u8"))
 try:
     {launch}
     bascule.synchronize()
@@ -99,8 +100,13 @@ def line_of(text: str, mark: str) -> int:
         (
             "m.past[8, 128](x, 3)",
             "past",
-            ["CUDA_ERROR_ILLEGAL_ADDRESS (700)", "kernel 'past' wrote 4 bytes of global memory", "thread (104,0,0)"]
-            + ["block (7,0,0)", "directly past the 4000-byte allocation made at PROGRAM:HERE", "23 other threads"],
+            [
+                "CUDA_ERROR_ILLEGAL_ADDRESS (700): ",
+                "kernel 'past' wrote 4 bytes of global memory",
+                "block (7,0,0), thread (104,0,0)",
+                "directly past the 4000-byte allocation made at PROGRAM:HERE",
+                "23 other threads",
+            ],
         ),
         (
             "m.read_past[1, 64](bascule.to_device(np.zeros(64, 'f4')), x)",
@@ -113,7 +119,7 @@ def line_of(text: str, mark: str) -> int:
         ),
         ("m.misaligned[1, 64](bascule.to_device(np.zeros(1000, 'i1')))", "misaligned", ["(716)", "multiple of 4"]),
         (
-            "zeros = bascule.to_device(np.zeros(1, 'u8')); m.null_pointer[1, 1](bascule.raw_pointer(zeros.__cuda_array_interface__['data'][0]))",
+            "m.null_pointer[1, 1](bascule.raw_pointer(u.__cuda_array_interface__['data'][0]))",
             "null",
             ["(700)", "wrote 4 bytes of", " at 0x0, "],
         ),
