@@ -74,11 +74,13 @@ struct Spot {
 };
 
 template <Space Where, class A, u32 Access>
-inline bool find_spot(Lanes& s, const Instruction* i, u32 slot, bool write, Spot& spot) {
+inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
+                                                     Spot& spot) {
     AllocationCache& cache = s.caches[i->extra];
     const A* a = lanes_at<A>(s, slot);
-    if (!recognise<A, Access>(a, cache)) return false;
+    if (!(i->bits & Instruction::same_lanes) && !recognise<A, Access>(a, cache)) return false;
     spot.pattern = reinterpret_cast<Pattern&>(cache.pattern);
+    if (spot.pattern == Pattern::scattered) return false;
     const bool uniform = spot.pattern == Pattern::uniform || spot.pattern == Pattern::uniform_halves;
     const bool whole = spot.pattern == Pattern::consecutive || spot.pattern == Pattern::uniform;
     const u64 extent = uniform ? Access : whole ? 32 * Access : 16 * Access;

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace emulated::program {
 namespace {
@@ -91,5 +92,35 @@ class Simplifier {
 }  // namespace
 
 void simplify(Body& body, Layout& layout) { Simplifier(body, layout).run(); }
+
+void share_addresses(Body& body) {
+    std::vector<bool> leader(body.steps.size() + 1, false);
+    for (const std::size_t label : body.labels) leader[label] = true;
+    // (base, space, bytes, narrow) -> the step that last had them
+    using Kind = std::tuple<Ref::Kind, std::uint32_t, std::uint64_t, std::size_t, bool>;
+    std::map<Kind, std::int32_t> seen;
+    const auto forget = [&](const Ref& ref) {
+        std::erase_if(seen, [&](const auto& each) {
+            return std::get<0>(each.first) == ref.kind && std::get<1>(each.first) == ref.index;
+        });
+    };
+    for (std::size_t i = 0; i < body.steps.size(); ++i) {
+        Step& step = body.steps[i];
+        const Operation operation = step.key.operation;
+        const bool may_part = operation >= Operation::shfl || step.label >= 0;  // others may run in between
+        if (leader[i] || may_part) seen.clear();
+        if ((operation == Operation::ld || operation == Operation::st) && step.memory && !step.partial) {
+            const Ref& base = step.sources.back();
+            const std::size_t count = step.listed ? step.list.size() : 1;
+            const Kind kind{base.kind, base.index, step.key.flags.low() ^ (step.key.flags.high() << 1),
+                            ptx::bytes_of(step.key.type) * count, (step.bits & Instruction::narrow) != 0};
+            const auto [known, is_new] = seen.try_emplace(kind, static_cast<std::int32_t>(i));
+            if (!is_new) step.shares = known->second;
+        }
+        for (const Ref& ref : step.results) forget(ref);
+        if (step.listed && step.list_is_result)
+            for (const Ref& ref : step.list) forget(ref);
+    }
+}
 
 }  // namespace emulated::program

@@ -10,4 +10,8 @@ namespace emulated::program {
 /// for the place where that stands.
 void simplify(Body& body, Layout& layout);
 
+/// Loads and stores that differ from an earlier one of their basic block in the displacement alone learn of
+/// it.
+void share_addresses(Body& body);
+
 }  // namespace emulated::program

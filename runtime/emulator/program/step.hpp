@@ -32,9 +32,10 @@ struct Step {
     std::int64_t immediate = 0;
     std::int32_t label = -1;  ///< branch target
     std::uint16_t bits = 0;
-    bool partial = false;     ///< guarded: what it does not write stays
-    bool memory = false;      ///< wants an allocation cache
-    std::uint32_t extra = 0;  ///< goes to Instruction::extra
+    bool partial = false;      ///< guarded: what it does not write stays
+    bool memory = false;       ///< wants an allocation cache
+    std::int32_t shares = -1;  ///< memory: the earlier step with the same addresses, up to the displacement
+    std::uint32_t extra = 0;   ///< goes to Instruction::extra
     Code::Line line;
 };
 

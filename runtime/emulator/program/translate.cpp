@@ -146,6 +146,7 @@ class Emitter {
             if (step.label >= 0) target[body.labels[static_cast<std::size_t>(step.label)]] = true;
         }
         const auto first = static_cast<std::uint32_t>(code_.instructions.size());
+        caches_.clear();
         std::vector<std::uint32_t> at(body.steps.size() + 1);
         std::vector<std::pair<std::size_t, std::int32_t>> branches;
         for (std::size_t i = 0; i < body.steps.size(); ++i) {
@@ -179,7 +180,13 @@ class Emitter {
         Instruction made;
         made.immediate = step.immediate;
         made.bits = step.bits;
-        if (step.memory) made.extra = code_.caches++;
+        if (step.memory && step.shares >= 0) {
+            made.bits |= Instruction::same_lanes;
+            made.extra = caches_[static_cast<std::size_t>(step.shares)];
+        } else if (step.memory) {
+            made.extra = code_.caches++;
+        }
+        caches_.push_back(made.extra);
         std::size_t at = 0;
         if (step.listed) {
             made.operand[at++] = static_cast<std::uint32_t>(code_.lists.size());
@@ -208,6 +215,7 @@ class Emitter {
 
     Code& code_;
     Layout& layout_;
+    std::vector<std::uint32_t> caches_;  ///< of the function's steps so far
 };
 
 }  // namespace
@@ -247,6 +255,7 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
         for (std::size_t i = 0; i < functions.size(); ++i) {  // grows while bodies name new functions
             Body body = lower(functions, i, files, made.parameters);
             simplify(body, layout);
+            share_addresses(body);
             std::uint32_t frame_bytes = 0;
             starts.push_back(emitter.emit(body, frame_bytes));
             made.registers += frame_bytes / 128;
