@@ -105,9 +105,10 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
 
 // For accesses of one, two and four values.
 template <Space Where, class M>
-inline bool find_spot(Lanes& s, const Instruction* i, u32 slot, bool write, Spot& spot) {
+inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
+                                                     Spot& spot) {
     if constexpr (Where == Space::local || Where == Space::param) return false;
-    const auto of = [&]<u32 Count>() {
+    const auto of = [&]<u32 Count>() __attribute__((always_inline)) {
         return i->bits & Instruction::narrow
                    ? find_spot<Where, u32, Count * sizeof(M)>(s, i, slot, write, spot)
                    : find_spot<Where, u64, Count * sizeof(M)>(s, i, slot, write, spot);
