@@ -131,6 +131,10 @@ bool Scheduler::poll(Lock& lock, const std::shared_ptr<Node>& node) {
 /// One pass over `node` and what it comes after. False when nothing of it could be started; then the lock was
 /// never let go.
 bool Scheduler::run_what_can(Lock& lock, const std::shared_ptr<Node>& node) {
+    if (node->state == Node::State::pending && node->after.empty() && exclusive_ == 0) {
+        run(lock, node);
+        return true;
+    }
     bool ran = false;
     for (const auto& each : in_order(node)) {
         if (exclusive_ > 0) break;
