@@ -1,5 +1,7 @@
 #include "arguments.hpp"
 
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -139,12 +141,14 @@ bool is_host_array(PyObject* object) {
 
 [[noreturn]] void fail_unknown(PyObject* object, const Parameter& parameter, const std::string& absence) {
     const std::string got = fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
-    const bool wants_array = parameter.type.kind != ParameterType::Kind::scalar;
+    std::string wanted = "a device array (anything with __cuda_array_interface__)";
+    if (parameter.type.kind == ParameterType::Kind::scalar) wanted = "a Python or NumPy scalar";
+    if (parameter.type.kind == ParameterType::Kind::opaque) {
+        wanted = fmt::format("its {} bytes: a NumPy structured scalar, or bytes", parameter.bytes);
+    }
     throw ArgumentError(
         Kind::type,
-        fmt::format("the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got,
-                    wants_array ? "a device array (anything with __cuda_array_interface__)"
-                                : "a Python or NumPy scalar",
+        fmt::format("the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got, wanted,
                     absence.empty() ? "" : fmt::format(" (Reading the interface said: {}.)", absence)),
         {.expected = parameter.spelling, .got = got});
 }
@@ -169,6 +173,20 @@ void set_own_array(ArgumentPack& pack, int index, const ArrayObject& array, PyOb
     owners.keep(object);
 }
 
+/// The bytes of a struct that is passed by value: bytes, numpy.void, anything that lends a contiguous buffer.
+bool set_bytes(ArgumentPack& pack, int index, PyObject* object) {
+    if (PyObject_CheckBuffer(object) == 0) return false;
+    Py_buffer buffer{};
+    if (PyObject_GetBuffer(object, &buffer, PyBUF_SIMPLE) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    const std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> release(&buffer, PyBuffer_Release);
+    pack.set(index,
+             RawBytes{{static_cast<const std::byte*>(buffer.buf), static_cast<std::size_t>(buffer.len)}});
+    return true;
+}
+
 /// Everything that is no scalar and no array of ours.
 void set_foreign(ArgumentPack& pack, int index, PyObject* object, Device device, OwnerList& owners) {
     const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
@@ -176,6 +194,7 @@ void set_foreign(ArgumentPack& pack, int index, PyObject* object, Device device,
         pack.set(index, RawPointer{py::cast<RawPointerObject&>(object).address});
         return;
     }
+    if (parameter.type.kind == ParameterType::Kind::opaque && set_bytes(pack, index, object)) return;
     InterfaceSnapshot snapshot;
     if (read_interface(object, snapshot)) {
         if (snapshot.masked) fail_masked(parameter);

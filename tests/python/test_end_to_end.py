@@ -275,3 +275,32 @@ def test_reprs_say_what_and_where(scale):
     ):
         for part in parts:
             assert part in repr(thing)
+
+
+STRUCT = """
+struct Settings { float scale; int offset; unsigned char mode; };
+__global__ void apply(float* p, Settings s, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) p[i] = p[i] * s.scale + s.offset + s.mode;
+}
+"""
+
+
+def test_a_struct_is_passed_by_value_as_its_bytes():
+    kind = np.dtype([("scale", "f4"), ("offset", "i4"), ("mode", "u1")], align=True)
+    apply = bascule.compile(STRUCT).apply
+    values = np.arange(100, dtype="f4")  # exact, whatever is fused
+    settings = np.array((2.0, 3, 4), kind)
+    for given in (settings[()], settings.tobytes(), bytearray(settings.tobytes()), settings):
+        x = bascule.to_device(values)
+        apply[1, 128](x, given, 100)
+        np.testing.assert_array_equal(x.copy_to_host(), values * np.float32(2) + np.float32(7))
+
+
+def test_a_struct_of_another_size_names_both_sizes():
+    apply = bascule.compile(STRUCT).apply
+    x = bascule.to_device(np.zeros(10, "f4"))
+    with pytest.raises(bascule.ArgumentError, match=r"argument 2 's'.*11 bytes.*exactly 12 bytes"):
+        apply[1, 128](x, b"12345678901", 10)
+    with pytest.raises(bascule.ArgumentError, match=r"argument 2 's'.*Pass its 12 bytes"):
+        apply[1, 128](x, {"scale": 1}, 10)
