@@ -1,4 +1,4 @@
-"""What a person reads when a kernel goes wrong on the emulated device. A fault ends its context, so each has a process."""
+"""What a person reads when a kernel goes wrong on the emulated device. A fault ends its context: each has a process."""
 
 from __future__ import annotations
 
