@@ -54,10 +54,11 @@ void Worker::begin(GridState& grid) {
     grid_ = &grid;
     code_ = grid.code;
     request_ = grid.request;
-    own_registers_ = code_->has_barrier;
+    own_registers_ = code_->has_barrier || code_->may_spin;
     block_.grid = &grid;
     block_.threads = request_->block.x * request_->block.y * request_->block.z;
     const std::uint32_t count = (block_.threads + 31) / 32;
+    block_.warps_take_turns = own_registers_ && count > 1;
 
     // An odd number of cache lines between warps keeps equal registers out of equal cache sets.
     const std::size_t file = (round_up(code_->register_bytes, 64) / 64 | 1u) * std::size_t{64};
@@ -253,17 +254,27 @@ bool Worker::run_all() {
     return true;
 }
 
+// A warp that only went round may go on when others have run.
+bool has_ready(const Warp& warp) {
+    return std::any_of(warp.groups.begin(), warp.groups.end(),
+                       [](const Group& group) { return group.state == Group::State::ready; });
+}
+
 bool Worker::run_in_turns() {
     for (;;) {
-        bool done = true;
+        bool done = true, ready = false;
         for (Warp& warp : warps_) {
             if (!run(warp)) return false;
             done = done && warp.exited == warp.exists;
+            ready = ready || has_ready(warp);
         }
         if (done) return true;
         lanes_.stop = Stop::none;
-        if (!release_whole_block() && !release_barriers()) return false;
-        ++block_.steps;
+        if (release_whole_block() || release_barriers()) {
+            ++block_.steps;
+        } else if (!ready) {
+            return false;
+        }
     }
 }
 

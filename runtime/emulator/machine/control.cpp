@@ -43,7 +43,7 @@ const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
         s.block->progress = now;
     }
     if (now - s.block->progress > grid.timeout) return fault(s, i, LaneFault::What::timeout);
-    if (!s.alone) return reselect(s, next);
+    if (!s.alone || s.block->warps_take_turns) return reselect(s, next);
     s.budget = alone_budget;
     return s.code + next;
 }
@@ -104,6 +104,7 @@ const Instruction* unguard(Lanes& s, const Instruction* i) {
 }
 
 const Instruction* exit(Lanes& s, const Instruction*) {
+    ++s.block->steps;
     s.warp->exited |= s.mask;
     s.stop = Stop::exited;
     return nullptr;

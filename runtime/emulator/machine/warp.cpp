@@ -80,6 +80,8 @@ bool run_warp(Lanes& lanes, Warp& warp) {
     lanes.registers = warp.registers;
     bool rotate = false;
     std::uint64_t stamp = 0;
+    std::size_t rounds =
+        0;  // budgets spent: when every group has had one or more, other warps have their turn
     for (;;) {
         if (warp.groups.size() == 1 && warp.groups.front().state == Group::State::ready) {
             take_only(lanes, warp);
@@ -112,6 +114,8 @@ bool run_warp(Lanes& lanes, Warp& warp) {
             parked.state = Group::State::meeting;
         } else {
             rotate = lanes.budget == 0 && !lanes.rotated;
+            if (lanes.budget == 0 && lanes.block->warps_take_turns && ++rounds > 2 * warp.groups.size())
+                return true;
         }
     }
 }

@@ -63,14 +63,16 @@ struct Block {
     std::array<std::uint32_t, 16> arrived{};  ///< by bar.arrive, which does not wait
     std::array<Votes, 16> votes{};            ///< of those that wait
     std::array<Votes, 16> counted{};          ///< of the last time everybody had arrived
-    std::uint64_t steps = 0;                  ///< barriers passed: each is progress for the watchdog
+    std::uint64_t steps = 0;                  ///< barriers passed and ends: each is progress for the watchdog
     std::uint64_t steps_seen = 0;             ///< by the watchdog, at `progress`
     std::chrono::steady_clock::time_point progress;
+    bool warps_take_turns = false;  ///< a warp that only goes round lets the others run
     bool counting = false;  ///< a fault was found; the other warps run on only to be counted
     std::string message;    ///< of an assertion
 };
 
-/// Runs every group of the warp until each has exited or waits for other warps. False: lanes.fault says why.
+/// Runs every group of the warp until each has exited or waits for other warps: at a barrier, or going round where warps
+/// take turns. False: lanes.fault says why.
 bool run_warp(Lanes& lanes, Warp& warp);
 
 /// For operations that a set of lanes does together: true when the running group has all of `required`, after

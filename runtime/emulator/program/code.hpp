@@ -125,6 +125,7 @@ struct Code {
     std::uint32_t local_bytes = 0;       ///< a thread, without its stack
     std::uint32_t caches = 0;
     bool has_barrier = false;
+    bool may_spin = false;   ///< a thread may wait for what another warp writes
     bool has_stack = false;  ///< some function can be entered again before it returns
 
     /// Guards `handler`, which depends on the processor and is found at the first launch.

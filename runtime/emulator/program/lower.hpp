@@ -41,6 +41,7 @@ class Layout {
         dynamic_alignment_ = std::max(dynamic_alignment_, alignment);
     }
     void has_barrier() { code_.has_barrier = true; }
+    void may_spin() { code_.may_spin = true; }
     void has_stack() { code_.has_stack = true; }
     void finish();
 

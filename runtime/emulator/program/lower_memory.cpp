@@ -78,6 +78,8 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
         }
         return;
     }
+    const FlagSet shared_with_others{Flag::is_volatile, Flag::relaxed, Flag::acquire, Flag::mmio};
+    if (!(opcode.flags & shared_with_others).empty()) functions_.layout().may_spin();
     const Address where = address(from);
     Step& step = lanes == 1 ? emit(key, results, {where.base}) : emit(key, {}, {where.base});
     step.immediate = where.offset;
@@ -140,6 +142,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
 // red is atom whose result nobody reads.
 void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool reduces = opcode.row->operation == Operation::red;
+    if (!reduces) functions_.layout().may_spin();
     const std::size_t first = reduces ? 0 : 1;
     const unsigned bytes = ptx::bytes_of(opcode.type);
     const FlagSet flags = opcode.flags & opcode.row->selecting;
