@@ -5,24 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import bascule
-
 from .conftest import BLOCKS, SIZES, blocks_for, given, wanted
 
 sweep = pytest.mark.parametrize("size", SIZES[:-1])
 blocks = pytest.mark.parametrize("block", BLOCKS)
-few = pytest.mark.parametrize(("size", "block"), [(1, 32), (257, 97)])
 
 
-def refused(what):
-    return pytest.mark.xfail(raises=bascule.CudaError, strict=True, reason=f"the emulated device refuses {what}")
-
-
-no_pointers, no_recursion = refused("calls through pointers"), refused("recursion")
-
-
-@no_pointers
-@few
+@sweep
+@blocks
 def test_a_table_of_functions_is_called_by_index(kernel, rng, size, block):
     which, values = rng.integers(0, 3, size, dtype="i4"), rng.integers(-9999, 9999, size, dtype="i4")
     out = wanted(size, "i4")
@@ -30,8 +20,8 @@ def test_a_table_of_functions_is_called_by_index(kernel, rng, size, block):
     np.testing.assert_array_equal(out.read(), np.choose(which, [2 * values, values**2, -values]))
 
 
-@no_pointers
-@few
+@sweep
+@blocks
 def test_a_pointer_chosen_at_run_time_is_called(kernel, rng, size, block):
     values = rng.integers(-50, 50, size, dtype="i4")
     out = wanted(size, "i4")
@@ -40,8 +30,8 @@ def test_a_pointer_chosen_at_run_time_is_called(kernel, rng, size, block):
     np.testing.assert_array_equal(out.read(), expected)
 
 
-@no_pointers
-@few
+@sweep
+@blocks
 def test_virtual_functions_are_those_of_the_object(kernel, rng, size, block):
     a, b = rng.integers(0, 1000, (2, size)).astype("f8")
     out = wanted(size, "f8")
@@ -64,7 +54,6 @@ def test_calls_take_and_give_structs(kernel, rng, size, block):
     np.testing.assert_array_equal(calls.read(), i % 7 + (i % 3 == 0))
 
 
-@no_recursion
 @pytest.mark.parametrize("block", [1, 33])
 def test_fibonacci_numbers_by_recursion(kernel, rng, block):
     numbers = rng.integers(0, 13, 33, dtype="u4")
@@ -76,7 +65,6 @@ def test_fibonacci_numbers_by_recursion(kernel, rng, block):
     np.testing.assert_array_equal(out.read(), np.array(table)[numbers])
 
 
-@no_recursion
 @pytest.mark.parametrize("block", [1, 33])
 def test_ackermanns_function_by_recursion_inside_recursion(kernel, rng, block):
     m, n = rng.integers(0, 3, 33, dtype="u4"), rng.integers(0, 6, 33, dtype="u4")
@@ -85,7 +73,6 @@ def test_ackermanns_function_by_recursion_inside_recursion(kernel, rng, block):
     np.testing.assert_array_equal(out.read(), np.choose(m, [n + 1, n + 2, 2 * n + 3]))
 
 
-@no_recursion
 @pytest.mark.parametrize("block", [1, 33])
 def test_two_functions_that_call_each_other(kernel, rng, block):
     numbers = rng.integers(0, 20, 33, dtype="u4")
