@@ -42,16 +42,25 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class CompilerLimit:
-    """What an NVRTC itself cannot compile; nothing reaches the device."""
+    """What an NVRTC itself gets wrong in one program: it does not compile it, or writes PTX that no assembler takes."""
 
     version: tuple[int, int]
     way: str
     program: str
-    log: str
+    sentence: str  # in the log, or in the device's refusal of a kernel
     reason: str
 
 
-COMPILER_LIMITS: list[CompilerLimit] = []
+COMPILER_LIMITS = [
+    CompilerLimit(
+        (12, 4), "debug", "library.cu", "Broken module", "12.4's -G breaks on inlined parts of cuda::atomic_ref"
+    ),
+    CompilerLimit(
+        (12, 4), "debug", "words.cu", r"(add|max)\.[us]16x2", "12.4's -G leaves sm_90's __vadd2 in dead branches"
+    ),
+    CompilerLimit((13, 5), "debug", "bits.cu", "unsupported operation", "13.5's -G has no __dp4a"),
+    CompilerLimit((13, 5), "debug", "programs.cu", "unsupported operation", "13.5's -G has no __dp4a"),
+]
 
 
 @dataclass
@@ -59,7 +68,7 @@ class Tally:
     kernels: int = 0
     loaded: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    uncompiled: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
 
@@ -68,7 +77,12 @@ class Nvrtc:
 
     def __init__(self, library: str, include_paths: list[str]) -> None:
         self._library = ctypes.CDLL(library)
-        self._options = ["-arch=compute_80", "-std=c++17", f"-include={PRELUDE}", *(f"-I{path}" for path in include_paths)]
+        self._options = [
+            "-arch=compute_80",
+            "-std=c++17",
+            f"-include={PRELUDE}",
+            *(f"-I{path}" for path in include_paths),
+        ]
         major, minor = ctypes.c_int(), ctypes.c_int()
         self._check("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
         self.version = (major.value, minor.value)
@@ -142,10 +156,10 @@ def first_errors(log: str) -> str:
     return "\n    ".join([line for line in lines if "error" in line.lower()][:3] or lines[:3])
 
 
-def limit_of(nvrtc: Nvrtc, way: str, file: Path, log: str) -> CompilerLimit | None:
+def limit_of(nvrtc: Nvrtc, way: str, file: Path, text: str) -> CompilerLimit | None:
     for limit in COMPILER_LIMITS:
         same = (limit.version, limit.way, limit.program) == (nvrtc.version, way, file.name)
-        if same and re.search(limit.log, log):
+        if same and re.search(limit.sentence, text):
             return limit
     return None
 
@@ -154,7 +168,7 @@ def try_program(nvrtc: Nvrtc, device: Device, way: str, file: Path, tally: Tally
     ptx, log = nvrtc.compile(file, WAYS[way])
     if ptx is None:
         if limit := limit_of(nvrtc, way, file, log):
-            tally.uncompiled[file.name] = limit.reason
+            tally.limits[file.name] = limit.reason
         else:
             tally.failures.append(f"{file.name} does not compile: {first_errors(log)}")
         return
@@ -170,6 +184,9 @@ def try_program(nvrtc: Nvrtc, device: Device, way: str, file: Path, tally: Tally
     for kernel, reason in refused.items():
         if known := family(reason):
             tally.refused[known] += 1
+        elif limit := limit_of(nvrtc, way, file, reason):
+            tally.refused["by the compiler's fault"] += 1
+            tally.limits[file.name] = limit.reason
         else:
             tally.failures.append(f"{file.name}: {kernel}: {reason}")
 
@@ -177,8 +194,8 @@ def try_program(nvrtc: Nvrtc, device: Device, way: str, file: Path, tally: Tally
 def print_tally(way: str, tally: Tally) -> None:
     refused = ", ".join(f"{name} {count}" for name, count in sorted(tally.refused.items())) or "none"
     print(f"  {way:<12} {tally.loaded:>4} of {tally.kernels} kernels load; refused: {refused}")
-    for program, reason in tally.uncompiled.items():
-        print(f"               {program} left out: {reason}")
+    for program, reason in tally.limits.items():
+        print(f"               {program} is not whole: {reason}")
     for failure in tally.failures:
         print(f"  {way}: FAILED: {failure}")
 
