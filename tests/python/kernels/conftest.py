@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,12 @@ import numpy as np
 import pytest
 
 import bascule
+from bascule import _bascule
+
+# Another NVRTC than the newest (tests/nvrtc_versions.py). Here, because processes that tests start import this too.
+if "BASCULE_TEST_NVRTC" in os.environ:
+    bascule.config.nvrtc_library = os.environ["BASCULE_TEST_NVRTC"]
+    bascule.config.include_paths = os.environ["BASCULE_TEST_INCLUDE"].split(os.pathsep)
 
 CORPUS = Path(__file__).resolve().parents[2] / "kernels"
 MARGIN = 256  # bytes on each side; keeps the alignment that vector types ask for
@@ -102,6 +109,14 @@ _modules: dict[str, bascule.Module] = {}
 @pytest.fixture(scope="session")
 def kernel() -> Callable[[str], bascule.Kernel]:
     return find_kernel
+
+
+@pytest.fixture(scope="session", autouse=True)
+def what_compiled(record_testsuite_property: Callable[[str, object], None]) -> Iterator[None]:
+    """The report says which NVRTC the corpus was really compiled with, and how many kernels of it."""
+    yield
+    record_testsuite_property("nvrtc", _bascule._nvrtc_info()["version"])
+    record_testsuite_property("kernels", sum(len(module.kernels) for module in _modules.values()))
 
 
 def in_a_child(function: Callable[..., None], *arguments: Any) -> None:
