@@ -195,9 +195,8 @@ TEST_CASE("what is reserved has an address and is no memory until it is committe
     CHECK(heap.find_known(address + 1000) == nullptr);
     CHECK(heap.used(0) == 1000);
     CHECK_FALSE(heap.free(address, device));
-    CHECK(
-        heap.describe(address + 8, 4).find("inside the 1000-byte allocation later, whose stream-ordered") ==
-        0);
+    CHECK(heap.describe(address + 8, 4).find("inside the 1000-byte allocation later, whose stream-ordered") ==
+          0);
     CHECK(*heap.allocate(0, 1000, device) != address);
     CHECK_FALSE(heap.reserve(0, megabyte).has_value());
 
