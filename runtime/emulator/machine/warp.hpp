@@ -67,12 +67,12 @@ struct Block {
     std::uint64_t steps_seen = 0;             ///< by the watchdog, at `progress`
     std::chrono::steady_clock::time_point progress;
     bool warps_take_turns = false;  ///< a warp that only goes round lets the others run
-    bool counting = false;  ///< a fault was found; the other warps run on only to be counted
-    std::string message;    ///< of an assertion
+    bool counting = false;          ///< a fault was found; the other warps run on only to be counted
+    std::string message;            ///< of an assertion
 };
 
-/// Runs every group of the warp until each has exited or waits for other warps: at a barrier, or going round where warps
-/// take turns. False: lanes.fault says why.
+/// Runs every group of the warp until each has exited or waits for other warps: at a barrier, or going round
+/// where warps take turns. False: lanes.fault says why.
 bool run_warp(Lanes& lanes, Warp& warp);
 
 /// For operations that a set of lanes does together: true when the running group has all of `required`, after
