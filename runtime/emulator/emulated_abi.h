@@ -48,8 +48,8 @@ void bascule_emulated_trace(int on);
 /* Copies at most `capacity` operations and returns how many there are. */
 size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out, size_t capacity);
 
-/* What reports say after "the 64-byte allocation", for example "made at train.py:12"; `name` is copied. Unknown addresses
- * are ignored. */
+/* What reports say after "the 64-byte allocation", for example "made at train.py:12"; `name` is copied.
+ * Unknown addresses are ignored. */
 void bascule_emulated_name_allocation(uint64_t address, const char* name);
 
 /* Calls of the exported driver functions since the process started, by name; 0 for a name that is not
