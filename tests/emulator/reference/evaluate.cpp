@@ -21,21 +21,6 @@ bool takes(const Family& family, const Opcode& opcode) {
     return true;
 }
 
-Type twice_as_wide(Type type) {
-    switch (type) {
-        case Type::u16:
-            return Type::u32;
-        case Type::s16:
-            return Type::s32;
-        case Type::u32:
-            return Type::u64;
-        case Type::s32:
-            return Type::s64;
-        default:
-            throw std::logic_error("no type is twice as wide");
-    }
-}
-
 // Where two floats of a format lie on the line of all floats.
 Wide place_of(Type type, Bits bits) {
     const Wide magnitude = static_cast<Wide>(bits & ~sign_bit(type));

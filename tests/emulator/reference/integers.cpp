@@ -35,23 +35,12 @@ void mad(const Call& call, Answers& out) {
     give(call, out, static_cast<Wide>(wrapped(call.type(), product_part(call))) + number(call, 2));
 }
 
-Type wide_type(const Call& call) {
-    switch (call.type()) {
-        case Type::u16:
-            return Type::u32;
-        case Type::s16:
-            return Type::s32;
-        case Type::u32:
-            return Type::u64;
-        default:
-            return Type::s64;
-    }
-}
 void mul_wide(const Call& call, Answers& out) {
-    out.add(wide_type(call), wrapped(wide_type(call), number(call, 0) * number(call, 1)));
+    out.add(twice_as_wide(call.type()),
+            wrapped(twice_as_wide(call.type()), number(call, 0) * number(call, 1)));
 }
 void mad_wide(const Call& call, Answers& out) {
-    const Type wide = wide_type(call);
+    const Type wide = twice_as_wide(call.type());
     out.add(wide, wrapped(wide, number(call, 0) * number(call, 1) + integer_of(wide, call[2])));
 }
 

@@ -24,6 +24,21 @@ const Format& format_of(Type type) {
     }
 }
 
+Type twice_as_wide(Type type) {
+    switch (type) {
+        case Type::u16:
+            return Type::u32;
+        case Type::s16:
+            return Type::s32;
+        case Type::u32:
+            return Type::u64;
+        case Type::s32:
+            return Type::s64;
+        default:
+            throw std::logic_error("no type is twice as wide");
+    }
+}
+
 Type element_of(Type type) {
     return type == Type::f16x2 ? Type::f16 : type == Type::bf16x2 ? Type::bf16 : type;
 }

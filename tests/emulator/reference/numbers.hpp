@@ -34,6 +34,8 @@ bool is_nan(Type type, Bits bits);
 bool is_subnormal(Type type, Bits bits);
 Bits flushed(Type type, Bits bits);  ///< a subnormal becomes the zero of its sign
 Bits sign_bit(Type type);
+/// The integer type that holds any product of two of these: mul.wide.
+Type twice_as_wide(Type type);
 
 /// A number with room for any operand: a double, or 64 bits of an integer.
 class Number {
