@@ -26,6 +26,12 @@ CacheKey key_of(const Program& program, const Nvrtc& nvrtc, const std::string& u
         add(key.text, name);
         add(key.text, text);
     }
+    add(key.text, std::to_string(program.instances.size()));
+    for (const Instance& instance : program.instances) {
+        add(key.text, instance.kernel);
+        add(key.text, instance.expression);
+    }
+    add(key.text, program.purpose == Program::Purpose::code ? "code" : "signatures");
     add(key.text, to_string(program.arch));
     add(key.text, fmt::format("{}.{}", nvrtc.version().major, nvrtc.version().minor));
     add(key.text, nvrtc.path());

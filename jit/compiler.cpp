@@ -187,9 +187,12 @@ KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_n
                         const std::string& lowered_signature) {
     KernelImage kernel;
     kernel.name = wanted.name;
+    kernel.expression = wanted.name;
+    kernel.reflected = lowered_signature;
     kernel.lowered_name = lowered_name;
     const std::size_t parameters = read_signature(lowered_signature, wanted.name, {}).parameters.size();
     const KernelDeclaration& declaration = fitting(wanted, parameters);
+    kernel.parameter_names = declaration.parameters;
     kernel.signature = read_signature(lowered_signature, wanted.name, declaration.parameters);
     kernel.line = declaration.line;
     return kernel;

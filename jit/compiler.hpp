@@ -1,6 +1,7 @@
 // Source + options + architecture -> Image.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,11 +12,26 @@
 
 namespace bascule {
 
+/// A kernel that a compile is asked for by a name of its own: an instance of a template.
+struct Instance {
+    std::string kernel;      ///< as declared: "ns::scale"
+    std::string expression;  ///< "ns::scale<float>"
+
+    bool operator==(const Instance&) const = default;
+};
+
 /// Everything that decides what a compile gives.
 struct Program {
+    enum class Purpose : std::uint8_t {
+        code,
+        signatures,  ///< the instances' signatures alone: their bodies are not looked at
+    };
+
     Source source;
     CompileOptions options;
     Arch arch;
+    std::vector<Instance> instances{};  ///< none: every function of the text that is no template
+    Purpose purpose = Purpose::code;
 };
 
 /// Compiles programs with one NVRTC, which is loaded at the first compile. Thread-safe.

@@ -4,9 +4,9 @@
 
 namespace bascule {
 
-const KernelImage* Image::find(std::string_view name) const noexcept {
+const KernelImage* Image::find(std::string_view expression) const noexcept {
     const auto kernel = std::find_if(kernels.begin(), kernels.end(),
-                                     [&](const KernelImage& each) { return each.name == name; });
+                                     [&](const KernelImage& each) { return each.expression == expression; });
     return kernel == kernels.end() ? nullptr : &*kernel;
 }
 

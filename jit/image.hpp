@@ -12,8 +12,11 @@ namespace bascule {
 
 /// One kernel of an image.
 struct KernelImage {
-    std::string name;          ///< as asked for: "ns::scale"
-    std::string lowered_name;  ///< as the image calls it
+    std::string name;          ///< as declared: "ns::scale"
+    std::string expression;    ///< the name expression that it was asked for by: "ns::scale<float>"
+    std::string lowered_name;  ///< as the image calls it; empty in an image of signatures alone
+    std::string reflected;     ///< the mangled name that `signature` was read from
+    std::vector<std::string> parameter_names;  ///< from the text
     Signature signature;
     int line = 1;  ///< of the declaration, in the text
 };
@@ -32,7 +35,8 @@ struct Image {
     std::string nvrtc_version;        ///< "13.0"
     double compile_milliseconds = 0;  ///< spent in NVRTC
 
-    const KernelImage* find(std::string_view name) const noexcept;
+    /// The kernel that was asked for by this expression, or null.
+    const KernelImage* find(std::string_view expression) const noexcept;
 };
 
 }  // namespace bascule
