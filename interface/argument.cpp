@@ -80,6 +80,13 @@ std::string declaration_for(const ParameterType& declared, DType dtype) {
 
 // --- Arrays for pointers and views
 
+[[noreturn]] void fail_masked(int index, const Parameter& parameter, const ArrayView& array) {
+    fail(Kind::not_supported, index, parameter, describe(array) + " with a 'mask'",
+         "The kernel would ignore which elements are valid. Only bascule::masked_view<T, N> takes masked "
+         "arrays; "
+         "otherwise pass the data and the mask as two arrays.");
+}
+
 void check_access(int index, const Parameter& parameter, const ArrayView& array) {
     if (array.readonly && !parameter.type.constant) {
         fail(Kind::value, index, parameter, describe(array),
@@ -195,6 +202,7 @@ void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
     if (declared.kind != Declared::pointer && declared.kind != Declared::array_view) {
         fail_array_for_value(index, parameter, array);
     }
+    if (array.masked) fail_masked(index, parameter, array);
     if (!fits(declared, array.dtype)) fail_dtype(index, parameter, array);
     if (declared.kind == Declared::pointer) {
         check_contiguous(index, parameter, array);
@@ -263,6 +271,20 @@ void ArgumentPack::set_null(int index) {
              fmt::format("None is a null pointer, and this is no pointer: pass {}.", wanted(parameter.type)));
     }
     std::memset(slot(index), 0, parameter.bytes);
+}
+
+void ArgumentPack::set(int index, const ArgumentValue& value) {
+    if (const auto* array = std::get_if<ArrayView>(&value)) {
+        set(index, *array);
+    } else if (const auto* scalar = std::get_if<Scalar>(&value)) {
+        set(index, *scalar);
+    } else if (const auto* pointer = std::get_if<RawPointer>(&value)) {
+        set(index, *pointer);
+    } else if (const auto* bytes = std::get_if<RawBytes>(&value)) {
+        set(index, *bytes);
+    } else {
+        set_null(index);
+    }
 }
 
 void ArgumentPack::add_producer(std::uint64_t stream, int argument) {

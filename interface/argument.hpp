@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 
 #include <bascule/interface/array_interface.hpp>
 #include <bascule/interface/signature.hpp>
@@ -17,13 +18,16 @@ namespace bascule {
 
 /// A scalar on its way to a declared type. Which of the members counts is said by `kind`.
 struct Scalar {
-    enum class Kind : std::uint8_t { boolean, integer, unsigned_integer, floating, complex };
+    enum class Kind : std::uint8_t { boolean, integer, unsigned_integer, huge_integer, floating, complex };
     Kind kind = Kind::integer;
     bool boolean = false;
     std::int64_t integer = 0;            ///< Kind::integer: any int that fits
     std::uint64_t unsigned_integer = 0;  ///< Kind::unsigned_integer: above the largest int64
-    double floating = 0;
+    double floating =
+        0;  ///< Kind::floating; Kind::huge_integer: the nearest double of an integer beyond 64 bits
     std::complex<double> complex;
+    /// The type that the value came with, as NumPy's scalars do; none for Python's own, which take any.
+    std::optional<DType> dtype{};
 };
 
 /// A device address that the user vouches for.
@@ -35,6 +39,10 @@ struct RawPointer {
 struct RawBytes {
     std::span<const std::byte> bytes;
 };
+
+/// What one argument is, before anything is known of the parameter it is for. `std::monostate` is a null
+/// pointer (Python's None). Bytes are borrowed.
+using ArgumentValue = std::variant<std::monostate, ArrayView, Scalar, RawPointer, RawBytes>;
 
 /// A producer stream that a launch is ordered with.
 struct Producer {
@@ -62,6 +70,8 @@ class ArgumentPack {
     void set(int index, RawBytes bytes);
     /// A null pointer, for pointer parameters only.
     void set_null(int index);
+    /// Whichever of these it is.
+    void set(int index, const ArgumentValue& value);
 
     const Signature& signature() const noexcept { return *signature_; }
     /// One pointer a parameter, as cuLaunchKernelEx wants them. Valid while the pack lives and none is added.

@@ -67,6 +67,7 @@ struct ArrayView {
     std::uint64_t pointer = 0;  ///< the first logical element, as the device sees it; may be 0 when empty
     DType dtype;
     bool readonly = false;
+    bool masked = false;  ///< some elements may be invalid: the producer gave a mask
     bool c_contiguous =
         false;  ///< axes of extent 1 have any stride; empty arrays are contiguous in every order
     bool f_contiguous = false;

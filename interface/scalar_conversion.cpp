@@ -110,6 +110,8 @@ void write_integer(const Scalar& scalar, const Parameter& parameter, std::byte* 
             fits = scalar.unsigned_integer <= range.high;
             bits = scalar.unsigned_integer;
             break;
+        case Scalar::Kind::huge_integer:
+            fail(Kind::overflow, parameter, scalar, "No integer type holds more than 64 bits.");
         case Scalar::Kind::floating:
             fail(Kind::type, parameter, scalar,
                  "Pass an integer: int(x) cuts the fraction off, round(x) rounds.");
@@ -130,6 +132,11 @@ double to_double(const Scalar& scalar, const Parameter& parameter) {
             return static_cast<double>(scalar.integer);
         case Scalar::Kind::unsigned_integer:
             return static_cast<double>(scalar.unsigned_integer);
+        case Scalar::Kind::huge_integer:
+            if (std::isinf(scalar.floating)) {
+                fail(Kind::overflow, parameter, scalar, "That is beyond the largest double.");
+            }
+            return scalar.floating;
         case Scalar::Kind::floating:
             return scalar.floating;
         case Scalar::Kind::complex:
@@ -186,6 +193,8 @@ std::string describe(const Scalar& scalar) {
             return std::to_string(scalar.integer);
         case Scalar::Kind::unsigned_integer:
             return std::to_string(scalar.unsigned_integer);
+        case Scalar::Kind::huge_integer:
+            return "an integer of more than 64 bits";
         case Scalar::Kind::floating:
             return "the float " + show(scalar.floating);
         case Scalar::Kind::complex:

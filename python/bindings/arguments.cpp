@@ -1,5 +1,6 @@
 #include "arguments.hpp"
 
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -43,8 +44,8 @@ Scalar scalar_of(Py_complex value) {
     return scalar;
 }
 
-/// An int of any size. Beyond 64 bits only a floating-point parameter can hold it.
-Scalar scalar_of_int(PyObject* integer, const Parameter& parameter) {
+/// An int of any size.
+Scalar scalar_of_int(PyObject* integer) {
     Scalar scalar;
     int overflow = 0;
     scalar.integer = PyLong_AsLongLongAndOverflow(integer, &overflow);
@@ -57,16 +58,13 @@ Scalar scalar_of_int(PyObject* integer, const Parameter& parameter) {
         }
         PyErr_Clear();
     }
-    const DType::Kind declared = parameter.type.dtype.kind;
-    const bool floats = declared == DType::Kind::floating || declared == DType::Kind::complex;
-    const double value = PyLong_AsDouble(integer);
-    if (PyErr_Occurred() == nullptr && floats) return scalar_of(value);
-    PyErr_Clear();
-    throw ArgumentError(
-        Kind::overflow,
-        fmt::format("the kernel declares `{}`, which cannot hold an integer of more than 64 bits.",
-                    parameter.spelling),
-        {.expected = parameter.spelling, .got = "an integer of more than 64 bits"});
+    scalar.kind = Scalar::Kind::huge_integer;
+    scalar.floating = PyLong_AsDouble(integer);
+    if (PyErr_Occurred() != nullptr) {  // beyond every double
+        PyErr_Clear();
+        scalar.floating = overflow > 0 ? HUGE_VAL : -HUGE_VAL;
+    }
+    return scalar;
 }
 
 /// numpy.generic, if NumPy is there at all: nobody holds a NumPy scalar before importing it.
@@ -86,13 +84,12 @@ bool is_numpy_scalar(PyObject* object) {
     return generic != nullptr && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(generic)) != 0;
 }
 
-std::optional<Scalar> numpy_scalar(PyObject* object, const Parameter& parameter) {
-    const std::string kind = py::str(py::handle(object).attr("dtype").attr("kind"));
+std::optional<Scalar> numpy_value(PyObject* object, const std::string& kind) {
     if (kind == "b") return scalar_of(PyObject_IsTrue(object) == 1);
     if (kind == "i" || kind == "u") {
         const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(object));
         if (!integer) throw py::error_already_set();
-        return scalar_of_int(integer.ptr(), parameter);
+        return scalar_of_int(integer.ptr());
     }
     if (kind == "f") {
         const auto value = py::reinterpret_steal<py::object>(PyNumber_Float(object));
@@ -103,13 +100,24 @@ std::optional<Scalar> numpy_scalar(PyObject* object, const Parameter& parameter)
     return std::nullopt;
 }
 
+/// Nothing for those that are no numbers. long double has no type on a device: it comes without one.
+std::optional<Scalar> numpy_scalar(PyObject* object) {
+    const py::object dtype = py::handle(object).attr("dtype");
+    std::optional<Scalar> scalar = numpy_value(object, py::str(dtype.attr("kind")));
+    if (scalar &&
+        dtype.attr("itemsize").cast<std::size_t>() <= (scalar->kind == Scalar::Kind::complex ? 16 : 8)) {
+        scalar->dtype = parse_typestr(std::string(py::str(dtype.attr("str"))));
+    }
+    return scalar;
+}
+
 /// A Python or NumPy scalar; nothing for anything else. Exact types first: numpy.float64 is a float too.
-std::optional<Scalar> read_scalar(PyObject* object, const Parameter& parameter) {
+std::optional<Scalar> read_scalar(PyObject* object) {
     if (PyFloat_CheckExact(object)) return scalar_of(PyFloat_AS_DOUBLE(object));
-    if (PyLong_CheckExact(object)) return scalar_of_int(object, parameter);
+    if (PyLong_CheckExact(object)) return scalar_of_int(object);
     if (PyBool_Check(object)) return scalar_of(object == Py_True);
-    if (is_numpy_scalar(object)) return numpy_scalar(object, parameter);
-    if (PyLong_Check(object)) return scalar_of_int(object, parameter);
+    if (is_numpy_scalar(object)) return numpy_scalar(object);
+    if (PyLong_Check(object)) return scalar_of_int(object);
     if (PyFloat_Check(object)) return scalar_of(PyFloat_AS_DOUBLE(object));
     if (PyComplex_Check(object)) return scalar_of(PyComplex_AsCComplex(object));
     return std::nullopt;
@@ -153,81 +161,70 @@ bool is_host_array(PyObject* object) {
         {.expected = parameter.spelling, .got = got});
 }
 
-[[noreturn]] void fail_masked(const Parameter& parameter) {
-    throw ArgumentError(
-        Kind::not_supported,
-        fmt::format("'mask' of __cuda_array_interface__ is set, and `{}` would ignore which elements are "
-                    "valid. Only bascule::masked_view<T, N> takes masked arrays; otherwise pass the data "
-                    "and the mask as two arrays.",
-                    parameter.spelling),
-        {.field = "mask", .expected = "bascule::masked_view", .got = "a masked array"});
-}
-
-void set_own_array(ArgumentPack& pack, int index, const ArrayObject& array, PyObject* object, Device device,
-                   OwnerList& owners) {
-    if (!(array.device == device)) {
-        throw ArgumentError(Kind::value, fmt::format("the array lies on {}, but the launch goes to {}.",
-                                                     to_string(array.device), to_string(device)));
-    }
-    pack.set(index, array.view);
-    owners.keep(object);
-}
+}  // namespace
 
 /// The bytes of a struct that is passed by value: bytes, numpy.void, anything that lends a contiguous buffer.
-bool set_bytes(ArgumentPack& pack, int index, PyObject* object) {
-    if (PyObject_CheckBuffer(object) == 0) return false;
+bool ArgumentReader::read_bytes(PyObject* argument, RawBytes& bytes) {
+    if (PyObject_CheckBuffer(argument) == 0) return false;
     Py_buffer buffer{};
-    if (PyObject_GetBuffer(object, &buffer, PyBUF_SIMPLE) != 0) {
+    if (PyObject_GetBuffer(argument, &buffer, PyBUF_SIMPLE) != 0) {
         PyErr_Clear();
         return false;
     }
-    const std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> release(&buffer, PyBuffer_Release);
-    pack.set(index,
-             RawBytes{{static_cast<const std::byte*>(buffer.buf), static_cast<std::size_t>(buffer.len)}});
+    buffers_.push_back(buffer);
+    bytes.bytes = {static_cast<const std::byte*>(buffer.buf), static_cast<std::size_t>(buffer.len)};
     return true;
 }
 
 /// Everything that is no scalar and no array of ours.
-void set_foreign(ArgumentPack& pack, int index, PyObject* object, Device device, OwnerList& owners) {
-    const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
-    if (py::isinstance<RawPointerObject>(object)) {
-        pack.set(index, RawPointer{py::cast<RawPointerObject&>(object).address});
-        return;
+ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter) {
+    if (py::isinstance<RawPointerObject>(argument)) {
+        return RawPointer{py::cast<RawPointerObject&>(argument).address};
     }
-    if (parameter.type.kind == ParameterType::Kind::opaque && set_bytes(pack, index, object)) return;
+    RawBytes bytes;
+    if (parameter.type.kind == ParameterType::Kind::opaque && read_bytes(argument, bytes)) return bytes;
     InterfaceSnapshot snapshot;
-    if (read_interface(object, snapshot)) {
-        if (snapshot.masked) fail_masked(parameter);
-        pack.set(index, resolve(validate(snapshot.raw), device));
-        owners.keep(object);
-        return;
+    if (read_interface(argument, snapshot)) {
+        ArrayView view = resolve(validate(snapshot.raw), device_);
+        view.masked = snapshot.masked;
+        owners_->keep(argument);
+        return view;
     }
-    if (is_host_array(object)) fail_host_array(object, parameter);
-    fail_unknown(object, parameter, snapshot.absence);
+    if (is_host_array(argument)) fail_host_array(argument, parameter);
+    fail_unknown(argument, parameter, snapshot.absence);
 }
 
-std::string argument_label(const ArgumentPack& pack, int index) {
-    return pack.signature().parameters[static_cast<std::size_t>(index)].name;
-}
-
-}  // namespace
-
-void set_argument(ArgumentPack& pack, int index, PyObject* argument, Device device, OwnerList& owners) {
-    try {
-        if (const ArrayObject* own = as_array(argument)) {
-            set_own_array(pack, index, *own, argument, device, owners);
-        } else if (argument == Py_None) {
-            pack.set_null(index);
-        } else if (const auto scalar =
-                       read_scalar(argument, pack.signature().parameters[static_cast<std::size_t>(index)])) {
-            pack.set(index, *scalar);
-        } else {
-            set_foreign(pack, index, argument, device, owners);
+ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& parameter) {
+    if (const ArrayObject* own = as_array(argument)) {
+        if (!(own->device == device_)) {
+            throw ArgumentError(Kind::value, fmt::format("the array lies on {}, but the launch goes to {}.",
+                                                         to_string(own->device), to_string(device_)));
         }
+        owners_->keep(argument);
+        return own->view;
+    }
+    if (argument == Py_None) return std::monostate{};
+    if (const auto scalar = read_scalar(argument)) return *scalar;
+    return read_foreign(argument, parameter);
+}
+
+ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Parameter& parameter) {
+    try {
+        return read_any(argument, parameter);
     } catch (const ArgumentError& error) {
         if (error.details().index >= 0) throw;
-        throw error.with_argument(index, argument_label(pack, index));
+        throw error.with_argument(index, parameter.name);
     }
+}
+
+void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument) {
+    const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
+    if (const ArrayObject* own = as_array(argument); own != nullptr && own->device == device_) [[likely]] {
+        pack.set(index, own->view);  // without a copy of the view
+        owners_->keep(argument);
+        return;
+    }
+    pack.set(index, read(argument, index, parameter));
 }
 
 void order_arguments(const Signature& signature, PyObject* const* arguments, Py_ssize_t positional,

@@ -2,6 +2,8 @@
 // say.
 #pragma once
 
+#include <vector>
+
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/argument.hpp>
@@ -16,9 +18,32 @@ struct RawPointerObject {
     std::uint64_t address = 0;
 };
 
-/// Reads one argument for parameter `index`; arrays join `owners`. Throws: ArgumentError naming the
-/// parameter; a producer's own exception unchanged.
-void set_argument(ArgumentPack& pack, int index, PyObject* argument, Device device, OwnerList& owners);
+/// Reads the arguments of one launch, each once. Arrays join `owners`; what was borrowed from buffers stays
+/// valid while this lives.
+class ArgumentReader {
+  public:
+    ArgumentReader(Device device, OwnerList& owners) noexcept : device_(device), owners_(&owners) {}
+    ArgumentReader(const ArgumentReader&) = delete;
+    ArgumentReader& operator=(const ArgumentReader&) = delete;
+    ~ArgumentReader() {
+        for (Py_buffer& buffer : buffers_) PyBuffer_Release(&buffer);
+    }
+
+    /// What `argument` is. `parameter` is for messages, and says whether bytes are wanted. Throws:
+    /// ArgumentError naming the parameter; a producer's own exception unchanged.
+    ArgumentValue read(PyObject* argument, int index, const Parameter& parameter);
+    /// The same, into the pack, which checks it.
+    void read_into(ArgumentPack& pack, int index, PyObject* argument);
+
+  private:
+    ArgumentValue read_any(PyObject* argument, const Parameter& parameter);
+    ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
+    bool read_bytes(PyObject* argument, RawBytes& bytes);
+
+    Device device_;
+    OwnerList* owners_;
+    std::vector<Py_buffer> buffers_;
+};
 
 /// The arguments in the order of the parameters, keywords included: borrowed references. `slots` has one
 /// entry a parameter. Throws: ArgumentError for a wrong count, an unknown or a repeated keyword; the message

@@ -56,16 +56,16 @@ class Slots {
 void read_arguments(ArgumentPack& pack, Device device, OwnerList& owners, PyObject* const* arguments,
                     Py_ssize_t positional, PyObject* keywords) {
     const Signature& signature = pack.signature();
+    ArgumentReader reader(device, owners);
     if (keywords == nullptr) {
         ArgumentPack::check_count(signature, static_cast<std::size_t>(positional));
-        for (int i = 0; i < static_cast<int>(positional); ++i)
-            set_argument(pack, i, arguments[i], device, owners);
+        for (int i = 0; i < static_cast<int>(positional); ++i) reader.read_into(pack, i, arguments[i]);
         return;
     }
     Slots slots(signature.parameters.size());
     order_arguments(signature, arguments, positional, keywords, slots.span());
     int index = 0;
-    for (PyObject* argument : slots.span()) set_argument(pack, index++, argument, device, owners);
+    for (PyObject* argument : slots.span()) reader.read_into(pack, index++, argument);
 }
 
 void find_kernel(Launch& launch) {
