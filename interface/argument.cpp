@@ -25,7 +25,9 @@ using Declared = ParameterType::Kind;
 
 // --- Which arrays fit which elements
 
-bool fits(const ParameterType& declared, DType dtype) noexcept {
+}  // namespace
+
+bool accepts(const ParameterType& declared, DType dtype) noexcept {
     if (dtype.kind == DType::Kind::bit) return false;
     if (declared.any_element) return true;
     if (declared.opaque_element) {  // by size alone, and only where the compiler told it
@@ -47,6 +49,8 @@ bool fits(const ParameterType& declared, DType dtype) noexcept {
             return false;
     }
 }
+
+namespace {
 
 /// What to declare for arrays of this dtype; empty when there is no such type.
 std::string declaration_for(const ParameterType& declared, DType dtype) {
@@ -203,7 +207,7 @@ void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
         fail_array_for_value(index, parameter, array);
     }
     if (array.masked) fail_masked(index, parameter, array);
-    if (!fits(declared, array.dtype)) fail_dtype(index, parameter, array);
+    if (!accepts(declared, array.dtype)) fail_dtype(index, parameter, array);
     if (declared.kind == Declared::pointer) {
         check_contiguous(index, parameter, array);
         check_access(index, parameter, array);

@@ -44,6 +44,9 @@ struct RawBytes {
 /// pointer (Python's None). Bytes are borrowed.
 using ArgumentValue = std::variant<std::monostate, ArrayView, Scalar, RawPointer, RawBytes>;
 
+/// Whether elements of this dtype may be read and written through what is declared.
+bool accepts(const ParameterType& declared, DType dtype) noexcept;
+
 /// A producer stream that a launch is ordered with.
 struct Producer {
     std::uint64_t stream = 0;  ///< as the interface gave it

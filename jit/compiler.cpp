@@ -1,110 +1,17 @@
 #include <algorithm>
-#include <map>
 #include <mutex>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/jit/compile_plan.hpp>
 #include <bascule/jit/compiler.hpp>
 #include <bascule/jit/diagnostics.hpp>
 #include <bascule/jit/reflection.hpp>
-#include <bascule/jit/tokenizer.hpp>
 
 namespace bascule {
 namespace {
-
-/// One kernel that a compile asks for. Several declarations stand for it where an #if chooses between them.
-struct WantedKernel {
-    std::string name;
-    std::vector<KernelDeclaration> declarations;
-};
-
-/// Which kernels a compile asks for, and why the others are left out.
-class Plan {
-  public:
-    explicit Plan(std::string_view text) {
-        const std::vector<KernelDeclaration> found = find_kernels(text);
-        for (const KernelDeclaration& declaration : found) {
-            if (!declaration.is_template) want(declaration);
-        }
-        for (const KernelDeclaration& declaration : found) {
-            if (declaration.is_template && find(declaration.name) == nullptr) {
-                leave_out(declaration.name,
-                          "is a template, and template arguments cannot be given yet: write a __global__ "
-                          "function for the types that you need");
-            }
-        }
-    }
-
-    const std::vector<WantedKernel>& wanted() const noexcept { return wanted_; }
-    const std::vector<std::pair<std::string, std::string>>& absent() const noexcept { return absent_; }
-
-    std::vector<std::string> name_expressions() const {
-        std::vector<std::string> expressions;
-        for (const WantedKernel& kernel : wanted_) {
-            expressions.push_back(kernel.name);
-            expressions.push_back(signature_expression(kernel.name));
-        }
-        return expressions;
-    }
-
-    /// Drops the kernels that these diagnostics are about; false when none is.
-    bool drop(const std::vector<Diagnostic>& diagnostics) {
-        const std::size_t before = wanted_.size();
-        std::erase_if(wanted_, [&](const WantedKernel& kernel) {
-            const std::string reason = refusal(kernel.name, diagnostics);
-            if (!reason.empty()) leave_out(kernel.name, reason);
-            return !reason.empty();
-        });
-        return wanted_.size() < before;
-    }
-
-  private:
-    WantedKernel* find(const std::string& name) {
-        const auto known = std::find_if(wanted_.begin(), wanted_.end(),
-                                        [&](const WantedKernel& kernel) { return kernel.name == name; });
-        return known == wanted_.end() ? nullptr : &*known;
-    }
-
-    void want(const KernelDeclaration& declaration) {
-        WantedKernel* known = find(declaration.name);
-        if (known == nullptr) known = &wanted_.emplace_back(WantedKernel{declaration.name, {}});
-        known->declarations.push_back(declaration);
-    }
-
-    /// Why the compiler does not give this kernel; empty when nothing is said against it.
-    static std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& diagnostics) {
-        const std::string signature = signature_expression(kernel);
-        std::string first;
-        for (const Diagnostic& diagnostic : diagnostics) {
-            if (!concerns_name_expression(diagnostic)) continue;
-            const std::string expression = name_expression_of(diagnostic);
-            if (expression != kernel && expression != signature) continue;
-            const std::string& message = diagnostic.message;
-            if (message.find("overloaded function \"") != message.npos) {
-                return "is overloaded, and overloads cannot be chosen yet: give each its own name";
-            }
-            if (message.find("is undefined") != message.npos ||
-                message.find("has no member") != message.npos) {
-                return "is written in the text, but the compiler does not see it: an #if removes it for "
-                       "these "
-                       "options, or its namespace is not what it looks like";
-            }
-            if (first.empty()) first = "has parameters that cannot be read. NVRTC says: " + message;
-        }
-        return first;
-    }
-
-    void leave_out(const std::string& name, const std::string& reason) {
-        const bool known =
-            std::any_of(absent_.begin(), absent_.end(), [&](const auto& each) { return each.first == name; });
-        if (!known) absent_.emplace_back(name, reason);
-    }
-
-    std::vector<WantedKernel> wanted_;
-    std::vector<std::pair<std::string, std::string>> absent_;
-};
 
 constexpr const char* defines_name = "bascule_defines.h";
 
@@ -175,41 +82,40 @@ std::string explain_option(const std::string& log, const Program& program, const
     return text + ".";
 }
 
-/// The declaration that the compiler saw, as far as the number of parameters tells.
-const KernelDeclaration& fitting(const WantedKernel& kernel, std::size_t parameters) {
-    for (const KernelDeclaration& declaration : kernel.declarations) {
-        if (declaration.parameters.size() == parameters) return declaration;
-    }
-    return kernel.declarations.front();
-}
-
 KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_name,
-                        const std::string& lowered_signature) {
+                        const std::string& reflected) {
     KernelImage kernel;
     kernel.name = wanted.name;
-    kernel.expression = wanted.name;
-    kernel.reflected = lowered_signature;
+    kernel.expression = wanted.expression;
     kernel.lowered_name = lowered_name;
-    const std::size_t parameters = read_signature(lowered_signature, wanted.name, {}).parameters.size();
-    const KernelDeclaration& declaration = fitting(wanted, parameters);
+    kernel.reflected = reflected;
+    const std::size_t parameters = read_signature(reflected, wanted.name, {}).parameters.size();
+    const KernelDeclaration& declaration = wanted.fitting(parameters);
     kernel.parameter_names = declaration.parameters;
-    kernel.signature = read_signature(lowered_signature, wanted.name, declaration.parameters);
     kernel.line = declaration.line;
+    const bool is_instance =
+        wanted.expression.starts_with(wanted.name);  // and no cast that picks an overload
+    kernel.signature =
+        read_signature(reflected, is_instance ? wanted.expression : wanted.name, declaration.parameters);
     return kernel;
 }
 
-Image make_image(Nvrtc::Result result, const Plan& plan, const Program& program, const Nvrtc& nvrtc) {
+Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& program, const Nvrtc& nvrtc) {
     Image image;
     image.arch = program.arch;
-    image.ptx = std::move(result.ptx);
-    image.cubin = std::move(result.cubin);
     image.log = std::move(result.log);
     image.absent = plan.absent();
     image.nvrtc_version = fmt::format("{}.{}", nvrtc.version().major, nvrtc.version().minor);
     image.compile_milliseconds = result.milliseconds;
+    const std::size_t stride = plan.expressions_per_kernel();
     for (std::size_t i = 0; i < plan.wanted().size(); ++i) {
+        const std::string* names = &result.lowered_names[stride * i];
         image.kernels.push_back(
-            make_kernel(plan.wanted()[i], result.lowered_names[2 * i], result.lowered_names[2 * i + 1]));
+            make_kernel(plan.wanted()[i], stride == 2 ? names[0] : "", names[stride - 1]));
+    }
+    if (program.purpose == Program::Purpose::code) {
+        image.ptx = std::move(result.ptx);
+        image.cubin = std::move(result.cubin);
     }
     return image;
 }
@@ -233,9 +139,9 @@ Image Compiler::compile(const Program& program, const Nvrtc& nvrtc) {
     const std::vector<std::string> options = all_options(program, nvrtc);
     const std::vector<Nvrtc::Header> headers = all_headers(program.options);
     const std::string name = canonical_name(program.source.text);
-    Plan plan(program.source.text);
+    CompilePlan plan(program);
 
-    // Ends: every round but the last drops a kernel.
+    // Ends: every round but the last drops a kernel, or splits one into overloads, which are not split again.
     while (true) {
         Nvrtc::Result result =
             nvrtc.compile(program.source.text, name, headers, options, plan.name_expressions());
@@ -246,7 +152,9 @@ Image Compiler::compile(const Program& program, const Nvrtc& nvrtc) {
             std::all_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
                 return !diagnostic.is_error || concerns_name_expression(diagnostic);
             });
-        if (only_names && plan.drop(diagnostics)) continue;
+        if (only_names && plan.revise(diagnostics)) continue;
+        const std::string refused = only_names ? plan.refused_instance(diagnostics) : std::string();
+        if (!refused.empty()) fail(program.source.name + ": " + refused, program, options, result.log);
         std::vector<Diagnostic> shown = diagnostics;
         if (!only_names) std::erase_if(shown, concerns_name_expression);
         fail(explain_failure(shown, result.log, program.source), program, options,

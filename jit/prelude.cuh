@@ -101,6 +101,10 @@ class grid_stride {
     long long count_;
 };
 
+/// Stands for a template parameter when a template's signature is asked for.
+template <int>
+struct marker {};
+
 /// A kernel's parameter list, spelled in a mangled name. Never defined: it leaves nothing in the image.
 template <int...>
 struct values {};

@@ -251,7 +251,9 @@ std::vector<std::uint32_t> read_values(std::string_view demangled) {
 }  // namespace
 
 std::string signature_expression(const std::string& kernel) {
-    return fmt::format("bascule::signature<decltype(&{})>", kernel);
+    // A cast that picks an overload is a pointer already.
+    const char* address = kernel.starts_with("static_cast<") ? "" : "&";
+    return fmt::format("bascule::signature<decltype({}{})>", address, kernel);
 }
 
 Signature read_signature(const std::string& lowered_name, const std::string& kernel,
@@ -287,6 +289,13 @@ Signature read_signature(const std::string& lowered_name, const std::string& ker
     }
     lay_out(signature);
     return signature;
+}
+
+Signature read_signature(const KernelImage& kernel) {
+    // An instance is called as it was asked for; a cast that picks an overload is no name.
+    const bool is_instance = kernel.expression.starts_with(kernel.name);
+    return read_signature(kernel.reflected, is_instance ? kernel.expression : kernel.name,
+                          kernel.parameter_names);
 }
 
 }  // namespace bascule

@@ -63,7 +63,9 @@ class Finder {
         } else if (token.is("template")) {
             ++position_;
             statement_is_template_ = true;
+            const std::size_t begin = position_;
             if (peek().is("<")) skip_angles();
+            header_ = {begin, position_};
         } else if (token.is("__global__")) {
             read_kernel();
         } else if (token.is("{")) {
@@ -85,6 +87,13 @@ class Finder {
     void end_statement() noexcept {
         statement_is_template_ = false;
         statement_is_extern_c_ = false;
+        header_ = {};
+    }
+
+    /// What stands between the angle brackets of the last `template <...>`.
+    std::span<const Token> header_tokens() const noexcept {
+        if (header_.end < header_.begin + 2) return {};
+        return std::span(tokens_).subspan(header_.begin + 1, header_.end - header_.begin - 2);
     }
 
     /// namespace a::b { ... }, inline or not, anonymous too; an alias has no brace.
@@ -171,6 +180,8 @@ class Finder {
         KernelDeclaration kernel;
         kernel.is_template = statement_is_template_;
         kernel.is_extern_c = statement_is_extern_c_ || in_extern_c();
+        if (kernel.is_template) kernel.template_parameters = read_template_header(header_tokens());
+        bool specialised = kernel.is_template && kernel.template_parameters.empty();
         ++position_;
         std::string name;
         bool joined = false;  // the last token was "::"
@@ -179,9 +190,9 @@ class Finder {
             if (token.is("(")) {
                 const std::vector<Token> inside = read_parentheses();
                 if (!name.empty() && ends_declarator()) {
-                    kernel.parameters = parameter_names(inside);
+                    read_parameters(inside, kernel);
                     kernel.name = qualified(name);
-                    finish(std::move(kernel));
+                    finish(std::move(kernel), specialised);
                     return;
                 }
                 name.clear();  // NAME(...) was a macro's use
@@ -192,7 +203,7 @@ class Finder {
                 read_parentheses();
             } else if (token.is("<")) {
                 skip_angles();  // an explicit specialisation's arguments
-                kernel.is_template = true;
+                kernel.is_template = specialised = true;
             } else {
                 if (token.kind == Token::Kind::word) {
                     name = joined ? name + std::string(token.text) : std::string(token.text);
@@ -207,7 +218,7 @@ class Finder {
     }
 
     /// From behind the parameters to the body or the semicolon.
-    void finish(KernelDeclaration kernel) {
+    void finish(KernelDeclaration kernel, bool specialised) {
         while (peek().kind != Token::Kind::end && !peek().is(";") && !peek().is("{")) {
             if (peek().is("__global__")) return;  // a text with a missing brace
             if (peek().is("requires")) {
@@ -217,7 +228,7 @@ class Finder {
             }
         }
         kernel.is_definition = peek().is("{");
-        add(std::move(kernel));
+        if (!specialised) add(std::move(kernel));  // its template says what can be asked for
     }
 
     bool in_extern_c() const noexcept {
@@ -232,21 +243,38 @@ class Finder {
         return prefix + name;
     }
 
-    static std::vector<std::string> parameter_names(const std::vector<Token>& tokens) {
-        std::vector<std::string> names;
-        if (tokens.empty() || (tokens.size() == 1 && tokens[0].is("void"))) return names;
-        int depth = 0;
-        auto begin = tokens.begin();
-        for (auto token = tokens.begin(); token != tokens.end(); ++token) {
-            if (token->is("(") || token->is("<") || token->is("[") || token->is("{")) ++depth;
-            if (token->is(")") || token->is(">") || token->is("]") || token->is("}")) --depth;
-            if (depth == 0 && token->is(",")) {
-                names.push_back(parameter_name({begin, token}));
-                begin = token + 1;
-            }
+    static void read_parameters(std::span<const Token> tokens, KernelDeclaration& kernel) {
+        if (tokens.empty() || (tokens.size() == 1 && tokens[0].is("void"))) return;
+        for (std::span<const Token> parameter : split_at_commas(tokens)) {
+            const std::string name = parameter_name(parameter);
+            kernel.parameters.push_back(name);
+            kernel.parameter_types.push_back(parameter_type(parameter, name, kernel));
         }
-        names.push_back(parameter_name({begin, tokens.end()}));
-        return names;
+    }
+
+    /// The parameter without its name and its default. An `auto` in it is a template parameter of its own.
+    static std::string parameter_type(std::span<const Token> tokens, const std::string& name,
+                                      KernelDeclaration& kernel) {
+        std::vector<Token> type;
+        for (auto token = tokens.begin(); token != tokens.end() && !token->is("="); ++token) {
+            const bool is_name = !name.empty() && token->is(name) &&
+                                 (token + 1 == tokens.end() || token[1].is("=") || token[1].is("["));
+            if (is_name) continue;
+            type.push_back(*token);
+            if (token->is("auto")) kernel.template_parameters.push_back(abbreviated(kernel));
+        }
+        if (!kernel.template_parameters.empty()) kernel.is_template = true;
+        return spell(type);
+    }
+
+    static TemplateParameter abbreviated(const KernelDeclaration& kernel) {
+        const auto before =
+            std::count_if(kernel.template_parameters.begin(), kernel.template_parameters.end(),
+                          [](const TemplateParameter& each) { return each.is_auto; });
+        TemplateParameter parameter;
+        parameter.name = "auto:" + std::to_string(before + 1);
+        parameter.is_auto = true;
+        return parameter;
     }
 
     /// A parameter's name is the last word outside brackets, if a type stands before it: `const float* x[4]`,
@@ -293,8 +321,7 @@ class Finder {
     /// A declaration and its definition are one kernel; two definitions are overloads.
     void add(KernelDeclaration kernel) {
         for (KernelDeclaration& known : found_) {
-            const bool same = known.name == kernel.name &&
-                              known.parameters.size() == kernel.parameters.size() &&
+            const bool same = known.name == kernel.name && known.parameter_types == kernel.parameter_types &&
                               known.is_template == kernel.is_template;
             if (same && !(known.is_definition && kernel.is_definition)) {
                 if (kernel.is_definition) known = std::move(kernel);
@@ -310,6 +337,10 @@ class Finder {
     std::size_t next_conditional_ = 0;
     std::vector<Scope> scopes_;
     std::vector<std::vector<Scope>> branches_;  // what scopes_ was at each open #if
+    struct Range {
+        std::size_t begin = 0, end = 0;
+    };
+    Range header_;  // of the last `template`, with its brackets
     bool statement_is_template_ = false;
     bool statement_is_extern_c_ = false;
     std::vector<KernelDeclaration> found_;

@@ -5,12 +5,17 @@
 #include <string_view>
 #include <vector>
 
+#include <bascule/jit/template_header.hpp>
+
 namespace bascule {
 
 /// One __global__ function as the text declares it.
 struct KernelDeclaration {
-    std::string name;                     ///< qualified: "ns::scale"
-    std::vector<std::string> parameters;  ///< names; empty strings where a parameter has none
+    std::string name;                          ///< qualified: "ns::scale"
+    std::vector<std::string> parameters;       ///< names; empty strings where a parameter has none
+    std::vector<std::string> parameter_types;  ///< as written, one a parameter: "const T* __restrict__"
+    /// Of a template; an abbreviated one's are named after their places: `auto:1`.
+    std::vector<TemplateParameter> template_parameters;
     bool is_template = false;
     bool is_extern_c = false;
     bool is_definition = false;  ///< has a body

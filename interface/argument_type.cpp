@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <bascule/interface/argument_type.hpp>
+
+namespace bascule {
+namespace {
+
+using Kind = ArgumentType::Kind;
+
+DType weak_type(const Scalar& scalar) noexcept {
+    switch (scalar.kind) {
+        case Scalar::Kind::boolean:
+            return {DType::Kind::boolean, 1};
+        case Scalar::Kind::floating:
+            return {DType::Kind::floating, 8};
+        case Scalar::Kind::complex:
+            return {DType::Kind::complex, 16};
+        default:
+            return {DType::Kind::signed_integer, 4};
+    }
+}
+
+bool is_integer(DType dtype) noexcept {
+    return dtype.kind == DType::Kind::signed_integer || dtype.kind == DType::Kind::unsigned_integer;
+}
+
+bool is_real(const ParameterType& type) noexcept {
+    return type.bfloat16 || type.dtype.kind == DType::Kind::floating;
+}
+
+/// The rules of scalar_conversion, without the value: a range is not looked at.
+Fit fit_scalar(const ArgumentType& argument, const ParameterType& parameter) noexcept {
+    const DType from = argument.dtype;
+    const DType to = parameter.dtype;
+    if (argument.kind == Kind::strong_scalar && from == to) return Fit::exact;
+    if (argument.kind == Kind::weak_scalar && from == to) return Fit::exact;
+    if (from.kind == DType::Kind::boolean)
+        return to.kind == DType::Kind::boolean ? Fit::exact : Fit::convertible;
+    if (is_integer(from)) return is_integer(to) ? Fit::same_kind : Fit::convertible;
+    if (from.kind == DType::Kind::floating) {
+        if (is_real(parameter)) return Fit::same_kind;
+        return to.kind == DType::Kind::complex ? Fit::convertible : Fit::none;
+    }
+    return to.kind == DType::Kind::complex ? Fit::same_kind : Fit::none;
+}
+
+}  // namespace
+
+ArgumentType type_of(const ArgumentValue& value) noexcept {
+    if (const auto* array = std::get_if<ArrayView>(&value)) {
+        return {Kind::array, array->dtype, array->ndim(), array->readonly};
+    }
+    if (const auto* scalar = std::get_if<Scalar>(&value)) {
+        if (scalar->dtype) return {Kind::strong_scalar, *scalar->dtype, 0, false};
+        return {Kind::weak_scalar, weak_type(*scalar), 0, false};
+    }
+    return {};
+}
+
+std::string_view element_name(DType dtype) noexcept {
+    return dtype == DType{DType::Kind::opaque, 2} ? std::string_view("__nv_bfloat16") : cuda_name(dtype);
+}
+
+std::string describe(const ArgumentType& type) {
+    switch (type.kind) {
+        case Kind::array:
+            return fmt::format("a {} array", to_string(type.dtype));
+        case Kind::strong_scalar:
+            return fmt::format("a NumPy {}", to_string(type.dtype));
+        case Kind::weak_scalar:
+            switch (type.dtype.kind) {
+                case DType::Kind::boolean:
+                    return "a Python bool";
+                case DType::Kind::floating:
+                    return "a Python float";
+                case DType::Kind::complex:
+                    return "a Python complex";
+                default:
+                    return "a Python int";
+            }
+        case Kind::none:
+            break;
+    }
+    return "an argument without a type";
+}
+
+Fit fit(const ArgumentType& argument, const ParameterType& parameter) noexcept {
+    const bool scalar = argument.kind == Kind::strong_scalar || argument.kind == Kind::weak_scalar;
+    switch (parameter.kind) {
+        case ParameterType::Kind::scalar:
+            return scalar ? fit_scalar(argument, parameter) : Fit::none;
+        case ParameterType::Kind::pointer:
+        case ParameterType::Kind::array_view:
+            if (argument.kind == Kind::none) return Fit::convertible;
+            if (argument.kind != Kind::array || (argument.readonly && !parameter.constant)) return Fit::none;
+            if (parameter.kind == ParameterType::Kind::array_view && argument.rank != parameter.rank) {
+                return Fit::none;
+            }
+            if (!accepts(parameter, argument.dtype)) return Fit::none;
+            return parameter.any_element ? Fit::convertible : Fit::exact;
+        default:
+            return scalar ? Fit::none : Fit::convertible;
+    }
+}
+
+}  // namespace bascule
