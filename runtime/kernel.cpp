@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <bascule/interface/did_you_mean.hpp>
 #include <bascule/interface/error.hpp>
-#include <bascule/runtime/did_you_mean.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/kernel.hpp>
 #include <bascule/runtime/launch.hpp>
