@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <bascule/runtime/did_you_mean.hpp>
+#include <bascule/interface/did_you_mean.hpp>
 
 using bascule::edit_distance;
 using bascule::nearest_name;

@@ -1,0 +1,22 @@
+// bascule.LaunchConfig, bascule.CompileOptions, bascule.CacheStatistics, and geometry as people write it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/interface/launch_config.hpp>
+
+namespace bascule::python {
+
+/// An int, or a tuple of one to three. `what` is the parameter's name. Throws: ArgumentError.
+std::vector<std::uint64_t> to_extents(const char* what, pybind11::handle object);
+
+/// Throws: ArgumentError.
+LaunchConfig to_config(pybind11::handle grid, pybind11::handle block, pybind11::handle shared_bytes,
+                       bool cooperative);
+
+void bind_values(pybind11::module_& module);
+
+}  // namespace bascule::python
