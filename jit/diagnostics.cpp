@@ -29,8 +29,7 @@ std::pair<int, std::size_t> number_at(std::string_view text, std::size_t begin) 
     return {is_number ? std::stoi(std::string(text.substr(begin, end - begin))) : 0, end};
 }
 
-// --- One line of a log
-// ---------------------------------------------------------------------------------------
+// --- One line of a log -------------------------------------------------------------------------------------
 
 /// "warning #177-D: text": severity, number and text; nothing where no severity stands.
 std::optional<Diagnostic> parse_words(std::string_view words) {
@@ -185,8 +184,7 @@ void tidy(Diagnostic& diagnostic) {
     for (Diagnostic& note : diagnostic.notes) tidy(note);
 }
 
-// --- The user's places
-// ---------------------------------------------------------------------------------------
+// --- The user's places -------------------------------------------------------------------------------------
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
     for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {

@@ -15,8 +15,4 @@ std::string help_for(const Diagnostic& diagnostic, const Source& source);
 /// The option that NVRTC would have known, "--use_fast_math" for "--use_fast_maths"; empty when none is near.
 std::string nearest_option(std::string_view option);
 
-/// The name that a message says is undefined, without its scope: "min" for `cuda::std::min`. Empty for other
-/// messages.
-std::string unknown_name(const Diagnostic& diagnostic);
-
 }  // namespace bascule

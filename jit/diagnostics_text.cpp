@@ -6,6 +6,7 @@
 
 #include <bascule/jit/diagnostics.hpp>
 #include <bascule/jit/diagnostics_help.hpp>
+#include <bascule/jit/diagnostics_names.hpp>
 
 namespace bascule {
 namespace {
@@ -123,8 +124,7 @@ std::string render(const Diagnostic& raw, const Context& context) {
            notes_of(raw, placed, context);
 }
 
-// --- Causes and consequences
-// ---------------------------------------------------------------------------------
+// --- Causes and consequences -------------------------------------------------------------------------------
 
 bool same_line(const Diagnostic& a, const Diagnostic& b) { return a.file == b.file && a.line == b.line; }
 
