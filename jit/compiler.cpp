@@ -52,11 +52,12 @@ std::vector<Nvrtc::Header> all_headers(const CompileOptions& options) {
 }
 
 [[noreturn]] void fail(const std::string& message, const Program& program, std::vector<std::string> options,
-                       std::string log) {
+                       std::string log, std::vector<Diagnostic> diagnostics = {}) {
     throw CompileError(message, {.log = std::move(log),
                                  .name_expression = {},
                                  .options = std::move(options),
-                                 .architecture = to_string(program.arch)});
+                                 .architecture = to_string(program.arch),
+                                 .diagnostics = std::move(diagnostics)});
 }
 
 /// NVRTC takes C strings: it would compile what stands before the first NUL.
@@ -150,15 +151,15 @@ Image Compiler::compile(const Program& program, const Nvrtc& nvrtc) {
         const std::vector<Diagnostic> diagnostics = parse_log(result.log);
         const bool only_names =
             std::all_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
-                return !diagnostic.is_error || concerns_name_expression(diagnostic);
+                return !diagnostic.is_error() || concerns_name_expression(diagnostic);
             });
         if (only_names && plan.revise(diagnostics)) continue;
         const std::string refused = only_names ? plan.refused_instance(diagnostics) : std::string();
         if (!refused.empty()) fail(program.source.name + ": " + refused, program, options, result.log);
         std::vector<Diagnostic> shown = diagnostics;
         if (!only_names) std::erase_if(shown, concerns_name_expression);
-        fail(explain_failure(shown, result.log, program.source), program, options,
-             readable_log(result.log, program.source));
+        fail(explain_failure(shown, result.log, program.source, nvrtc.include_paths()), program, options,
+             readable_log(result.log, program.source), at_user_places(shown, program.source));
     }
 }
 

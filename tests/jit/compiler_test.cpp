@@ -180,7 +180,8 @@ TEST_CASE("an error inside a template names the user's line that asked for it") 
     one.source.first_line = 50;
     const std::string message = compile_error(one);
     CHECK(contains(message, "kernels.cu:50: error"));
-    CHECK(contains(message, "at line 52"));
+    CHECK(contains(message, "kernels.cu:52: note: detected during instantiation of \"void f(T)"));
+    CHECK(contains(message, "      f(1);\n"));
 }
 
 TEST_CASE("of many errors ten are shown and the rest counted") {
