@@ -116,6 +116,51 @@ Variable read_variable(const KernelImage& image) {
     return variable;
 }
 
+// --- Names of variables that no other file can see
+
+namespace {
+
+constexpr std::array<std::string_view, 2> local_scopes = {"_INTERNAL_", "_GLOBAL__N_"};
+
+bool is_local(std::string_view name) {
+    return std::any_of(local_scopes.begin(), local_scopes.end(),
+                       [&](std::string_view scope) { return name.find(scope) != name.npos; });
+}
+
+/// The mangled name without the scopes that the compiler made up: "31_INTERNAL_00000000_6_abc_cu_vol" becomes
+/// "_INTERNAL_".
+std::string without_local_scopes(std::string name) {
+    for (const std::string_view scope : local_scopes) {
+        for (std::size_t at = name.find(scope); at != name.npos; at = name.find(scope, at + 1)) {
+            std::size_t digits = at;
+            while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+            std::size_t length = 0;
+            std::from_chars(name.data() + digits, name.data() + at, length);
+            if (length < scope.size() || length > name.size() - at) continue;
+            name.replace(digits, at - digits + length, scope);
+            at = digits;
+        }
+    }
+    return name;
+}
+
+}  // namespace
+
+std::string name_in_image(const Variable& variable, const Image& image) {
+    if (!is_local(variable.lowered_name)) return variable.lowered_name;
+    static constexpr std::string_view letters =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$";
+    const std::string wanted = without_local_scopes(variable.lowered_name);
+    const std::string_view ptx = image.ptx;
+    for (std::size_t at = ptx.find("_ZN"); at != ptx.npos; at = ptx.find("_ZN", at)) {
+        const std::string_view rest = ptx.substr(at);
+        const std::string name(rest.substr(0, rest.find_first_not_of(letters)));
+        if (is_local(name) && without_local_scopes(name) == wanted) return name;
+        at += name.size();
+    }
+    return variable.lowered_name;
+}
+
 // --- The text's own variables
 
 namespace {

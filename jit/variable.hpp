@@ -13,7 +13,7 @@ namespace bascule {
 /// A variable as an array sees it. A value.
 struct Variable {
     std::string name;          ///< as it was asked for: "ns::table", "scale<float>"
-    std::string lowered_name;  ///< as every image of the program calls it
+    std::string lowered_name;  ///< as an image calls it that was compiled as this was
     DType dtype;       ///< of an element: a struct is opaque bytes, an enumeration or a pointer an integer
     Dimensions shape;  ///< the declared extents; a vector type (float4) is one axis more
     bool constant = false;  ///< declared const: what the host writes may never be read
@@ -25,6 +25,10 @@ struct Variable {
 /// purpose do not matter. Throws: CompileError; its `name_expression` is set where the text is right and the
 /// name is not.
 Variable reflect_variable(Cache& cache, Program program, const std::string& name);
+
+/// What `image` calls the variable. The name of a static variable, and of one in an unnamed namespace, is
+/// made from what else was compiled with it, so that an image of a template's instances has another one.
+std::string name_in_image(const Variable& variable, const Image& image);
 
 /// The names of the variables that the text declares itself, as messages list them: what headers, macros and
 /// templates bring is not seen.

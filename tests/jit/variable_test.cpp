@@ -130,6 +130,25 @@ TEST_CASE("a variable has the name that images call it by") {
     CHECK(reflect(text, "ns::scale<float>").lowered_name == "_ZN2ns5scaleIfEE");
 }
 
+TEST_CASE("a variable that only one file sees is found in images with other contents") {
+    const std::string text =
+        "static __device__ int hidden; namespace ns { namespace { __device__ int deep; } }\n"
+        "namespace ns2 { static __device__ int hidden; }\n"
+        "__global__ void last() { hidden = ns::deep + ns2::hidden; }\n";
+    const Image other = compile("__device__ int first_symbol; __global__ void first() {}\n" + text);
+    for (const char* name : {"hidden", "ns::deep", "ns2::hidden"}) {
+        CAPTURE(std::string(name));
+        const Variable variable = reflect(text, name);
+        if (name != std::string("hidden")) CHECK_FALSE(contains(other.ptx, variable.lowered_name));
+        const std::string found = name_in_image(variable, other);
+        CHECK(contains(other.ptx, "u32 " + found + ";"));
+        CHECK(found ==
+              reflect("__device__ int first_symbol; __global__ void first() {}\n" + text, name).lowered_name);
+    }
+    const Variable plain = reflect("__device__ int plain;", "plain");
+    CHECK(name_in_image(plain, other) == "plain");
+}
+
 TEST_CASE("a variable's type is that of the architecture and the options") {
     const std::string text =
         "#if __CUDA_ARCH__ >= 900\n__device__ double v;\n#else\n__device__ float v[N];\n#endif\n";
