@@ -217,7 +217,10 @@ Image make_image(Nvrtc::Result result, const Plan& plan, const Program& program,
 
 /// The image of one variable: no code, and the variable in the place of a kernel.
 Image compile_variable(const Program& program, const Nvrtc& nvrtc, std::span<const Nvrtc::Header> headers,
-                       const std::vector<std::string>& options) {
+                       std::vector<std::string> options) {
+    const Nvrtc::Version version = nvrtc.version();
+    if (version.major > 12 || version.minor >= 4)
+        options.push_back("-fdevice-syntax-only");  // no code is made
     const Instance& variable = program.instances.at(0);
     const std::vector<std::string> names = {variable.expression, variable_expression(variable.kernel)};
     const std::string canonical = canonical_name(program.source.text);
