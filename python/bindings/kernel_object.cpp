@@ -10,6 +10,8 @@
 #include <bascule/interface/error.hpp>
 #include <bascule/jit/diagnostics.hpp>
 
+#include "bound_launch.hpp"
+#include "call_arguments.hpp"
 #include "device_object.hpp"
 #include "errors.hpp"
 #include "launcher.hpp"
@@ -91,7 +93,9 @@ KernelObject prepare(const KernelObject& self, const py::args& arguments, const 
         values.push_back(value.ptr());
     }
     const py::tuple names_tuple(keyword_names);
-    return {check_arguments(settled, values, keywords.empty() ? nullptr : names_tuple.ptr())};
+    const auto positional = static_cast<Py_ssize_t>(arguments.size());
+    return {check_arguments(settled,
+                            {values.data(), positional, keywords.empty() ? nullptr : names_tuple.ptr()})};
 }
 
 // --- What a kernel tells of itself
@@ -319,6 +323,7 @@ py::dict nvrtc_info() {
 void bind_kernels(py::module_& module) {
     bind_values(module);
     register_launcher(module);
+    register_bound_launch(module);
     bind_kernel(module);
     bind_module(module);
     module.def("_cache_statistics", [] { return Cache::process_default().statistics(); });

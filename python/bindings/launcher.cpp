@@ -1,11 +1,9 @@
 // The launch path: a heap type with vectorcall, because a pybind11 call costs more than the rest of a launch.
 #include "launcher.hpp"
 
-#include <array>
 #include <memory>
 #include <string>
 #include <structmember.h>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,11 +11,11 @@
 #include <bascule/interface/argument.hpp>
 #include <bascule/runtime/ordering.hpp>
 
-#include "arguments.hpp"
+#include "bound_launch.hpp"
+#include "call_arguments.hpp"
 #include "device_object.hpp"
 #include "errors.hpp"
 #include "owners.hpp"
-#include "toolkit.hpp"
 
 namespace py = pybind11;
 
@@ -39,72 +37,6 @@ struct LauncherObject {
 };
 
 PyTypeObject* launcher_type = nullptr;
-
-/// What a call passes.
-struct CallArguments {
-    PyObject* const* objects;
-    Py_ssize_t positional;
-    PyObject* keywords;
-
-    std::size_t count() const noexcept {
-        return static_cast<std::size_t>(positional + (keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords)));
-    }
-};
-
-/// One slot a parameter, on the stack up to 32.
-template <class T>
-class Slots {
-  public:
-    explicit Slots(std::size_t count) {
-        if (count > inline_.size()) more_.resize(count);
-        span_ = more_.empty() ? std::span<T>(inline_.data(), count) : std::span<T>(more_);
-    }
-    std::span<T> span() noexcept { return span_; }
-
-  private:
-    std::array<T, 32> inline_;
-    std::vector<T> more_;
-    std::span<T> span_;
-};
-
-/// One function: each argument is read and checked in one go.
-void read_arguments(ArgumentPack& pack, ArgumentReader& reader, const CallArguments& arguments) {
-    const Signature& signature = pack.signature();
-    if (arguments.keywords == nullptr) {
-        ArgumentPack::check_count(signature, arguments.count());
-        for (int i = 0; i < static_cast<int>(arguments.positional); ++i) {
-            reader.read_into(pack, i, arguments.objects[i]);
-        }
-        return;
-    }
-    Slots<PyObject*> slots(signature.parameters.size());
-    order_arguments(signature, arguments.objects, arguments.positional, arguments.keywords, slots.span());
-    int index = 0;
-    for (PyObject* argument : slots.span()) reader.read_into(pack, index++, argument);
-}
-
-/// A template or overloads: all arguments are read before it is known which function they go to.
-void read_arguments(const Kernel& kernel, ArgumentReader& reader, const CallArguments& arguments,
-                    std::span<ArgumentValue> values) {
-    const Signature& declared = kernel.declared(arguments.count());
-    Slots<PyObject*> slots(values.size());
-    order_arguments(declared, arguments.objects, arguments.positional, arguments.keywords, slots.span());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = reader.read(slots.span()[i], static_cast<int>(i), declared.parameters[i]);
-    }
-}
-
-Kernel choose(const Kernel& kernel, std::span<const ArgumentValue> values, Device device) {
-    if (auto known = kernel.known_for_arguments(values)) return *known;
-    prepare_toolkit();
-    const py::gil_scoped_release release;
-    return kernel.for_arguments(values, device);
-}
-
-void set_all(ArgumentPack& pack, std::span<const ArgumentValue> values) {
-    ArgumentPack::check_count(pack.signature(), values.size());
-    for (std::size_t i = 0; i < values.size(); ++i) pack.set(static_cast<int>(i), values[i]);
-}
 
 void enqueue(const Kernel& kernel, const LaunchPlan& plan, const LaunchConfig& config, ArgumentPack& pack,
              OwnerList& owners, Device device) {
@@ -177,6 +109,18 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, Py
     }
 }
 
+PyObject* bind(PyObject* self, PyObject* const* arguments, Py_ssize_t positional, PyObject* keywords) {
+    try {
+        const Launch& launch = *reinterpret_cast<LauncherObject*>(self)->launch;
+        return make_bound_launch(launch.kernel, launch.plan, {arguments, positional, keywords})
+            .release()
+            .ptr();
+    } catch (...) {
+        set_python_error();
+        return nullptr;
+    }
+}
+
 void deallocate(PyObject* self) {
     PyTypeObject* type = Py_TYPE(self);
     delete reinterpret_cast<LauncherObject*>(self)->launch;
@@ -220,12 +164,26 @@ PyMemberDef members[] = {
     {nullptr, 0, 0, 0, nullptr},
 };
 
+constexpr const char* bind_documentation =
+    "bind($self, /, *arguments, **keywords)\n--\n\n"
+    "Check the arguments once, launch many times: returns an object whose call launches.\n\n"
+    "The arrays, their addresses and their streams are read now; each launch is ordered with those streams. "
+    "The "
+    "arrays are kept\nalive. `rebind` reads again.";
+
+PyMethodDef methods[] = {
+    {"bind", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&bind)),
+     METH_FASTCALL | METH_KEYWORDS, bind_documentation},
+    {nullptr, nullptr, 0, nullptr},
+};
+
 PyType_Slot slots[] = {
     {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
     {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
     {Py_tp_repr, reinterpret_cast<void*>(&repr)},
     {Py_tp_doc, const_cast<char*>(documentation)},
     {Py_tp_members, members},
+    {Py_tp_methods, methods},
     {0, nullptr},
 };
 
@@ -234,41 +192,6 @@ PyType_Spec spec = {"bascule.Launcher", static_cast<int>(sizeof(LauncherObject))
                     slots};
 
 }  // namespace
-
-const LoadedKernel& load(const Kernel& kernel, Device device) {
-    if (const LoadedKernel* hit = kernel.existing(device)) return *hit;
-    prepare_toolkit();
-    const py::gil_scoped_release release;
-    return kernel.loaded(device);
-}
-
-Kernel settle(const Kernel& kernel, Device device) {
-    if (kernel.is_function()) return kernel;
-    prepare_toolkit();
-    const py::gil_scoped_release release;
-    return kernel.settled(device);
-}
-
-Kernel check_arguments(const Kernel& kernel, std::span<PyObject* const> objects, PyObject* keyword_names) {
-    const Device device = current_device();
-    const Py_ssize_t named = keyword_names == nullptr ? 0 : PyTuple_GET_SIZE(keyword_names);
-    const CallArguments arguments{objects.data(), static_cast<Py_ssize_t>(objects.size()) - named,
-                                  keyword_names};
-    OwnerList owners;
-    ArgumentReader reader(device, owners);
-    Kernel function = settle(kernel, device);
-    if (function.is_function()) {
-        ArgumentPack pack(load(function, device).image->signature);
-        read_arguments(pack, reader, arguments);
-        return function;
-    }
-    Slots<ArgumentValue> values(arguments.count());
-    read_arguments(kernel, reader, arguments, values.span());
-    function = choose(kernel, values.span(), device);
-    ArgumentPack pack(load(function, device).image->signature);
-    set_all(pack, values.span());
-    return function;
-}
 
 py::object make_launcher(const Kernel& kernel, LaunchPlan plan) {
     auto launch =

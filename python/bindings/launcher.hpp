@@ -29,17 +29,6 @@ struct LaunchPlan {
 /// A new bascule.Launcher.
 pybind11::object make_launcher(const Kernel& kernel, LaunchPlan plan);
 
-/// Compiles and loads a function for the device, without the GIL. Throws: ArgumentError for a kernel that is
-/// none.
-const LoadedKernel& load(const Kernel& kernel, Device device);
-
-/// The kernel's one function where it is no template and has no overloads; compiles to know. Without the GIL.
-Kernel settle(const Kernel& kernel, Device device);
-
-/// The function that these arguments mean, loaded for the current device, each argument checked; nothing is
-/// launched.
-Kernel check_arguments(const Kernel& kernel, std::span<PyObject* const> arguments, PyObject* keyword_names);
-
 void register_launcher(pybind11::module_& module);
 
 }  // namespace bascule::python

@@ -53,12 +53,13 @@ class OwnerList {
         return owners;
     }
 
-  private:
+    /// The references that are held now.
     std::span<const Owner> current() const noexcept {
         if (more_.empty()) return {inline_.data(), count_};
         return handed_over_ ? std::span<const Owner>{} : std::span<const Owner>(more_);
     }
 
+  private:
     std::size_t count_ = 0;
     bool handed_over_ = false;
     std::array<Owner, 32> inline_;

@@ -1,0 +1,242 @@
+// A launch whose arguments were read and checked before: its call is ordering and cuLaunchKernelEx, nothing
+// else.
+#include "bound_launch.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <structmember.h>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <bascule/runtime/ordering.hpp>
+
+#include "device_object.hpp"
+#include "errors.hpp"
+#include "owners.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+/// What one binding fixed. Launches that run without the GIL share it with a rebind that replaces it.
+struct Binding {
+    Kernel function;
+    LaunchConfig config;
+    Device device;
+    OwnerList owners;
+    ArgumentPack pack;
+    StreamRef stream;
+    bool launched = false;  // guarded by the GIL
+
+    Binding(Kernel the_function, const LaunchConfig& the_config, Device the_device)
+        : function(std::move(the_function)),
+          config(the_config),
+          device(the_device),
+          pack(function.loaded(device).image->signature),
+          stream(StreamRef::legacy_default(device)) {}
+
+    /// What a launch may still use is kept until it is done.
+    ~Binding() {
+        if (launched) keep_until_done(stream, owners.hand_over());
+    }
+};
+
+struct Bound {
+    Kernel kernel;
+    LaunchPlan plan;
+    py::object arguments;  // tuple and dict, as `rebind()` reads them again
+    py::object keywords;
+    std::shared_ptr<Binding> binding;
+};
+
+struct BoundObject {
+    PyObject_HEAD vectorcallfunc vectorcall;
+    Bound* bound;
+};
+
+PyTypeObject* bound_type = nullptr;
+
+LaunchConfig config_of(const LaunchPlan& plan, const Kernel& function, Device device) {
+    if (plan.work.empty()) return plan.config;
+    return plan.empty() ? LaunchConfig{} : function.configuration_for(device, plan.work, plan.shared_bytes);
+}
+
+std::shared_ptr<Binding> make_binding(const Kernel& kernel, const LaunchPlan& plan,
+                                      const CallArguments& arguments) {
+    const Device device = plan.stream ? plan.stream->device() : current_device();
+    Kernel function = settle(kernel, device);
+    std::shared_ptr<Binding> binding;
+    if (function.is_function()) {
+        load(function, device);
+        binding = std::make_shared<Binding>(function, config_of(plan, function, device), device);
+        ArgumentReader reader(device, binding->owners);
+        read_arguments(binding->pack, reader, arguments);
+    } else {
+        OwnerList owners;
+        ArgumentReader reader(device, owners);
+        Slots<ArgumentValue> values(arguments.count());
+        read_arguments(function, reader, arguments, values.span());
+        function = choose(function, values.span(), device);
+        load(function, device);
+        binding = std::make_shared<Binding>(function, config_of(plan, function, device), device);
+        set_all(binding->pack, values.span());
+        for (const Owner& owner : owners.current())
+            binding->owners.keep(static_cast<PyObject*>(owner.object));
+    }
+    binding->stream = choose_stream(plan.stream, std::nullopt, binding->pack.common_stream(), device);
+    return binding;
+}
+
+CallArguments call_arguments(const py::tuple& arguments, const py::object& keywords,
+                             std::vector<PyObject*>& objects, py::object& names) {
+    for (py::handle argument : arguments) objects.push_back(argument.ptr());
+    if (keywords.is_none()) return {objects.data(), static_cast<Py_ssize_t>(objects.size()), nullptr};
+    py::list list;
+    for (auto [name, value] : keywords.cast<py::dict>()) {
+        list.append(name);
+        objects.push_back(value.ptr());
+    }
+    names = py::tuple(list);
+    return {objects.data(), static_cast<Py_ssize_t>(arguments.size()), names.ptr()};
+}
+
+void launch(Bound& bound) {
+    if (bound.plan.empty()) return;
+    const std::shared_ptr<Binding> binding = bound.binding;
+    binding->launched = true;
+    if (launches_block(binding->device)) {
+        const py::gil_scoped_release release;
+        binding->function.launch(binding->stream, binding->config, binding->pack);
+    } else {
+        binding->function.launch(binding->stream, binding->config, binding->pack);
+    }
+}
+
+PyObject* call(PyObject* self, PyObject* const*, std::size_t flags, PyObject* keywords) {
+    if (PyVectorcall_NARGS(flags) != 0 || keywords != nullptr) {
+        PyErr_SetString(PyExc_TypeError,
+                        "a bound launch takes no arguments: they were bound; rebind(...) binds others");
+        return nullptr;
+    }
+    try {
+        launch(*reinterpret_cast<BoundObject*>(self)->bound);
+        Py_RETURN_NONE;
+    } catch (...) {
+        set_python_error();
+        return nullptr;
+    }
+}
+
+/// Nothing changes when an argument is refused.
+PyObject* rebind(PyObject* self, PyObject* arguments, PyObject* keywords) {
+    try {
+        Bound& bound = *reinterpret_cast<BoundObject*>(self)->bound;
+        const bool again = PyTuple_GET_SIZE(arguments) == 0 && keywords == nullptr;
+        const auto positional =
+            again ? py::tuple(bound.arguments) : py::reinterpret_borrow<py::tuple>(py::handle(arguments));
+        py::object named = bound.keywords;
+        if (!again) named = keywords == nullptr ? py::none() : py::reinterpret_borrow<py::object>(keywords);
+        std::vector<PyObject*> objects;
+        py::object names;
+        const CallArguments call = call_arguments(positional, named, objects, names);
+        bound.binding = make_binding(bound.kernel, bound.plan, call);
+        bound.arguments = positional;
+        bound.keywords = named;
+        Py_RETURN_NONE;
+    } catch (...) {
+        set_python_error();
+        return nullptr;
+    }
+}
+
+void deallocate(PyObject* self) {
+    PyTypeObject* type = Py_TYPE(self);
+    delete reinterpret_cast<BoundObject*>(self)->bound;
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+PyObject* repr(PyObject* self) {
+    try {
+        const Bound& bound = *reinterpret_cast<BoundObject*>(self)->bound;
+        const LaunchConfig& config = bound.binding->config;
+        const std::string text =
+            fmt::format("<bascule.BoundLaunch {}[{}, {}]>", bound.binding->function.expression(),
+                        bascule::to_string(config.grid), bascule::to_string(config.block));
+        return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+    } catch (...) {
+        set_python_error();
+        return nullptr;
+    }
+}
+
+constexpr const char* documentation =
+    "A kernel with its launch configuration and its arguments: calling it launches.\n\n"
+    "Made by `kernel[grid, block].bind(arguments)`. The arguments were checked then; each call waits for the "
+    "streams "
+    "that the arrays\nnamed then and makes them wait. It keeps the arrays alive. Any thread may call it.";
+
+constexpr const char* rebind_documentation =
+    "rebind($self, /, *arguments, **keywords)\n--\n\n"
+    "Read and check the same arguments again, or others in their place. When one is refused the old ones "
+    "stay bound.";
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(BoundObject, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyMethodDef methods[] = {
+    {"rebind", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&rebind)),
+     METH_VARARGS | METH_KEYWORDS, rebind_documentation},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyType_Slot slots[] = {
+    {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_tp_repr, reinterpret_cast<void*>(&repr)},
+    {Py_tp_doc, const_cast<char*>(documentation)},
+    {Py_tp_members, members},
+    {Py_tp_methods, methods},
+    {0, nullptr},
+};
+
+PyType_Spec spec = {"bascule.BoundLaunch", static_cast<int>(sizeof(BoundObject)), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                    slots};
+
+}  // namespace
+
+py::object make_bound_launch(const Kernel& kernel, const LaunchPlan& plan, const CallArguments& arguments) {
+    py::list positional;
+    for (Py_ssize_t i = 0; i < arguments.positional; ++i) positional.append(py::handle(arguments.objects[i]));
+    py::object named = py::none();
+    if (arguments.keywords != nullptr) {
+        py::dict keywords;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments.keywords); ++i) {
+            keywords[py::handle(PyTuple_GET_ITEM(arguments.keywords, i))] =
+                py::handle(arguments.objects[arguments.positional + i]);
+        }
+        named = keywords;
+    }
+    auto bound = std::make_unique<Bound>(
+        Bound{kernel, plan, py::tuple(positional), named, make_binding(kernel, plan, arguments)});
+    auto* object = reinterpret_cast<BoundObject*>(bound_type->tp_alloc(bound_type, 0));
+    if (object == nullptr) throw py::error_already_set();
+    object->vectorcall = &call;
+    object->bound = bound.release();
+    return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(object));
+}
+
+void register_bound_launch(py::module_& module) {
+    PyObject* type = PyType_FromSpec(&spec);
+    if (type == nullptr) throw py::error_already_set();
+    bound_type = reinterpret_cast<PyTypeObject*>(type);
+    module.attr("BoundLaunch") = py::reinterpret_steal<py::object>(type);
+}
+
+}  // namespace bascule::python
