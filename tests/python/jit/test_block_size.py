@@ -38,13 +38,13 @@ __global__ void shared(float* x, int n, int* block) {
     __shared__ float room[10240];
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     for (int k = threadIdx.x; k < 10240; k += blockDim.x) room[k] = k;
-    float v[30];
+    float v[36];
     #pragma unroll
-    for (int k = 0; k < 30; ++k) v[k] = x[k];
+    for (int k = 0; k < 36; ++k) v[k] = x[k];
     __syncthreads();
     float sum = 0;
     #pragma unroll
-    for (int k = 0; k < 30; ++k) sum += v[k] * v[(k * 7 + 3) % 30];
+    for (int k = 0; k < 36; ++k) sum += v[k] * v[(k * 7 + 3) % 36];
     if (i < n) x[i] = sum + room[(threadIdx.x * 17) % 10240];
     if (i == 0) *block = blockDim.x;
 }
