@@ -11,5 +11,5 @@ if [ -f "$root/samples/$name.py" ]; then
 elif [ -x "$root/build/dev/samples/$name" ]; then
     exec "$root/build/dev/samples/$name" "$@"
 fi
-samples=$(cd "$root/samples" && for file in *.py *.cpp; do [ -f "$file" ] && printf ' %s' "${file%.*}"; done)
+samples=$(cd "$root/samples" && for file in *.py cpp/*.cpp; do [ -f "$file" ] && printf ' %s' "$(basename "${file%.*}")"; done)
 die "there is no sample '$name'; there are:$samples"

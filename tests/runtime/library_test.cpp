@@ -1,8 +1,12 @@
+#include <algorithm>
+
 #include <cuda.h>
 #include <doctest/doctest.h>
 
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/library.hpp>
+
+#include "support.hpp"
 
 using namespace bascule;
 
@@ -89,4 +93,115 @@ TEST_CASE("a variable of an image has an address and a size, once a library") {
     CHECK(library.variable("table", device)->address == table->address);
     CHECK(Library(image, device).variable("table", device)->address != table->address);
     CHECK_FALSE(library.variable("tabel", device));
+}
+
+// --- What a kernel may ask for
+
+namespace {
+
+constexpr const char* needs = R"(
+__global__ void few(float* x) { x[threadIdx.x] += 1; }
+__global__ void many(float* x) {
+    float v[200];
+    #pragma unroll
+    for (int k = 0; k < 200; ++k) v[k] = x[k];
+    __syncwarp();
+    float sum = 0;
+    #pragma unroll
+    for (int k = 0; k < 200; ++k) sum += v[k] * v[(k * 7 + 3) % 200];
+    x[0] = sum;
+}
+__global__ void shared(float* x) {
+    __shared__ float room[10240];
+    room[threadIdx.x] = x[threadIdx.x];
+    float v[36];
+    #pragma unroll
+    for (int k = 0; k < 36; ++k) v[k] = x[k];
+    __syncthreads();
+    float sum = 0;
+    #pragma unroll
+    for (int k = 0; k < 36; ++k) sum += v[k] * v[(k * 7 + 3) % 36];
+    x[threadIdx.x] = sum + room[31];
+}
+extern __shared__ float dynamic[];
+__global__ void reverse(float* x, int n) {
+    __shared__ float fixed[252];
+    for (int i = threadIdx.x; i < 252; i += blockDim.x) fixed[i] = 1000;
+    for (int i = threadIdx.x; i < n; i += blockDim.x) dynamic[i] = x[i];
+    __syncthreads();
+    for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = dynamic[n - 1 - i] + fixed[i % 252] - 1000;
+}
+)";
+
+}  // namespace
+
+TEST_CASE("the automatic block is the driver's own answer, and differs where the needs do") {
+    const testing::TestModule test(needs);
+    const Device device(0);
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    const std::uint64_t work = 1'000'000;
+    std::vector<std::uint32_t> blocks;
+    for (const char* name : {"few", "many", "shared"}) {
+        CAPTURE(std::string(name));
+        const Kernel kernel = test.module.kernel(name);
+        for (const std::uint32_t dynamic : {0u, 100'000u}) {
+            CUfunction function = nullptr;
+            int grid = 0;
+            int block = 0;
+            REQUIRE(driver.api().cuKernelGetFunction(&function, kernel.loaded(device).native) ==
+                    CUDA_SUCCESS);
+            REQUIRE(driver.api().cuOccupancyMaxPotentialBlockSize(&grid, &block, function, nullptr, dynamic,
+                                                                  0) == CUDA_SUCCESS);
+            const LaunchConfig config = kernel.configuration_for(device, {&work, 1}, dynamic);
+            CHECK(config.block == Dim3{static_cast<std::uint32_t>(block), 1, 1});
+            CHECK(std::uint64_t{config.grid.x} * config.block.x >= work);
+            if (dynamic == 0) blocks.push_back(config.block.x);
+        }
+    }
+    std::sort(blocks.begin(), blocks.end());
+    CHECK(std::unique(blocks.begin(), blocks.end()) == blocks.end());
+}
+
+TEST_CASE("a kernel has 100 KB of dynamic shared memory without asking for it first") {
+    const testing::TestModule test(needs);
+    const Device device(0);
+    const Stream stream(device);
+    const Kernel reverse = test.module.kernel("reverse");
+    const std::vector<float> values = testing::counting(25'600);
+    const DeviceBuffer x = testing::on_device(stream, values);
+    ArgumentPack arguments(reverse.signature(device));
+    arguments.set(0, testing::floats(x));
+    arguments.set(1, testing::integer(25'600));
+    LaunchConfig config;
+    config.block.x = 256;
+    config.shared_bytes = 25'600 * 4;
+    reverse.launch(stream, config, arguments);
+    CHECK(testing::on_host(stream, x) == std::vector<float>(values.rbegin(), values.rend()));
+}
+
+TEST_CASE("more shared memory than there is beside the static part is refused, with both numbers") {
+    const testing::TestModule test(needs);
+    const Device device(0);
+    const Stream stream(device);
+    const Kernel reverse = test.module.kernel("reverse");
+    const LoadedKernel& loaded = reverse.loaded(device);
+    CHECK(loaded.static_shared_bytes == 1008);
+    CHECK(loaded.limits.shared_bytes == device.limits().shared_bytes - 1008);
+    ArgumentPack arguments(reverse.signature(device));
+    arguments.set_null(0);
+    arguments.set(1, testing::integer(0));
+    LaunchConfig config;
+    config.shared_bytes = loaded.limits.shared_bytes + 1;
+    const std::uint64_t launches = testing::calls_of("cuLaunchKernelEx", [&] {
+        try {
+            reverse.launch(stream, config, arguments);
+            FAIL("no error");
+        } catch (const ArgumentError& error) {
+            const std::string message = error.what();
+            CHECK(message.find(std::to_string(config.shared_bytes)) != message.npos);
+            CHECK(message.find(std::to_string(loaded.limits.shared_bytes)) != message.npos);
+        }
+    });
+    CHECK(launches == 0);
 }

@@ -35,7 +35,7 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
         case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
             return shared_per_multiprocessor;
         case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
-            return 1024;
+            return shared_reserved_per_block;
         case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
             return 65536;
         case CU_DEVICE_ATTRIBUTE_WARP_SIZE:

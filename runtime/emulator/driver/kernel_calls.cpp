@@ -2,6 +2,7 @@
 #include "driver/call.hpp"
 #include "driver/code.hpp"
 #include "driver/limits.hpp"
+#include "driver/occupancy.hpp"
 
 namespace limits = emulated::driver::limits;
 using emulated::driver::current_context;
@@ -32,7 +33,7 @@ CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandl
             case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
                 return static_cast<int>(kernel.local_bytes);
             case CU_FUNC_ATTRIBUTE_NUM_REGS:
-                return static_cast<int>(kernel.registers);
+                return emulated::driver::registers_of(kernel);
             case CU_FUNC_ATTRIBUTE_PTX_VERSION:
             case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
                 return 80;

@@ -1,4 +1,4 @@
-// Launches and occupancy.
+// Launches.
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -10,6 +10,7 @@
 #include "driver/call.hpp"
 #include "driver/code.hpp"
 #include "driver/limits.hpp"
+#include "driver/occupancy.hpp"
 #include "machine/launch.hpp"
 #include "report/report.hpp"
 
@@ -66,18 +67,7 @@ Wish wish(const CUlaunchAttribute& attribute) noexcept {
     }
 }
 
-/// Blocks of this size that one multiprocessor holds at once.
-int resident_blocks(const KernelHandle& handle, int block_size, std::size_t dynamic_shared_bytes) noexcept {
-    const int warps = (block_size + 31) / 32;
-    const int by_threads = limits::threads_per_multiprocessor / (warps * 32);
-    const int registers = std::max(1, static_cast<int>(handle.kernel->registers + 7) / 8 * 8);
-    const int by_registers = limits::registers_per_multiprocessor / (registers * 32 * warps);
-    const std::size_t shared = handle.kernel->static_shared_bytes + dynamic_shared_bytes + 1024;
-    const int by_shared = static_cast<int>(std::size_t{limits::shared_per_multiprocessor} / shared);
-    return std::min({limits::blocks_per_multiprocessor, by_threads, by_registers, by_shared});
-}
-
-CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& handle) {
+CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& handle, int device) {
     for (const CUlaunchAttribute& attribute :
          std::span(config.attrs, config.attrs == nullptr ? 0 : config.numAttrs)) {
         switch (wish(attribute)) {
@@ -88,7 +78,8 @@ CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& hand
                 const std::uint64_t blocks =
                     std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
                 const int fitting =
-                    limits::multiprocessors * resident_blocks(handle, block, config.sharedMemBytes);
+                    limits::multiprocessors *
+                    emulated::driver::resident_blocks(handle, device, block, config.sharedMemBytes);
                 if (blocks > static_cast<std::uint64_t>(fitting))
                     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
                 break;
@@ -198,7 +189,7 @@ CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
             EMULATED_CHECK(stream->context->error.load(std::memory_order_relaxed));
         }
         EMULATED_REQUIRE(fits(config, *handle, context->device), CUDA_ERROR_INVALID_VALUE);
-        EMULATED_CHECK(check_attributes(config, *handle));
+        EMULATED_CHECK(check_attributes(config, *handle, context->device));
         emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, handle->kernel->name);
         return CUDA_SUCCESS;
     });
@@ -214,7 +205,7 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
     Context& context = *target.context;
     EMULATED_REQUIRE(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
     EMULATED_REQUIRE(fits(config, *handle, context.device), CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(check_attributes(config, *handle));
+    EMULATED_CHECK(check_attributes(config, *handle, context.device));
     auto instance = emulated::driver::instance_of(*handle->library, context);
     EMULATED_REQUIRE(instance != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
 
@@ -276,75 +267,4 @@ EMULATED_API cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x,
     config.attrs = &cooperative;
     config.numAttrs = 1;
     return launch(config, function, parameters, nullptr);
-}
-
-EMULATED_API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size,
-                                                         std::size_t dynamic_shared_bytes) {
-    EMULATED_COUNT("cuOccupancyMaxActiveBlocksPerMultiprocessor");
-    EMULATED_NEEDS_CONTEXT();
-    const auto handle = Process::get().handles().find<KernelHandle>(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    EMULATED_REQUIRE(block_size >= 1 && blocks != nullptr, CUDA_ERROR_INVALID_VALUE);
-    const bool runs = block_size <= static_cast<int>(handle->kernel->max_threads);
-    *blocks = runs ? resident_blocks(*handle, block_size, dynamic_shared_bytes) : 0;
-    return CUDA_SUCCESS;
-}
-
-EMULATED_API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function,
-                                                                  int block_size,
-                                                                  std::size_t dynamic_shared_bytes,
-                                                                  unsigned int flags) {
-    EMULATED_COUNT("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
-    EMULATED_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE, CUDA_ERROR_INVALID_VALUE);
-    return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_shared_bytes);
-}
-
-/// The largest block that keeps the most threads resident.
-EMULATED_API cuOccupancyMaxPotentialBlockSize(int* grid_size, int* block_size, CUfunction function,
-                                              CUoccupancyB2DSize shared_bytes_of,
-                                              std::size_t dynamic_shared_bytes, int block_limit) {
-    EMULATED_COUNT("cuOccupancyMaxPotentialBlockSize");
-    EMULATED_NEEDS_CONTEXT();
-    const auto handle = Process::get().handles().find<KernelHandle>(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    int largest = static_cast<int>(handle->kernel->max_threads);
-    if (block_limit > 0) largest = std::min(largest, block_limit);
-    int most_threads = 0;
-    for (int size = (largest + 31) / 32 * 32; size > 0; size -= 32) {
-        const int block = std::min(size, largest);
-        const std::size_t shared = shared_bytes_of == nullptr ? dynamic_shared_bytes : shared_bytes_of(block);
-        const int blocks = resident_blocks(*handle, block, shared);
-        if (blocks * block > most_threads) {
-            most_threads = blocks * block;
-            *block_size = block;
-            *grid_size = blocks * limits::multiprocessors;
-        }
-    }
-    return most_threads > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-EMULATED_API cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid_size, int* block_size, CUfunction function,
-                                                       CUoccupancyB2DSize shared_bytes_of,
-                                                       std::size_t dynamic_shared_bytes, int block_limit,
-                                                       unsigned int flags) {
-    EMULATED_COUNT("cuOccupancyMaxPotentialBlockSizeWithFlags");
-    EMULATED_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE, CUDA_ERROR_INVALID_VALUE);
-    return cuOccupancyMaxPotentialBlockSize(grid_size, block_size, function, shared_bytes_of,
-                                            dynamic_shared_bytes, block_limit);
-}
-
-/// What is left of a multiprocessor's shared memory when `blocks` share it.
-EMULATED_API cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, CUfunction function, int blocks,
-                                                     int block_size) {
-    EMULATED_COUNT("cuOccupancyAvailableDynamicSMemPerBlock");
-    EMULATED_NEEDS_CONTEXT();
-    const auto handle = Process::get().handles().find<KernelHandle>(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    EMULATED_REQUIRE(blocks >= 1 && block_size >= 1, CUDA_ERROR_INVALID_VALUE);
-    const int each = limits::shared_per_multiprocessor / blocks - 1024;
-    const int left = std::min(each, limits::shared_per_block_optin) -
-                     static_cast<int>(handle->kernel->static_shared_bytes);
-    EMULATED_REQUIRE(left >= 0, CUDA_ERROR_INVALID_VALUE);
-    *bytes = static_cast<std::size_t>(left) / 128 * 128;
-    return CUDA_SUCCESS;
 }

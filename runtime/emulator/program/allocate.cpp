@@ -165,9 +165,25 @@ void keep_live(Body& body, const std::vector<Interval>& intervals, const std::ve
     }
 }
 
+// As a GPU holds them: what has 16 bits takes a register, what has 64 two, predicates have a file of their
+// own.
+std::uint32_t most_alive(const std::vector<Interval>& intervals, const std::vector<std::uint8_t>& bytes) {
+    std::vector<std::pair<std::size_t, std::int64_t>> changes;
+    for (const Interval& interval : intervals) {
+        const std::int64_t registers = (bytes[interval.reg] + 3) / 4;
+        changes.emplace_back(interval.from, registers);
+        changes.emplace_back(interval.to + 1, -registers);
+    }
+    std::sort(changes.begin(), changes.end());  // at one place, what ends makes room first
+    std::int64_t alive = 0;
+    std::int64_t most = 0;
+    for (const auto& [at, change] : changes) most = std::max(most, alive += change);
+    return static_cast<std::uint32_t>(most);
+}
+
 }  // namespace
 
-std::uint32_t allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place) {
+Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place) {
     place.assign(body.register_bytes.size(), 0);
     std::vector<Interval> intervals = Liveness(body, blocks_of(body)).intervals();
     std::erase_if(intervals, [](const Interval& i) { return i.from == static_cast<std::size_t>(-1); });
@@ -200,7 +216,7 @@ std::uint32_t allocate_registers(Body& body, std::uint32_t base, std::vector<std
         at += (slots * size + 63) / 64 * 64;
     }
     keep_live(body, intervals, place);
-    return at - base;
+    return {at - base, most_alive(intervals, body.register_bytes)};
 }
 
 }  // namespace emulated::program

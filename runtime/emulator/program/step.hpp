@@ -48,8 +48,12 @@ struct Body {
 
 /// Gives every virtual register its place; values that never live at the same time share one. Three kinds of
 /// widths never overlap, so an elementwise instruction may read and write the same place. What lives across a
-/// call that saves its frame is added to the frame. Returns the bytes used from `base`.
-std::uint32_t allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place);
+/// call that saves its frame is added to the frame.
+struct Allocated {
+    std::uint32_t bytes = 0;      ///< used from `base`
+    std::uint32_t registers = 0;  ///< of 32 bits that hold a value at once, at most
+};
+Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place);
 
 /// True for steps after which the next one is not reached by falling through.
 bool ends_flow(const Step& step) noexcept;

@@ -135,11 +135,11 @@ class Emitter {
     Emitter(Code& code, Layout& layout) : code_(code), layout_(layout) {}
 
     // The index of the function's first instruction.
-    std::uint32_t emit(Body& body, std::uint32_t& frame_bytes) {
+    std::uint32_t emit(Body& body, std::uint32_t& registers) {
         std::vector<std::uint32_t> place;
-        const std::uint32_t base = layout_.top();
-        frame_bytes = allocate_registers(body, base, place);
-        layout_.reserve(frame_bytes);
+        const Allocated allocated = allocate_registers(body, layout_.top(), place);
+        layout_.reserve(allocated.bytes);
+        registers += allocated.registers;
 
         std::vector<bool> target(body.steps.size() + 1, false);
         for (const Step& step : body.steps) {
@@ -256,9 +256,7 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
             Body body = lower(functions, i, files, made.parameters);
             simplify(body, layout);
             share_addresses(body);
-            std::uint32_t frame_bytes = 0;
-            starts.push_back(emitter.emit(body, frame_bytes));
-            made.registers += frame_bytes / 128;
+            starts.push_back(emitter.emit(body, made.registers));
             code.functions.emplace_back(functions.at(i).function->name);
         }
         for (std::size_t i = 0; i < code.instructions.size(); ++i) {
@@ -271,7 +269,6 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
     } catch (const Refused& refused) {
         return fmt::format("line {}: {}", refused.line, refused.reason);
     }
-    made.registers = std::clamp(made.registers, 8u, 255u);
     return made;
 }
 

@@ -78,7 +78,9 @@ struct Function {
     std::vector<std::int32_t> results, parameters;  ///< indices into variables
     std::vector<Label> labels;
     std::vector<Instruction> body;
-    std::uint32_t max_threads = 0;  ///< from .maxntid or .reqntid; 0 when not given
+    std::uint32_t max_threads = 0;    ///< from .maxntid or .reqntid; 0 when not given
+    std::uint32_t max_registers = 0;  ///< from .maxnreg; 0 when not given
+    std::uint32_t min_blocks = 0;     ///< a multiprocessor, from .minnctapersm; 0 when not given
 };
 
 struct Module {

@@ -420,6 +420,8 @@ class Parser {
     void attribute(Function& made) {
         const Token& token = take();
         const bool bounds = token.is(".maxntid") || token.is(".reqntid");
+        const bool registers = token.is(".maxnreg");
+        const bool blocks = token.is(".minnctapersm");
         if (token.is(".pragma")) return skip_past(";");
         if (token.is(".noreturn") || token.is(".explicitcluster")) return;
         std::uint64_t product = 1;
@@ -428,6 +430,8 @@ class Parser {
             if (!accept(",")) break;
         }
         if (bounds) made.max_threads = static_cast<std::uint32_t>(product);
+        if (registers) made.max_registers = static_cast<std::uint32_t>(product);
+        if (blocks) made.min_blocks = static_cast<std::uint32_t>(product);
     }
 
     // After "{": statements until "}". Labels named but not found yet go to the enclosing block.

@@ -1,0 +1,135 @@
+// Two streams from C++: each array names the stream that writes it, and launches wait for one another by that
+// alone.
+//
+//   front:  wave -> x ----------------\            (the launch of `mix` waits for x on the device,
+//   back:   wave -> y -> mix(x, y) -> z             the host waits only for the result)
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <bascule/interface/error.hpp>
+#include <bascule/runtime/global.hpp>
+#include <bascule/runtime/kernel.hpp>
+#include <bascule/runtime/memory.hpp>
+
+namespace {
+
+constexpr const char* text = R"(
+__constant__ float weights[2];
+
+__global__ void wave(float* out, float frequency, int n) {
+    for (auto i : bascule::grid_stride(n)) out[i] = sinf(frequency * static_cast<float>(i));
+}
+
+__global__ void mix(const float* x, const float* y, float* z, int n) {
+    for (auto i : bascule::grid_stride(n)) z[i] = weights[0] * x[i] + weights[1] * y[i];
+}
+)";
+
+/// Floats in device memory, and the stream that works on them: whoever takes them on another stream is
+/// ordered with it. The buffer owns the memory; the array borrows it.
+class Floats {
+  public:
+    Floats(std::size_t count, const bascule::Stream& stream)
+        : buffer_(count * sizeof(float), stream.ref().device()), stream_(stream) {}
+
+    bascule::ArrayView view() const {
+        bascule::RawInterface fields;
+        fields.shape.push_back(static_cast<std::int64_t>(buffer_.bytes() / sizeof(float)));
+        fields.typestr = "<f4";
+        fields.pointer = buffer_.address();
+        fields.has_stream = true;
+        fields.stream = stream_.handle();
+        return bascule::validate(fields);
+    }
+
+    std::vector<float> on_host() const {
+        std::vector<float> values(buffer_.bytes() / sizeof(float));
+        copy_to_host(stream_, values.data(), buffer_.address(), buffer_.bytes());
+        return values;
+    }
+
+  private:
+    bascule::DeviceBuffer buffer_;
+    bascule::StreamRef stream_;
+};
+
+bascule::Scalar scalar(float value) {
+    bascule::Scalar scalar;
+    scalar.kind = bascule::Scalar::Kind::floating;
+    scalar.floating = value;
+    return scalar;
+}
+
+bascule::Scalar scalar(std::size_t value) {
+    bascule::Scalar scalar;
+    scalar.integer = static_cast<std::int64_t>(value);
+    return scalar;
+}
+
+/// Launches with as many threads as fill the device; `arguments` are views and scalars, in the kernel's
+/// order.
+template <class... Arguments>
+void launch(const bascule::Kernel& kernel, const bascule::Stream& stream, std::uint64_t threads,
+            const Arguments&... arguments) {
+    const bascule::Device device = stream.ref().device();
+    bascule::ArgumentPack pack(kernel.signature(device));  // compiles at the first time, or finds it compiled
+    int index = 0;
+    (pack.set(index++, arguments), ...);
+    kernel.launch(stream, kernel.configuration_for(device, {&threads, 1}), pack);
+}
+
+void run(std::size_t n) {
+    bascule::Source source;
+    source.text = text;
+    source.name = "two_streams.cu";  // for messages
+    const bascule::Module module(source);
+    const bascule::Kernel wave = module.kernel("wave");
+    const bascule::Kernel mix = module.kernel("mix");
+
+    const bascule::Device device = bascule::Device::current();
+    const bascule::Stream front(device);
+    const bascule::Stream back(device);
+    const Floats x(n, front);
+    const Floats y(n, back);
+    const Floats z(n, back);
+
+    // A variable of the device code, written in the order of the stream on which it is read.
+    const float weights[2] = {0.75F, -2.0F};
+    const bascule::Global table = find_global(mix, "weights", device);
+    copy_to_device(back, table.address, weights, sizeof weights);
+
+    launch(wave, front, n, x.view(), scalar(0.001F), scalar(n));
+    launch(wave, back, n, y.view(), scalar(0.003F), scalar(n));
+    launch(mix, back, n, x.view(), y.view(), z.view(), scalar(n));
+    std::printf("launched on two streams of %s%s; nothing has been waited for\n", device.name().c_str(),
+                device.emulated() ? " (emulated)" : "");
+
+    const std::vector<float> result = z.on_host();  // waits for `back`, which waits for `front`
+    float worst = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        const float expected = weights[0] * std::sin(0.001F * static_cast<float>(i)) +
+                               weights[1] * std::sin(0.003F * static_cast<float>(i));
+        const float error = std::fabs(result[i] - expected);
+        if (!(error <= 1e-5F)) {
+            throw bascule::Error("element " + std::to_string(i) + " is " + std::to_string(result[i]) +
+                                 ", expected " + std::to_string(expected));
+        }
+        worst = std::fmax(worst, error);
+    }
+    std::printf("every one of %zu elements is right, to %.1e\n", n, static_cast<double>(worst));
+}
+
+}  // namespace
+
+int main() {
+    try {
+        run(200003);
+        return 0;
+    } catch (const bascule::Error& error) {
+        std::fprintf(stderr, "two_streams: %s\n", error.what());
+        return 1;
+    }
+}
