@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <pybind11/stl.h>
 
+#include <bascule/interface/diagnostic.hpp>
 #include <bascule/interface/did_you_mean.hpp>
 #include <bascule/interface/error.hpp>
 #include <bascule/jit/cache.hpp>
@@ -231,7 +232,11 @@ constexpr std::array compile_options = {
         {.field = name});
 }
 
-CompileOptions make_compile_options(const py::kwargs& given) {
+CompileOptions make_compile_options(const py::args& positional, const py::kwargs& given) {
+    if (!positional.empty()) {
+        throw ArgumentError(Kind::type,
+                            "CompileOptions takes every option by name: CompileOptions(std=\"c++20\").");
+    }
     CompileOptions options;
     for (auto [key, value] : given) {
         const auto name = key.cast<std::string>();
@@ -301,7 +306,7 @@ arch : 'sm_90', 'sm_90a' or 'compute_80'; None is the device's
 extra : list of str, further options of NVRTC, one an item
 
 >>> bascule.CompileOptions(std="c++20", defines={"TILE": 32}, fast_math=True))")
-        .def(py::init([](const py::kwargs& given) { return make_compile_options(given); }))
+        .def(py::init(&make_compile_options))
         .def_readonly("std", &CompileOptions::std)
         .def_property_readonly("defines", &defines_of)
         .def_property_readonly("include_paths",
@@ -318,6 +323,48 @@ extra : list of str, further options of NVRTC, one an item
             py::is_operator())
         .def("__hash__", [](const CompileOptions& options) { return py::hash(py::str(repr_of(options))); })
         .def("__repr__", &repr_of);
+}
+
+// --- Diagnostic --------------------------------------------------------------------------------------------
+
+std::string repr_of(const Diagnostic& diagnostic) {
+    std::string text = fmt::format("severity='{}'", to_string(diagnostic.severity));
+    const auto add = [&](const char* name, bool known, const py::object& value) {
+        if (known) text += fmt::format(", {}={}", name, std::string(py::repr(value)));
+    };
+    add("number", !diagnostic.number.empty(), py::str(diagnostic.number));
+    add("file", !diagnostic.file.empty(), py::str(diagnostic.file));
+    add("line", diagnostic.line > 0, py::int_(diagnostic.line));
+    add("column", diagnostic.column > 0, py::int_(diagnostic.column));
+    add("message", true, py::str(diagnostic.message));
+    if (!diagnostic.notes.empty()) text += fmt::format(", {} notes", diagnostic.notes.size());
+    return fmt::format("<bascule.Diagnostic {}>", text);
+}
+
+py::object number_or_none(int number) {
+    return number > 0 ? py::object(py::int_(number)) : py::object(py::none());
+}
+
+void bind_diagnostic(py::module_& module) {
+    py::class_<Diagnostic>(module, "Diagnostic", "What the compiler says about one place of a text.")
+        .def_property_readonly(
+            "severity", [](const Diagnostic& d) { return to_string(d.severity); },
+            "'error', 'warning', 'remark' or 'note'.")
+        .def_readonly("number", &Diagnostic::number, "NVRTC's own, '177-D', where it gives one; else ''.")
+        .def_readonly("file", &Diagnostic::file, "The user's file, or a header; '' where none is meant.")
+        .def_property_readonly(
+            "line", [](const Diagnostic& d) { return number_or_none(d.line); },
+            "In the file, from 1, or None.")
+        .def_property_readonly(
+            "column", [](const Diagnostic& d) { return number_or_none(d.column); },
+            "In characters of the source line, from 1, or None.")
+        .def_readonly("message", &Diagnostic::message)
+        .def_readonly("notes", &Diagnostic::notes,
+                      "Diagnostics that belong to it: candidates, instantiations.")
+        .def_readonly("source_line", &Diagnostic::source_line)
+        .def(
+            "__eq__", [](const Diagnostic& a, const Diagnostic& b) { return a == b; }, py::is_operator())
+        .def("__repr__", [](const Diagnostic& d) { return repr_of(d); });
 }
 
 void bind_cache_statistics(py::module_& module) {
@@ -348,6 +395,7 @@ LaunchConfig to_config(py::handle grid, py::handle block, py::handle shared_byte
 }
 
 void bind_values(py::module_& module) {
+    bind_diagnostic(module);
     bind_launch_config(module);
     bind_compile_options(module);
     bind_cache_statistics(module);
