@@ -230,7 +230,8 @@ void place(Diagnostic& diagnostic, const Source& source, const std::string& cano
         diagnostic.file = source.name;
         diagnostic.line = static_cast<int>(std::count(text.begin(), text.end(), '\n')) + source.first_line;
     } else if (diagnostic.file == canonical) {
-        if (diagnostic.source_line.empty()) diagnostic.source_line = line_of(source.text, diagnostic.line);
+        if (diagnostic.source_line.empty())
+            diagnostic.source_line = source_line_of(source.text, diagnostic.line);
         diagnostic.file = source.name;
         diagnostic.line += source.first_line - 1;
     }
@@ -296,7 +297,7 @@ std::vector<Diagnostic> at_user_places(std::vector<Diagnostic> diagnostics, cons
     return diagnostics;
 }
 
-std::string_view line_of(std::string_view text, int line) {
+std::string_view source_line_of(std::string_view text, int line) {
     for (int i = 1; i < line; ++i) {
         const std::size_t end = text.find('\n');
         if (end == text.npos) return {};

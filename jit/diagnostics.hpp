@@ -39,6 +39,6 @@ std::string explain_failure(const std::vector<Diagnostic>& diagnostics, const st
                             const Source& source, std::span<const std::string> library_paths = {});
 
 /// The line that stands `line` lines down the text, from 1; without its end.
-std::string_view line_of(std::string_view text, int line);
+std::string_view source_line_of(std::string_view text, int line);
 
 }  // namespace bascule

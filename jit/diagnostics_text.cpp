@@ -70,7 +70,7 @@ std::string line_before(const Diagnostic& diagnostic, const Context& context) {
     const std::string& shown = diagnostic.source_line;
     if (static_cast<std::size_t>(diagnostic.column) != shown.find_first_not_of(" \t") + 1) return {};
     for (int line = diagnostic.line - 1; line > 0; --line) {
-        const std::string_view text = line_of(context.source.text, line);
+        const std::string_view text = source_line_of(context.source.text, line);
         if (text.find_first_not_of(" \t") != text.npos) return fmt::format("  {}\n", text);
     }
     return {};

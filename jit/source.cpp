@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -26,6 +28,41 @@ bool is_macro_name(std::string_view name) {
     const auto word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
     return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
            std::all_of(name.begin(), name.end(), word);
+}
+
+/// A relative path would mean another directory after a chdir, and the same cache key.
+std::string absolute(const std::string& path) {
+    std::error_code failed;
+    const std::filesystem::path made = std::filesystem::absolute(path, failed);
+    return failed ? path : made.lexically_normal().string();
+}
+
+void check(const CompileOptions& options) {
+    static constexpr std::array<std::string_view, 3> standards = {"c++17", "c++20", "c++23"};
+    if (std::find(standards.begin(), standards.end(), options.std) == standards.end()) {
+        fail_option("std", options.std, "it must be c++17, c++20, or (from NVRTC 13.3 on) c++23");
+    }
+    for (const auto& [name, value] : options.defines) {
+        if (!is_macro_name(name)) fail_option("defines", name, "it is no macro name");
+        if (value.find('\n') != value.npos) fail_option("defines", value, "a macro is one line");
+    }
+    for (const std::string& path : options.include_paths) {
+        if (path.empty()) fail_option("include_paths", path, "it is empty; the current directory is \".\"");
+    }
+    for (const auto& [name, text] : options.headers) {
+        if (name.empty()) fail_option("headers", name, "a header needs the name by which it is included");
+        if (text.find('\0') != text.npos) fail_option("headers", name, "its text contains a NUL character");
+    }
+    if (options.max_registers && *options.max_registers < 1) {
+        fail_option("max_registers", std::to_string(*options.max_registers), "a thread needs at least one");
+    }
+    for (const std::string& option : options.extra) {
+        const std::string why = refusal_of_extra(option);
+        if (why.empty()) continue;
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("`extra` cannot hold \"{}\": {}.", shortened(option), why),
+                            {.field = "extra", .got = option});
+    }
 }
 
 }  // namespace
@@ -76,17 +113,71 @@ Arch parse_arch(std::string_view text) {
     return arch;
 }
 
+std::string refusal_of_extra(std::string_view option) {
+    struct Row {
+        std::string_view name;
+        std::string_view instead;
+        bool takes_value_joined = false;  ///< -DNAME beside -D=NAME
+    };
+    static constexpr std::string_view arch = "say it with the option `arch`";
+    static constexpr std::string_view std = "say it with the option `std`";
+    static constexpr std::string_view defines = "say it with the option `defines`";
+    static constexpr std::string_view paths = "say it with the option `include_paths`";
+    static constexpr std::string_view headers = "write the #include into the text";
+    static constexpr std::string_view debug = "say it with the option `debug`";
+    static constexpr std::string_view output = "NVRTC compiles in memory and writes no file";
+    static constexpr std::string_view loadable = "what it makes cannot be loaded and launched";
+    static constexpr std::array rows = {
+        Row{"--gpu-architecture", arch},
+        Row{"-arch", arch},
+        Row{"--gpu-code", arch},
+        Row{"-code", arch},
+        Row{"--gencode", arch},
+        Row{"-gencode", arch},
+        Row{"--std", std},
+        Row{"-std", std},
+        Row{"--define-macro", defines},
+        Row{"-D", defines, true},
+        Row{"--include-path", paths},
+        Row{"-I", paths, true},
+        Row{"--pre-include", headers},
+        Row{"-include", headers},
+        Row{"--device-debug", debug},
+        Row{"-G", debug},
+        Row{"--output-file", output},
+        Row{"-o", output},
+        Row{"--dlink-time-opt", loadable},
+        Row{"-dlto", loadable},
+        Row{"--gen-opt-lto", loadable},
+        Row{"-lto", loadable},
+        Row{"--fdevice-syntax-only", loadable},
+        Row{"-fdevice-syntax-only", loadable},
+    };
+    const std::string_view name = option.substr(0, option.find_first_of("= "));
+    for (const Row& row : rows) {
+        if (name == row.name || (row.takes_value_joined && option.starts_with(row.name)))
+            return std::string(row.instead);
+    }
+    if (option.find_first_not_of(" \t") == option.npos) return "it is empty";
+    if (option.front() != '-')
+        return "an option begins with `-`; its value belongs to the same element: \"--name=value\"";
+    if (option.find_first_of(" \t") < option.find('=')) {
+        return "one option an element, and its value after `=`: \"--name=value\"";
+    }
+    return {};
+}
+
 std::vector<std::string> to_arguments(const CompileOptions& options) {
+    check(options);
     std::vector<std::string> arguments = {"-std=" + options.std};
     for (const auto& [name, value] : options.defines) {
-        if (!is_macro_name(name)) fail_option("defines", name, "it is no macro name");
-        if (value.find('\n') != value.npos) fail_option("defines", value, "a macro is one line");
         arguments.push_back(value.empty() ? "-D" + name : fmt::format("-D{}={}", name, value));
     }
-    for (const std::string& path : options.include_paths) arguments.push_back("-I" + path);
+    for (const std::string& path : options.include_paths) arguments.push_back("-I" + absolute(path));
     if (options.lineinfo && !options.debug) arguments.emplace_back("-lineinfo");
     if (options.debug) arguments.emplace_back("-G");
     if (options.fast_math) arguments.emplace_back("-use_fast_math");
+    if (options.max_registers) arguments.push_back(fmt::format("-maxrregcount={}", *options.max_registers));
     arguments.insert(arguments.end(), options.extra.begin(), options.extra.end());
     return arguments;
 }

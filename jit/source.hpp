@@ -37,20 +37,26 @@ Arch parse_arch(std::string_view text);
 
 /// How a text is compiled. Everything here is part of the cache key, in this order.
 struct CompileOptions {
-    std::string std = "c++17";                                 ///< c++17, c++20
+    std::string std = "c++17";                                 ///< c++17, c++20, from NVRTC 13.3 on c++23
     std::vector<std::pair<std::string, std::string>> defines;  ///< -DNAME=VALUE; an empty value is -DNAME
-    std::vector<std::string> include_paths;
+    std::vector<std::string> include_paths;  ///< relative ones count from the directory of the process
     std::vector<std::pair<std::string, std::string>> headers;  ///< name -> text, found by #include "name"
     bool lineinfo = false;                                     ///< always on for the emulated device
     bool debug = false;                                        ///< -G
     bool fast_math = false;
-    std::vector<std::string> extra;  ///< passed to NVRTC as they are
+    std::optional<int>
+        max_registers;  ///< a thread may use; more is spilled to memory. None: the compiler's choice
+    std::vector<std::string> extra;  ///< passed to NVRTC as they are, one option an element
     std::optional<Arch> arch;        ///< none: the device's
 
     bool operator==(const CompileOptions&) const = default;
 };
 
 /// Options as NVRTC takes them, without architecture and include paths of the toolkit.
+/// Throws: ArgumentError that names the field and what it takes.
 std::vector<std::string> to_arguments(const CompileOptions& options);
+
+/// Why `extra` cannot hold this, with what to say instead; empty for an option that NVRTC may have.
+std::string refusal_of_extra(std::string_view option);
 
 }  // namespace bascule

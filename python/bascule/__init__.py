@@ -18,6 +18,7 @@ from bascule._bascule import (
     CompileOptions,
     Device,
     DeviceArray,
+    Diagnostic,
     Event,
     Kernel,
     LaunchConfig,
@@ -42,15 +43,25 @@ from bascule._bascule import (
 )
 from bascule._compile import compile
 from bascule._decorator import LaunchRule, kernel
-from bascule._errors import ArgumentError, CompileError, CudaError, EmulatedDeviceWarning, Error, LibraryError
+from bascule._errors import (
+    ArgumentError,
+    CompileError,
+    CompileWarning,
+    CudaError,
+    EmulatedDeviceWarning,
+    Error,
+    LibraryError,
+)
 
 __all__ = [
     "ArgumentError",
     "CompileError",
     "CompileOptions",
+    "CompileWarning",
     "CudaError",
     "Device",
     "DeviceArray",
+    "Diagnostic",
     "EmulatedDeviceWarning",
     "Error",
     "Event",
@@ -86,6 +97,7 @@ __all__ = [
 for _public in (
     ArgumentError,
     CompileError,
+    CompileWarning,
     CudaError,
     Error,
     LibraryError,
@@ -99,6 +111,7 @@ for _public in (
     CompileOptions,
     Device,
     DeviceArray,
+    Diagnostic,
     Event,
     Kernel,
     LaunchConfig,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
-from bascule import _bascule, _errors
+from bascule import _bascule, _errors, _places
 
 
 def compile(
@@ -32,9 +33,15 @@ def compile(
     Raises
     ------
     CompileError
-        With the line in your text, the text of the line, and a caret.
+        With the line in your file, the text of the line, and a caret. The file is the Python file where the text
+        stands as a string literal; a text that was put together there is `<string at FILE:LINE>`.
     LibraryError
         No NVRTC was found; lists every path tried.
+
+    Warns
+    -----
+    CompileWarning
+        NVRTC warned: once a process for a text, at the line in your file.
     """
     if (source is None) == (file is None):
         raise _errors.ArgumentTypeError("bascule.compile takes either the text or file=..., and not both")
@@ -48,7 +55,14 @@ def compile(
         module = _bascule._make_module(
             _bascule._read_source(os.fspath(path)), os.fspath(path), 1, os.fspath(path.resolve().parent), options
         )
-    else:
-        module = _bascule._make_module(str(source), "<string>", 1, "", options)
+        module._compile()
+        return module
+    return compile_at(_places.place_of(str(source), sys._getframe(1)), str(source), options)
+
+
+def compile_at(place: _places.Place, source: str, options: _bascule.CompileOptions | None) -> _bascule.Module:
+    """Compile a text whose place is known."""
+    name, first_line = place
+    module = _bascule._make_module(source, name, first_line, "", options or _bascule.CompileOptions())
     module._compile()
     return module

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from bascule import _bascule, _errors
-from bascule._compile import compile as compile_text
+from bascule import _bascule, _errors, _places
+from bascule._compile import compile_at
 
 
 def kernel(
@@ -43,7 +44,8 @@ def kernel(
         raise _errors.ArgumentTypeError(
             f"bascule.kernel takes the CUDA C++ text: @bascule.kernel(source); got {type(source).__name__}"
         )
-    return lambda rule: LaunchRule(rule, source, name, options)
+    sites = _places.sites(sys._getframe(1))
+    return lambda rule: LaunchRule(rule, source, name, options, sites)
 
 
 class LaunchRule:
@@ -55,6 +57,7 @@ class LaunchRule:
         source: str,
         name: str | None,
         options: _bascule.CompileOptions | None,
+        sites: tuple[_places.Site, ...],
     ) -> None:
         functools.update_wrapper(self, rule)
         self._rule = rule
@@ -62,6 +65,7 @@ class LaunchRule:
         self._source = source
         self._name = name
         self._options = options
+        self._sites = sites
         self._lock = threading.Lock()
         self._kernel: _bascule.Kernel | None = None
 
@@ -106,7 +110,7 @@ class LaunchRule:
         return kernel.forall(work)
 
     def _find_kernel(self) -> _bascule.Kernel:
-        module = compile_text(self._source, options=self._options)
+        module = compile_at(_places.find(self._source, self._sites), self._source, self._options)
         found = self._choose(module)
         declared = [name for name, _ in found.parameters]
         rule = list(self._rule_signature.parameters)

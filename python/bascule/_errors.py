@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import linecache
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bascule import _terminal
+
+if TYPE_CHECKING:
+    from bascule._bascule import Diagnostic
+
 
 class Error(Exception):
     """The base of every exception that Bascule raises on purpose."""
@@ -54,8 +64,14 @@ class ArgumentNotImplementedError(ArgumentError, NotImplementedError):
 class CompileError(Error, RuntimeError):
     """NVRTC refused the text, or the text has no kernel of that name.
 
+    `str(error)` is plain text. Where the interpreter itself prints an uncaught one to a terminal, it is coloured;
+    NO_COLOR and FORCE_COLOR in the environment are respected.
+
     Attributes
     ----------
+    diagnostics : list of Diagnostic
+        All that NVRTC said, warnings too, at the places of your own files: severity, number, file, line, column,
+        message, notes, source_line.
     log : str
         NVRTC's own words, at the lines of your text.
     name_expression : str
@@ -64,10 +80,15 @@ class CompileError(Error, RuntimeError):
     architecture : str
     """
 
-    log: str
-    name_expression: str
-    options: list[str]
-    architecture: str
+    diagnostics: Sequence[Diagnostic] = ()
+    log: str = ""
+    name_expression: str = ""
+    options: Sequence[str] = ()
+    architecture: str = ""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return _terminal.coloured(text) if _terminal.prints_uncaught_errors_in_colour() else text
 
 
 class KernelAttributeError(CompileError, AttributeError):
@@ -115,3 +136,29 @@ class CudaError(Error, RuntimeError):
 
 class EmulatedDeviceWarning(UserWarning):
     """No GPU was found, so kernels run on the emulated device. Issued once a process."""
+
+
+class CompileWarning(UserWarning):
+    """NVRTC compiled the text and warned. Issued once a process for a text, at the line of your file.
+
+    Attributes
+    ----------
+    diagnostic : Diagnostic
+    """
+
+    diagnostic: Diagnostic
+
+
+def issue_warnings(diagnostics: Sequence[Diagnostic]) -> None:
+    """Called by the extension module once the image that they are about is stored."""
+    for diagnostic in diagnostics:
+        text = diagnostic.message
+        if diagnostic.number:
+            digits = diagnostic.number.removesuffix("-D")
+            text += f' [{diagnostic.number}; extra=["-diag-suppress={digits}"] silences it]'
+        line = diagnostic.line or 1
+        if diagnostic.source_line and not linecache.getline(diagnostic.file, line):
+            text += f"\n  {diagnostic.source_line.strip()}"  # nobody else can show it
+        warning = CompileWarning(text)
+        warning.diagnostic = diagnostic
+        warnings.warn_explicit(warning, CompileWarning, diagnostic.file, line)

@@ -2,8 +2,13 @@
 
 #include <exception>
 #include <new>
+#include <set>
+#include <string>
+
+#include <pybind11/stl.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/jit/diagnostics.hpp>
 
 namespace py = pybind11;
 
@@ -60,7 +65,8 @@ void raise_compile_error(const CompileError& error, const char* class_name = "Co
     const CompileError::Details& details = error.details();
     raise(class_name, error.what(), attribute("log", details.log),
           attribute("name_expression", details.name_expression),
-          attribute("options", to_list(details.options)), attribute("architecture", details.architecture));
+          attribute("options", to_list(details.options)), attribute("architecture", details.architecture),
+          attribute("diagnostics", py::cast(details.diagnostics)));
 }
 
 void raise_library_error(const LibraryError& error) {
@@ -100,6 +106,24 @@ void register_errors() { py::register_exception_translator(&translate); }
 void raise_missing_attribute(const CompileError& error) {
     raise_compile_error(error, "KernelAttributeError");
     throw py::error_already_set();
+}
+
+void issue_compile_warnings(const Image& image, const Source& source) {
+    if (image.log.empty()) return;
+    // The log names the text by its canonical name. Guarded by the GIL.
+    static std::set<std::string>& issued = *new std::set<std::string>;
+    if (!issued.insert(image.log).second) return;
+    std::vector<Diagnostic> warnings;
+    for (Diagnostic& diagnostic : at_user_places(parse_log(image.log), source)) {
+        if (diagnostic.severity != Diagnostic::Severity::warning) continue;
+        if (diagnostic.file.empty()) {  // ptxas, which knows no lines
+            diagnostic.file = source.name;
+            diagnostic.line = source.first_line;
+        }
+        warnings.push_back(std::move(diagnostic));
+    }
+    if (warnings.empty()) return;
+    py::module_::import("bascule._errors").attr("issue_warnings")(py::cast(std::move(warnings)));
 }
 
 void set_python_error() noexcept {

@@ -4,6 +4,8 @@
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/jit/image.hpp>
+#include <bascule/jit/source.hpp>
 
 namespace bascule::python {
 
@@ -12,6 +14,11 @@ void register_errors();
 
 /// Raises a kernel that is not there as an attribute that is not there: hasattr() and notebooks rely on that.
 [[noreturn]] void raise_missing_attribute(const CompileError& error);
+
+/// Gives Python's `warnings` what NVRTC warned of when this image was made, at the user's places: once a
+/// process, wherever the image came from. Call it when the image is stored: a filter may make an exception of
+/// it. Needs the GIL.
+void issue_compile_warnings(const Image& image, const Source& source);
 
 /// For slots that pybind11 does not wrap: turns the exception being handled into the Python error that is
 /// set.

@@ -269,8 +269,12 @@ void compile_now(const Module& module) {
     if (module.only_templates()) return;
     prepare_toolkit();
     const Arch arch = module.options().arch ? *module.options().arch : current_device().arch();
-    const py::gil_scoped_release release;
-    module.compile(arch);
+    Cache::Lookup compiled;
+    {
+        const py::gil_scoped_release release;
+        compiled = module.compile(arch);
+    }
+    issue_compile_warnings(*compiled.image, module.source());
 }
 
 Module make_module(std::string text, std::string name, int first_line, std::string directory,

@@ -1,10 +1,16 @@
 #include "values.hpp"
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pybind11/stl.h>
 
+#include <bascule/interface/diagnostic.hpp>
+#include <bascule/interface/did_you_mean.hpp>
 #include <bascule/interface/error.hpp>
 #include <bascule/jit/cache.hpp>
 #include <bascule/jit/source.hpp>
@@ -69,7 +75,13 @@ void bind_launch_config(py::module_& module) {
             "block", [](const LaunchConfig& c) { return py::make_tuple(c.block.x, c.block.y, c.block.z); })
         .def_readonly("shared_bytes", &LaunchConfig::shared_bytes)
         .def_readonly("cooperative", &LaunchConfig::cooperative)
-        .def("__eq__", [](const LaunchConfig& a, const LaunchConfig& b) { return a == b; })
+        .def(
+            "__eq__", [](const LaunchConfig& a, const LaunchConfig& b) { return a == b; }, py::is_operator())
+        .def("__hash__",
+             [](const LaunchConfig& c) {
+                 return py::hash(py::make_tuple(c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z,
+                                                c.shared_bytes, c.cooperative));
+             })
         .def("__repr__", [](const LaunchConfig& c) {
             return fmt::format(
                 "bascule.LaunchConfig(grid=({}, {}, {}), block=({}, {}, {}), shared_bytes={}, "
@@ -79,43 +91,280 @@ void bind_launch_config(py::module_& module) {
         });
 }
 
-void bind_compile_options(py::module_& module) {
-    py::class_<CompileOptions>(module, "CompileOptions", R"(How a text is compiled.
+// --- CompileOptions ----------------------------------------------------------------------------------------
 
-std : 'c++17' or 'c++20'. defines : {name: value}; None defines the bare name. include_paths : directories searched for headers.
-headers : {name: text} found by #include. arch : 'sm_90', 'compute_80'; None means the device's. extra : more NVRTC options.)")
-        .def(py::init([](std::string std, const py::dict& defines,
-                         const std::vector<py::object>& include_paths, const py::dict& headers, bool lineinfo,
-                         bool debug, bool fast_math, const std::optional<std::string>& arch,
-                         std::vector<std::string> extra) {
-                 CompileOptions options;
-                 options.std = std::move(std);
-                 for (auto [name, value] : defines) {
-                     options.defines.emplace_back(py::str(name),
-                                                  value.is_none() ? "" : std::string(py::str(value)));
-                 }
-                 for (const py::object& path : include_paths) {
-                     options.include_paths.push_back(
-                         py::module_::import("os").attr("fspath")(path).cast<std::string>());
-                 }
-                 for (auto [name, text] : headers) options.headers.emplace_back(py::str(name), py::str(text));
-                 options.lineinfo = lineinfo;
-                 options.debug = debug;
-                 options.fast_math = fast_math;
-                 if (arch) options.arch = parse_arch(*arch);
-                 options.extra = std::move(extra);
-                 return options;
-             }),
-             py::kw_only(), "std"_a = "c++17", "defines"_a = py::dict(),
-             "include_paths"_a = std::vector<py::object>(), "headers"_a = py::dict(), "lineinfo"_a = false,
-             "debug"_a = false, "fast_math"_a = false, "arch"_a = py::none(),
-             "extra"_a = std::vector<std::string>())
-        .def("__eq__", [](const CompileOptions& a, const CompileOptions& b) { return a == b; })
-        .def("__repr__", [](const CompileOptions& options) {
-            std::string text;
-            for (const std::string& argument : to_arguments(options)) text += " " + argument;
-            return fmt::format("<bascule.CompileOptions{}>", text);
-        });
+[[noreturn]] void fail_option(const char* name, const std::string& expected, py::handle got) {
+    const auto text = std::string(py::repr(got));
+    throw ArgumentError(Kind::type, fmt::format("the option `{}` must be {}, got {}.", name, expected, text),
+                        {.field = name, .expected = expected, .got = text});
+}
+
+std::string to_text(const char* name, const char* expected, py::handle got) {
+    if (!PyUnicode_Check(got.ptr())) fail_option(name, expected, got);
+    return got.cast<std::string>();
+}
+
+bool to_flag(const char* name, py::handle got) {
+    if (!PyBool_Check(got.ptr())) fail_option(name, "True or False", got);
+    return got.cast<bool>();
+}
+
+/// The value as the preprocessor reads it. A float is ambiguous there: 1.5 is a double, 1.5f is not.
+std::string to_macro(py::handle value) {
+    if (value.is_none()) return {};
+    if (PyBool_Check(value.ptr())) return value.cast<bool>() ? "1" : "0";
+    if (PyIndex_Check(value.ptr()) != 0) {
+        const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+        if (!integer) throw py::error_already_set();
+        return py::str(integer);
+    }
+    return to_text("defines", "a dict of names to str, int, bool or None; write a float as a str, \"1.5f\"",
+                   value);
+}
+
+void set_std(CompileOptions& options, py::handle value) {
+    options.std = to_text("std", "a str like 'c++17'", value);
+}
+
+void set_defines(CompileOptions& options, py::handle value) {
+    static constexpr const char* expected = "a dict of macro names to str, int, bool or None";
+    if (!PyDict_Check(value.ptr())) fail_option("defines", expected, value);
+    for (auto [name, macro] : value.cast<py::dict>()) {
+        options.defines.emplace_back(to_text("defines", expected, name), to_macro(macro));
+    }
+}
+
+std::string to_path(py::handle value) {
+    static constexpr const char* expected = "a list of paths";
+    if (!PyUnicode_Check(value.ptr()) && !py::hasattr(value, "__fspath__")) {
+        fail_option("include_paths", expected, value);
+    }
+    const py::module_ os = py::module_::import("os");
+    auto path = to_text("include_paths", expected, os.attr("fspath")(value));
+    if (path.starts_with("~") && !os.attr("path").attr("isdir")(path).cast<bool>()) {
+        throw ArgumentError(Kind::value,
+                            fmt::format("the option `include_paths` has \"{}\": `~` is not expanded. Say "
+                                        "os.path.expanduser(\"{}\").",
+                                        path, path),
+                            {.field = "include_paths", .got = path});
+    }
+    return path.empty() ? path : os.attr("path").attr("abspath")(path).cast<std::string>();
+}
+
+void set_include_paths(CompileOptions& options, py::handle value) {
+    if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) {
+        fail_option("include_paths", "a list of paths", value);
+    }
+    for (py::handle path : value) options.include_paths.push_back(to_path(path));
+}
+
+void set_headers(CompileOptions& options, py::handle value) {
+    static constexpr const char* expected = "a dict of header names to their texts";
+    if (!PyDict_Check(value.ptr())) fail_option("headers", expected, value);
+    for (auto [name, text] : value.cast<py::dict>()) {
+        options.headers.emplace_back(to_text("headers", expected, name), to_text("headers", expected, text));
+    }
+}
+
+void set_lineinfo(CompileOptions& options, py::handle value) {
+    options.lineinfo = to_flag("lineinfo", value);
+}
+void set_debug(CompileOptions& options, py::handle value) { options.debug = to_flag("debug", value); }
+void set_fast_math(CompileOptions& options, py::handle value) {
+    options.fast_math = to_flag("fast_math", value);
+}
+
+void set_max_registers(CompileOptions& options, py::handle value) {
+    if (value.is_none()) return;
+    static constexpr const char* expected = "an int or None";
+    if (PyBool_Check(value.ptr()) || PyIndex_Check(value.ptr()) == 0)
+        fail_option("max_registers", expected, value);
+    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!integer) throw py::error_already_set();
+    int overflow = 0;
+    const long long count = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
+    if (overflow != 0 || count < 1 || count > 255) {
+        throw ArgumentError(Kind::value,
+                            fmt::format("the option `max_registers` is {}: a thread can have 1 to 255.",
+                                        std::string(py::str(integer))),
+                            {.field = "max_registers"});
+    }
+    options.max_registers = static_cast<int>(count);
+}
+
+void set_arch(CompileOptions& options, py::handle value) {
+    if (!value.is_none())
+        options.arch = parse_arch(to_text("arch", "a str like 'sm_90' or 'compute_80', or None", value));
+}
+
+void set_extra(CompileOptions& options, py::handle value) {
+    static constexpr const char* expected = "a list of str, one NVRTC option an item";
+    if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) fail_option("extra", expected, value);
+    for (py::handle option : value) options.extra.push_back(to_text("extra", expected, option));
+}
+
+struct Option {
+    const char* name;
+    void (*set)(CompileOptions&, py::handle);
+};
+
+constexpr std::array compile_options = {
+    Option{"std", &set_std},
+    Option{"defines", &set_defines},
+    Option{"include_paths", &set_include_paths},
+    Option{"headers", &set_headers},
+    Option{"lineinfo", &set_lineinfo},
+    Option{"debug", &set_debug},
+    Option{"fast_math", &set_fast_math},
+    Option{"max_registers", &set_max_registers},
+    Option{"arch", &set_arch},
+    Option{"extra", &set_extra},
+};
+
+[[noreturn]] void fail_unknown_option(const std::string& name) {
+    std::vector<std::string> names;
+    for (const Option& option : compile_options) names.emplace_back(option.name);
+    const std::string nearest = nearest_name(name, names);
+    const std::string hint = nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);
+    throw ArgumentError(
+        Kind::type,
+        fmt::format("CompileOptions has no option '{}'.{} It has {}.", name, hint, fmt::join(names, ", ")),
+        {.field = name});
+}
+
+CompileOptions make_compile_options(const py::args& positional, const py::kwargs& given) {
+    if (!positional.empty()) {
+        throw ArgumentError(Kind::type,
+                            "CompileOptions takes every option by name: CompileOptions(std=\"c++20\").");
+    }
+    CompileOptions options;
+    for (auto [key, value] : given) {
+        const auto name = key.cast<std::string>();
+        const auto known = std::find_if(compile_options.begin(), compile_options.end(),
+                                        [&](const Option& option) { return name == option.name; });
+        if (known == compile_options.end()) fail_unknown_option(name);
+        known->set(options, value);
+    }
+    to_arguments(options);  // refuses now what would be refused at the first compile
+    return options;
+}
+
+py::dict defines_of(const CompileOptions& options) {
+    py::dict defines;
+    for (const auto& [name, value] : options.defines) {
+        defines[py::str(name)] = value.empty() ? py::object(py::none()) : py::object(py::str(value));
+    }
+    return defines;
+}
+
+py::dict headers_of(const CompileOptions& options) {
+    py::dict headers;
+    for (const auto& [name, text] : options.headers) headers[py::str(name)] = text;
+    return headers;
+}
+
+py::object arch_of(const CompileOptions& options) {
+    return options.arch ? py::object(py::str(to_string(*options.arch))) : py::object(py::none());
+}
+
+/// As it could be pasted; what has its default is left out.
+std::string repr_of(const CompileOptions& options) {
+    const CompileOptions defaults;
+    std::string text;
+    const auto add = [&](const char* name, bool changed, const py::object& value) {
+        if (changed)
+            text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, std::string(py::repr(value)));
+    };
+    add("std", options.std != defaults.std, py::str(options.std));
+    add("defines", !options.defines.empty(), defines_of(options));
+    add("include_paths", !options.include_paths.empty(), py::cast(options.include_paths));
+    add("headers", !options.headers.empty(), headers_of(options));
+    add("lineinfo", options.lineinfo, py::bool_(options.lineinfo));
+    add("debug", options.debug, py::bool_(options.debug));
+    add("fast_math", options.fast_math, py::bool_(options.fast_math));
+    add("max_registers", options.max_registers.has_value(), py::cast(options.max_registers));
+    add("arch", options.arch.has_value(), arch_of(options));
+    add("extra", !options.extra.empty(), py::cast(options.extra));
+    return fmt::format("bascule.CompileOptions({})", text);
+}
+
+void bind_compile_options(py::module_& module) {
+    py::class_<CompileOptions>(module, "CompileOptions",
+                               R"(How a text is compiled. A value: compares, hashes, and does not change.
+
+Every option is given by name and may be left out.
+
+std : 'c++17', 'c++20', or from NVRTC 13.3 on 'c++23'
+defines : dict of macro names to str, int, bool or None; None defines the bare name, which is 1
+include_paths : list of directories for #include; relative ones are made absolute now, `~` is not expanded
+headers : dict of names to texts, found by #include "name" as if they were files
+lineinfo : bool, source lines in the code, for profilers; always on for the emulated device
+debug : bool, code for debuggers (-G)
+fast_math : bool, faster and less exact mathematical functions (-use_fast_math)
+max_registers : int, how many registers a thread may use, 1 to 255; the rest is spilled to memory
+arch : 'sm_90', 'sm_90a' or 'compute_80'; None is the device's
+extra : list of str, further options of NVRTC, one an item
+
+>>> bascule.CompileOptions(std="c++20", defines={"TILE": 32}, fast_math=True))")
+        .def(py::init(&make_compile_options))
+        .def_readonly("std", &CompileOptions::std)
+        .def_property_readonly("defines", &defines_of)
+        .def_property_readonly("include_paths",
+                               [](const CompileOptions& o) { return py::tuple(py::cast(o.include_paths)); })
+        .def_property_readonly("headers", &headers_of)
+        .def_readonly("lineinfo", &CompileOptions::lineinfo)
+        .def_readonly("debug", &CompileOptions::debug)
+        .def_readonly("fast_math", &CompileOptions::fast_math)
+        .def_readonly("max_registers", &CompileOptions::max_registers)
+        .def_property_readonly("arch", &arch_of)
+        .def_property_readonly("extra", [](const CompileOptions& o) { return py::tuple(py::cast(o.extra)); })
+        .def(
+            "__eq__", [](const CompileOptions& a, const CompileOptions& b) { return a == b; },
+            py::is_operator())
+        .def("__hash__", [](const CompileOptions& options) { return py::hash(py::str(repr_of(options))); })
+        .def("__repr__", &repr_of);
+}
+
+// --- Diagnostic --------------------------------------------------------------------------------------------
+
+std::string repr_of(const Diagnostic& diagnostic) {
+    std::string text = fmt::format("severity='{}'", to_string(diagnostic.severity));
+    const auto add = [&](const char* name, bool known, const py::object& value) {
+        if (known) text += fmt::format(", {}={}", name, std::string(py::repr(value)));
+    };
+    add("number", !diagnostic.number.empty(), py::str(diagnostic.number));
+    add("file", !diagnostic.file.empty(), py::str(diagnostic.file));
+    add("line", diagnostic.line > 0, py::int_(diagnostic.line));
+    add("column", diagnostic.column > 0, py::int_(diagnostic.column));
+    add("message", true, py::str(diagnostic.message));
+    if (!diagnostic.notes.empty()) text += fmt::format(", {} notes", diagnostic.notes.size());
+    return fmt::format("<bascule.Diagnostic {}>", text);
+}
+
+py::object number_or_none(int number) {
+    return number > 0 ? py::object(py::int_(number)) : py::object(py::none());
+}
+
+void bind_diagnostic(py::module_& module) {
+    py::class_<Diagnostic>(module, "Diagnostic", "What the compiler says about one place of a text.")
+        .def_property_readonly(
+            "severity", [](const Diagnostic& d) { return to_string(d.severity); },
+            "'error', 'warning', 'remark' or 'note'.")
+        .def_readonly("number", &Diagnostic::number, "NVRTC's own, '177-D', where it gives one; else ''.")
+        .def_readonly("file", &Diagnostic::file, "The user's file, or a header; '' where none is meant.")
+        .def_property_readonly(
+            "line", [](const Diagnostic& d) { return number_or_none(d.line); },
+            "In the file, from 1, or None.")
+        .def_property_readonly(
+            "column", [](const Diagnostic& d) { return number_or_none(d.column); },
+            "In characters of the source line, from 1, or None.")
+        .def_readonly("message", &Diagnostic::message)
+        .def_readonly("notes", &Diagnostic::notes,
+                      "Diagnostics that belong to it: candidates, instantiations.")
+        .def_readonly("source_line", &Diagnostic::source_line)
+        .def(
+            "__eq__", [](const Diagnostic& a, const Diagnostic& b) { return a == b; }, py::is_operator())
+        .def("__repr__", [](const Diagnostic& d) { return repr_of(d); });
 }
 
 void bind_cache_statistics(py::module_& module) {
@@ -146,6 +395,7 @@ LaunchConfig to_config(py::handle grid, py::handle block, py::handle shared_byte
 }
 
 void bind_values(py::module_& module) {
+    bind_diagnostic(module);
     bind_launch_config(module);
     bind_compile_options(module);
     bind_cache_statistics(module);

@@ -1,4 +1,4 @@
-// bascule.LaunchConfig, bascule.CompileOptions, bascule.CacheStatistics, and geometry as people write it.
+// bascule.LaunchConfig, CompileOptions, Diagnostic and CacheStatistics, and geometry as people write it.
 #pragma once
 
 #include <cstdint>

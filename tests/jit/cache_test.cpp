@@ -138,7 +138,7 @@ TEST_CASE("what decides a compile is in the key, what is for people is not") {
     others[3].options.defines = {{"A", "B"}};
     others[4].options.headers = {{"a.h", ""}};
     others[5].options.lineinfo = true;
-    others[6].options.extra = {"-DA=B"};
+    others[6].options.extra = {"--fmad=false"};
     others[7].options.include_paths = {"inc"};
     for (const Program& other : others) CHECK(text(other) != base);
     CHECK(text(one, "a.h 1") != base);

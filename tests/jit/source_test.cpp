@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include <doctest/doctest.h>
 
@@ -30,17 +31,101 @@ TEST_CASE("options become NVRTC's arguments in a fixed order") {
     CompileOptions options;
     options.std = "c++20";
     options.defines = {{"N", "4"}, {"FLAG", ""}, {"SQUARE(x)", "x*x"}};
-    options.include_paths = {"inc"};
+    options.include_paths = {"/inc"};
     options.lineinfo = true;
     options.fast_math = true;
-    options.extra = {"--maxrregcount=32"};
-    CHECK(to_arguments(options) == std::vector<std::string>{"-std=c++20", "-DN=4", "-DFLAG",
-                                                            "-DSQUARE(x)=x*x", "-Iinc", "-lineinfo",
-                                                            "-use_fast_math", "--maxrregcount=32"});
+    options.max_registers = 32;
+    options.extra = {"--fmad=false"};
+    CHECK(to_arguments(options) ==
+          std::vector<std::string>{"-std=c++20", "-DN=4", "-DFLAG", "-DSQUARE(x)=x*x", "-I/inc", "-lineinfo",
+                                   "-use_fast_math", "-maxrregcount=32", "--fmad=false"});
     options.debug = true;
     const std::vector<std::string> with_debug = to_arguments(options);
     CHECK(std::find(with_debug.begin(), with_debug.end(), "-G") != with_debug.end());
     CHECK(std::find(with_debug.begin(), with_debug.end(), "-lineinfo") == with_debug.end());
+}
+
+TEST_CASE("a relative include path is one of the current directory") {
+    CompileOptions options;
+    options.include_paths = {"inc", "./other/.."};
+    const std::vector<std::string> arguments = to_arguments(options);
+    const std::string here = std::filesystem::current_path().string();
+    CHECK(arguments.at(1) == "-I" + here + "/inc");
+    CHECK(arguments.at(2) == "-I" + here + "/");
+}
+
+TEST_CASE("an option that has a field of its own is refused in extra, with the field") {
+    for (const auto& [option, field] :
+         std::vector<std::pair<std::string, std::string>>{{"-arch=sm_90", "`arch`"},
+                                                          {"--gpu-architecture=sm_90", "`arch`"},
+                                                          {"-std=c++20", "`std`"},
+                                                          {"--std=c++20", "`std`"},
+                                                          {"-DA=B", "`defines`"},
+                                                          {"-D", "`defines`"},
+                                                          {"--define-macro=A", "`defines`"},
+                                                          {"-I/inc", "`include_paths`"},
+                                                          {"-I", "`include_paths`"},
+                                                          {"--include-path=/inc", "`include_paths`"},
+                                                          {"-include=a.h", "#include"},
+                                                          {"-G", "`debug`"},
+                                                          {"--pre-include=a.h", "#include"},
+                                                          {"-o", "no file"},
+                                                          {"-dlto", "loaded"},
+                                                          {"", "empty"},
+                                                          {"fmad=false", "begins with `-`"},
+                                                          {"-Xptxas -v", "--name=value"}}) {
+        CAPTURE(option);
+        CompileOptions options;
+        options.extra = {"--fmad=true", option};
+        const std::string message = message_of<ArgumentError>([&] { to_arguments(options); });
+        CAPTURE(message);
+        CHECK(contains(message, "`extra`"));
+        CHECK(contains(message, field));
+    }
+}
+
+TEST_CASE("options that only NVRTC has pass through extra and reach it") {
+    Program one = program("__global__ void k(float* p) { int unused; *p = p[1] * p[2] + p[3]; }");
+    CHECK(contains(compiler().compile(one).ptx, "fma.rn"));
+    one.options.extra = {"--fmad=false", "-default-device", "-diag-suppress=177", "--ptxas-options=-v",
+                         "-w",           "-rdc=true"};
+    const Image image = compiler().compile(one);
+    CHECK_FALSE(contains(image.ptx, "fma.rn"));
+    CHECK_FALSE(contains(image.log, "unused"));
+}
+
+TEST_CASE("a limit of registers is kept by the code") {
+    // 64 values that all live until the end.
+    std::string text = "__global__ void k(float* p) {\n";
+    for (int i = 0; i < 64; ++i)
+        text += "    float v" + std::to_string(i) + " = p[" + std::to_string(i) + "];\n";
+    for (int i = 0; i < 64; ++i)
+        text += "    p[" + std::to_string(63 - i) + "] = v" + std::to_string(i) + ";\n";
+    Program one = program(text + "}");
+    one.arch = parse_arch("sm_80");
+    one.options.extra = {"--ptxas-options=-v"};
+    const auto registers = [&] {
+        const std::string log = compiler().compile(one).log;
+        return std::stoi(log.substr(log.find("Used ") + 5));
+    };
+    CHECK(registers() > 32);
+    one.options.max_registers = 32;
+    CHECK(registers() <= 32);
+}
+
+TEST_CASE("a field with a value that cannot be is named, with what it takes") {
+    const auto message = [](auto&& change) {
+        CompileOptions options;
+        change(options);
+        return message_of<ArgumentError>([&] { to_arguments(options); });
+    };
+    CHECK(contains(message([](CompileOptions& o) { o.std = "c++14"; }), "c++17"));
+    CHECK(contains(message([](CompileOptions& o) { o.std = "C++20"; }), "`std`"));
+    CHECK(contains(message([](CompileOptions& o) { o.max_registers = 0; }), "`max_registers`"));
+    CHECK(contains(message([](CompileOptions& o) { o.include_paths = {""}; }), "`include_paths`"));
+    CHECK(contains(message([](CompileOptions& o) { o.headers = {{"", "x"}}; }), "`headers`"));
+    CHECK(contains(message([](CompileOptions& o) { o.headers = {{"a.h", std::string("a\0b", 3)}}; }), "NUL"));
+    CHECK(contains(message([](CompileOptions& o) { o.defines = {{"A", "1\n2"}}; }), "one line"));
 }
 
 TEST_CASE("a define that is no macro name is refused, not passed on") {

@@ -1,0 +1,61 @@
+"""Colour for compile errors, where a person reads them in a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+_BOLD, _RED, _YELLOW, _CYAN, _GREEN, _PLAIN = "\033[1m", "\033[31m", "\033[33m", "\033[36m", "\033[32m", "\033[0m"
+
+_SEVERITIES = {"error": _RED, "warning": _YELLOW, "remark": _CYAN, "note": _CYAN}
+_HEAD = re.compile(r"^(?P<place>\S.*?: |  )(?P<severity>error|warning|remark|note): ")
+_CARET = re.compile(r"^\s*\^$")
+
+
+def coloured(text: str) -> str:
+    """The message with places in bold, severities, carets and help in colour."""
+    return "\n".join(map(_coloured_line, text.split("\n")))
+
+
+def _coloured_line(line: str) -> str:
+    if head := _HEAD.match(line):
+        severity = head["severity"]
+        rest = line[head.end() :]
+        return f"{_BOLD}{head['place']}{_SEVERITIES[severity]}{severity}:{_PLAIN} {rest}"
+    if _CARET.match(line):
+        return f"{_BOLD}{_GREEN}{line}{_PLAIN}"
+    if line.startswith("help: "):
+        return f"{_BOLD}{_CYAN}help:{_PLAIN}{line[5:]}"
+    return line
+
+
+def prints_uncaught_errors_in_colour() -> bool:
+    """Whether the caller of an exception's `__str__` is the interpreter, about to end, and stderr shows colours."""
+    return _is_uncaught() and _shows_colour()
+
+
+def _shows_colour() -> bool:
+    if os.getenv("NO_COLOR"):
+        return False
+    if os.getenv("FORCE_COLOR"):
+        return True
+    if os.getenv("TERM") == "dumb":
+        return False
+    try:
+        return os.isatty(sys.stderr.fileno())
+    except (AttributeError, OSError, ValueError):
+        return False  # replaced by something that is no file
+
+
+def _is_uncaught() -> bool:
+    """Python up to 3.12 prints in C, below no frame at all; later ones in a function of `traceback`."""
+    frame = sys._getframe(2).f_back  # past this function and its caller: __str__
+    frame = frame.f_back if frame is not None else None
+    while frame is not None:
+        if frame.f_code.co_name != "_print_exception_bltin" and frame.f_globals.get("__name__") != "traceback":
+            return False
+        if frame.f_code.co_name == "_print_exception_bltin":
+            return True
+        frame = frame.f_back
+    return True
