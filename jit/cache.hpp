@@ -1,7 +1,8 @@
-// Compiles each program once: memory over compile.
+// Compiles each program once: memory over disk over compile.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -9,6 +10,9 @@
 #include <bascule/jit/image.hpp>
 
 namespace bascule {
+
+struct CacheKey;
+struct HeaderScan;
 
 /// Where an image came from.
 enum class Origin : std::uint8_t { compiled, memory, disk };
@@ -24,10 +28,16 @@ struct CacheStatistics {
 };
 
 /// Images by program. Concurrent requests for one program compile it once: the others wait and share the
-/// outcome, a failure too; failures are not kept. Thread-safe; no lock is held while compiling.
+/// outcome, a failure too; failures are not kept. A header that is edited, put back, or begins to shadow
+/// another is noticed. Thread-safe; no lock is held while compiling or over file calls.
 class Cache {
   public:
-    explicit Cache(std::shared_ptr<Compiler> compiler);
+    /// Gets one sentence when the directory cannot be used; called without a lock, by the thread that
+    /// compiles.
+    using WarningHandler = std::function<void(const std::string&)>;
+
+    /// `directory`: of the images on disk; empty: memory alone.
+    explicit Cache(std::shared_ptr<Compiler> compiler, std::string directory = {});
     ~Cache();
 
     struct Lookup {
@@ -38,14 +48,25 @@ class Cache {
     Lookup image(const Program& program);
 
     CacheStatistics statistics() const noexcept;
-    /// Forgets every image in memory; images in use stay valid.
+    /// Forgets every image in memory; images in use stay valid, and those on disk stay there.
     void clear() noexcept;
     Compiler& compiler() noexcept { return *compiler_; }
+    /// Where images are kept on disk; empty: nowhere.
+    const std::string& directory() const noexcept;
 
-    /// The one that kernels use unless told otherwise. Made at first use, never destroyed.
+    /// Who gets warnings from now on, instead of standard error.
+    void set_warning_handler(WarningHandler handler);
+
+    /// The one that kernels use unless told otherwise, with the directory that the environment names (see
+    /// default_cache_directory). Made at first use, never destroyed.
     static Cache& process_default();
 
   private:
+    Lookup look_up(const Program& program, const Nvrtc& nvrtc);
+    static std::shared_ptr<const Image> compile(const Program& program, const Nvrtc& nvrtc);
+    std::shared_ptr<const Image> compile_and_keep(const Program& program, const Nvrtc& nvrtc,
+                                                  const CacheKey& key, const HeaderScan& scan, int place);
+
     struct State;
     std::shared_ptr<Compiler> compiler_;
     std::unique_ptr<State> state_;

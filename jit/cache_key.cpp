@@ -1,20 +1,22 @@
-#include <xxhash.h>
-
-#include <fmt/format.h>
-
 #include <bascule/jit/cache_key.hpp>
+#include <bascule/jit/digest.hpp>
 #include <bascule/jit/reflection.hpp>
 
 namespace bascule {
 namespace {
 
-constexpr const char* schema = "bascule 1";
+constexpr const char* schema = "bascule 2";
 
-void add(std::string& text, std::string_view field) { text += fmt::format("{}:{}\n", field.size(), field); }
+void add(std::string& text, std::string_view field) {
+    text += std::to_string(field.size());
+    text += ':';
+    text += field;
+    text += '\n';
+}
 
 }  // namespace
 
-CacheKey key_of(const Program& program, const Nvrtc& nvrtc, const std::string& user_headers) {
+CacheKey key_of(const Program& program, const Nvrtc& nvrtc) {
     CacheKey key;
     add(key.text, schema);
     add(key.text, program.source.text);
@@ -33,15 +35,14 @@ CacheKey key_of(const Program& program, const Nvrtc& nvrtc, const std::string& u
     }
     add(key.text, std::to_string(static_cast<int>(program.purpose)));
     add(key.text, to_string(program.arch));
-    add(key.text, fmt::format("{}.{}", nvrtc.version().major, nvrtc.version().minor));
-    add(key.text, nvrtc.path());
+    add(key.text, nvrtc.identity().empty() ? nvrtc.path() : nvrtc.identity());
     add(key.text, std::to_string(nvrtc.include_paths().size()));
     for (const std::string& path : nvrtc.include_paths()) add(key.text, path);
-    add(key.text, prelude_text());
-    add(key.text, user_headers);
-    const XXH128_hash_t hash = XXH3_128bits(key.text.data(), key.text.size());
-    key.hash_high = hash.high64;
-    key.hash_low = hash.low64;
+    static const std::string prelude = to_string(digest_of(prelude_text()));
+    add(key.text, prelude);
+    const Digest digest = digest_of(key.text);
+    key.hash_high = digest.high;
+    key.hash_low = digest.low;
     return key;
 }
 

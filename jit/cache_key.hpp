@@ -21,8 +21,11 @@ struct CacheKeyHash {
     std::size_t operator()(const CacheKey& key) const noexcept { return key.hash_low; }
 };
 
-/// Length-prefixed fields in a fixed order: source, options, architecture, compiler, prelude, the user's
-/// headers. Names and places of the source are not part of it.
-CacheKey key_of(const Program& program, const Nvrtc& nvrtc, const std::string& user_headers);
+/// Length-prefixed fields in a fixed order: source, options, instances, architecture, compiler, prelude.
+///
+/// Not in it: names and places of the source, which are for people; the headers that the text reaches, of
+/// which one key has several states (HeaderManifest); and the driver, because what is kept is what NVRTC
+/// wrote, which no driver changes. A driver that translates PTX keeps its own cache of that.
+CacheKey key_of(const Program& program, const Nvrtc& nvrtc);
 
 }  // namespace bascule

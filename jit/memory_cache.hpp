@@ -2,45 +2,46 @@
 #pragma once
 
 #include <functional>
-#include <future>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include <bascule/jit/cache_key.hpp>
+#include <bascule/jit/header_manifest.hpp>
 #include <bascule/jit/image.hpp>
 
 namespace bascule {
 
-/// Thread-safe. No lock is held while an image is made.
+/// Thread-safe. No lock is held while an image is made or headers are looked at.
 class MemoryCache {
   public:
-    using ImagePointer = std::shared_ptr<const Image>;
+    /// How many header states of one program are kept.
+    static constexpr std::size_t variants = 8;
 
-    struct Outcome {
-        ImagePointer image;
-        bool made_here =
-            false;  ///< by this call; otherwise it was there, or another thread made it meanwhile
+    /// An image and the headers that it was made from.
+    struct Entry {
+        std::shared_ptr<const Image> image;
+        std::shared_ptr<const HeaderManifest> headers;  ///< null: it was made from none
     };
 
-    /// The image of `key`; the first to ask runs `make`, the others wait for it and share its outcome, an
-    /// exception too. Exceptions are not kept: the next call tries again. A `make` that asks for its own key
-    /// makes it twice instead of waiting for itself.
-    Outcome once(const CacheKey& key, const std::function<ImagePointer()>& make);
-
-    /// The next call makes it again; who has the image keeps it.
-    void forget(const CacheKey& key);
+    /// The image of `key` whose headers are as they are here and now, or null.
+    std::shared_ptr<const Image> find(const CacheKey& key, const std::string& source_directory);
+    /// Another header state of `key`; the oldest gives way.
+    void keep(const CacheKey& key, Entry entry);
     void clear();
 
+    /// Runs `make` unless another thread is running it for the same key: then waits for that one to end, and
+    /// gets its exception if it threw. True when it ran here. A `make` that asks for its own key runs it
+    /// again instead of waiting for itself.
+    bool run_once(const CacheKey& key, const std::function<void()>& make);
+
   private:
-    struct Entry {
-        std::shared_future<ImagePointer> image;
-        std::thread::id maker;
-        bool made = false;
-    };
-    std::mutex mutex_;
-    std::unordered_map<CacheKey, Entry, CacheKeyHash> images_;
+    struct Flight;
+    void land(const CacheKey& key, const std::shared_ptr<Flight>& flight);
+
+    // Both guarded by fork_safe_mutex().
+    std::unordered_map<CacheKey, std::vector<Entry>, CacheKeyHash> entries_;
+    std::unordered_map<CacheKey, std::shared_ptr<Flight>, CacheKeyHash> flights_;
 };
 
 }  // namespace bascule

@@ -9,6 +9,7 @@
 #include <nvrtc.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/jit/library_identity.hpp>
 #include <bascule/jit/nvrtc.hpp>
 #include <bascule/jit/signals.hpp>
 
@@ -143,6 +144,27 @@ class Program {
     nvrtcProgram handle_ = nullptr;
 };
 
+/// NVRTC opens its builtins by this name at the first compile; they lie beside it, else where the loader
+/// looks.
+std::string builtins_beside(const std::string& library, Nvrtc::Version version) {
+    const std::string name = fmt::format("libnvrtc-builtins.so.{}.{}", version.major, version.minor);
+    const std::filesystem::path beside = std::filesystem::path(library).parent_path() / name;
+    std::error_code ignored;
+    if (std::filesystem::exists(beside, ignored)) return beside.string();
+    try {
+        return DynamicLibrary("NVRTC's builtins", {name}, "").path();
+    } catch (const LibraryError&) {
+        return {};
+    }
+}
+
+std::string identity_of(const std::string& library, Nvrtc::Version version) {
+    const std::string own = library_identity(library);
+    const std::string builtins = library_identity(builtins_beside(library, version));
+    if (own.empty() || builtins.empty()) return {};
+    return fmt::format("{}.{}, {}, builtins {}", version.major, version.minor, own, builtins);
+}
+
 }  // namespace
 
 ToolkitLocation default_toolkit() {
@@ -172,12 +194,14 @@ Nvrtc::Nvrtc(const ToolkitLocation& location)
       functions_(std::make_unique<Functions>(library_)),
       include_paths_(location.include_paths.empty()
                          ? headers_beside(library_.path())
-                         : existing({location.include_paths.begin(), location.include_paths.end()})) {}
+                         : existing({location.include_paths.begin(), location.include_paths.end()})),
+      identity_(identity_of(library_.path(), functions_->loaded_version)) {}
 
 Nvrtc::~Nvrtc() = default;
 
 Nvrtc::Version Nvrtc::version() const noexcept { return functions_->loaded_version; }
 const std::string& Nvrtc::path() const noexcept { return library_.path(); }
+const std::string& Nvrtc::identity() const noexcept { return identity_; }
 const std::vector<std::string>& Nvrtc::include_paths() const noexcept { return include_paths_; }
 
 std::vector<int> Nvrtc::supported_archs() const {

@@ -39,7 +39,10 @@ class Nvrtc {
         bool operator==(const Version&) const = default;
     };
     Version version() const noexcept;
-    const std::string& path() const noexcept;                        ///< of the library
+    const std::string& path() const noexcept;  ///< of the library
+    /// Version, and which build of the library and of its builtins this is: programs compiled by two NVRTCs
+    /// of equal identity are the same. Empty when the files cannot be told apart from others.
+    const std::string& identity() const noexcept;
     const std::vector<std::string>& include_paths() const noexcept;  ///< that exist, in order
     std::vector<int> supported_archs() const;                        ///< 75, 80, ...
 
@@ -70,6 +73,7 @@ class Nvrtc {
     DynamicLibrary library_;
     std::unique_ptr<Functions> functions_;
     std::vector<std::string> include_paths_;
+    std::string identity_;
 };
 
 }  // namespace bascule

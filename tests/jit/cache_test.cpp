@@ -1,3 +1,4 @@
+#include <atomic>
 #include <latch>
 #include <thread>
 #include <vector>
@@ -5,7 +6,6 @@
 #include <doctest/doctest.h>
 
 #include <bascule/jit/cache.hpp>
-#include <bascule/jit/cache_key.hpp>
 
 #include "support.hpp"
 
@@ -37,7 +37,7 @@ TEST_CASE("many threads that ask for one program compile it once") {
     cache.compiler().nvrtc();
     const Program one = program("__global__ void k(int n) {}");
     const std::uint64_t calls = Nvrtc::compile_calls();
-    constexpr int count = 8;
+    constexpr int count = 16;
     std::latch all_ask(count);
     std::vector<std::shared_ptr<const Image>> got(count);
     std::vector<std::thread> threads;
@@ -118,31 +118,179 @@ TEST_CASE("a header of the toolkit that the user's directory begins to shadow is
     CHECK(contains(cache.image(one).image->ptx, "1111"));
 }
 
-TEST_CASE("what decides a compile is in the key, what is for people is not") {
-    const std::shared_ptr<const Nvrtc> nvrtc = compiler().nvrtc();
-    const auto text = [&](const Program& one, const std::string& headers = "") {
-        return key_of(one, *nvrtc, headers).text;
+/// A cache as another process would have it: nothing in memory.
+Cache cache_on(const TemporaryDirectory& directory) {
+    return Cache(std::make_shared<Compiler>(toolkit()), directory.path() + "/cache");
+}
+
+TEST_CASE("what one cache compiled, the next has from disk, without NVRTC") {
+    const TemporaryDirectory directory;
+    const Program one = program("__global__ void k(int* p) { *p = 4711; }");
+    Cache first = cache_on(directory);
+    const auto compiled = first.image(one);
+    CHECK(compiled.origin == Origin::compiled);
+    const std::uint64_t calls = Nvrtc::compile_calls();
+    Cache second = cache_on(directory);
+    const auto loaded = second.image(one);
+    CHECK(loaded.origin == Origin::disk);
+    CHECK(loaded.image->ptx == compiled.image->ptx);
+    CHECK(second.image(one).origin == Origin::memory);
+    second.clear();
+    CHECK(second.image(one).origin == Origin::disk);
+    CHECK(Nvrtc::compile_calls() == calls);
+    CHECK(second.statistics().from_disk == 2);
+    CHECK(second.statistics().from_memory == 1);
+    CHECK(second.statistics().compiled == 0);
+}
+
+TEST_CASE("a program's image on disk is of its headers, and each of eight states is kept") {
+    const TemporaryDirectory directory;
+    Program one = program("#include \"value.h\"\n__global__ void k(int* p) { *p = VALUE; }");
+    one.options.include_paths = {directory.path()};
+    const auto value_of_state = [&](int state, Origin origin) {
+        directory.write("value.h", "#define VALUE " + std::to_string(5000 + state) + "\n");
+        Cache cache = cache_on(directory);
+        const Cache::Lookup found = cache.image(one);
+        CHECK(found.origin == origin);
+        CHECK(contains(found.image->ptx, std::to_string(5000 + state)));
     };
-    const Program one = program("__global__ void k() {}");
-    const std::string base = text(one);
+    for (int state = 0; state < 3; ++state) value_of_state(state, Origin::compiled);
+    for (int state = 0; state < 3; ++state) value_of_state(state, Origin::disk);
+}
 
-    Program named = one;
-    named.source.name = "other.cu";
-    named.source.first_line = 9;
-    CHECK(text(named) == base);
+TEST_CASE("the same text in another file and directory is the same program") {
+    const TemporaryDirectory directory;
+    Cache cache = cache_on(directory);
+    Program one = program("__global__ void k(int* p) { *p = __LINE__; }");
+    cache.image(one);
+    one.source.name = "elsewhere.cu";
+    one.source.first_line = 100;
+    one.source.directory = directory.path();
+    CHECK(cache.image(one).origin == Origin::memory);
+}
 
-    std::vector<Program> others(8, one);
-    others[0].source.text += " ";
-    others[1].arch = parse_arch("sm_80");
-    others[2].options.std = "c++20";
-    others[3].options.defines = {{"A", "B"}};
-    others[4].options.headers = {{"a.h", ""}};
-    others[5].options.lineinfo = true;
-    others[6].options.extra = {"--fmad=false"};
-    others[7].options.include_paths = {"inc"};
-    for (const Program& other : others) CHECK(text(other) != base);
-    CHECK(text(one, "a.h 1") != base);
-    CHECK(key_of(one, *nvrtc, "") == key_of(named, *nvrtc, ""));
+TEST_CASE("a file's own directory decides what it includes, and is no part of another's image") {
+    const TemporaryDirectory directory;
+    directory.write("one/value.h", "#define VALUE 6001\n");
+    directory.write("two/value.h", "#define VALUE 6002\n");
+    Program one = program("#include \"value.h\"\n__global__ void k(int* p) { *p = VALUE; }"), two = one;
+    one.source.directory = directory.path() + "/one";
+    two.source.directory = directory.path() + "/two";
+    Cache cache = cache_on(directory);
+    CHECK(contains(cache.image(one).image->ptx, "6001"));
+    CHECK(contains(cache.image(two).image->ptx, "6002"));
+    CHECK(contains(cache.image(one).image->ptx, "6001"));
+    CHECK(cache.image(two).origin == Origin::memory);
+    Cache next = cache_on(directory);
+    CHECK(contains(next.image(two).image->ptx, "6002"));
+    CHECK(contains(next.image(one).image->ptx, "6001"));
+    CHECK(next.statistics().from_disk == 2);
+}
+
+TEST_CASE("a probed header that appears is noticed") {
+    const TemporaryDirectory directory;
+    Cache cache = cache_on(directory);
+    Program one = program(
+        "#if __has_include(<extra.h>)\n#define VALUE 3333\n#else\n#define VALUE 4444\n#endif\n"
+        "__global__ void k(int* p) { *p = VALUE; }");
+    one.options.include_paths = {directory.path()};
+    CHECK(contains(cache.image(one).image->ptx, "4444"));
+    directory.write("extra.h", "");
+    CHECK(contains(cache.image(one).image->ptx, "3333"));
+    std::filesystem::remove(directory.path() + "/extra.h");
+    CHECK(contains(cache.image(one).image->ptx, "4444"));
+    CHECK(cache.statistics().from_memory == 1);
+}
+
+TEST_CASE("a header that goes is noticed") {
+    const TemporaryDirectory directory;
+    Cache cache = cache_on(directory);
+    Program one = program("#include \"value.h\"\n__global__ void k(int* p) { *p = VALUE; }");
+    one.options.include_paths = {directory.path()};
+    const std::string path = directory.write("value.h", "#define VALUE 1\n");
+    cache.image(one);
+    std::filesystem::remove(path);
+    CHECK_THROWS_AS(cache.image(one), CompileError);
+    CHECK_THROWS_AS(cache_on(directory).image(one), CompileError);
+}
+
+TEST_CASE("what only a preprocessor can follow is compiled each time") {
+    const TemporaryDirectory directory;
+    directory.write("value.h", "#define VALUE 1\n");
+    Program one =
+        program("#define HEADER \"value.h\"\n#include HEADER\n__global__ void k(int* p) { *p = VALUE; }");
+    one.options.include_paths = {directory.path()};
+    Cache cache = cache_on(directory);
+    CHECK(cache.image(one).origin == Origin::compiled);
+    CHECK(cache.image(one).origin == Origin::compiled);
+    CHECK_FALSE(std::filesystem::exists(cache.directory()));
+}
+
+TEST_CASE("a header that is edited while NVRTC reads it is not believed") {
+    const TemporaryDirectory directory;
+    Program one = program("#include \"value.h\"\n__global__ void k(int* p) { *p = VALUE; }");
+    one.options.include_paths = {directory.path()};
+    Cache cache = cache_on(directory);
+    cache.compiler().nvrtc();
+    // Changed and changed back all the time: whatever was compiled, what is kept must be right.
+    std::atomic<bool> stop{false};
+    directory.write("value.h", "#define VALUE 7001\n");
+    std::thread editor([&] {
+        while (!stop) {
+            directory.write("value.h", "#define VALUE 7002\n");
+            directory.write("value.h", "#define VALUE 7001\n");
+        }
+    });
+    for (int i = 0; i < 5; ++i) {
+        try {
+            cache.image(one);
+        } catch (const CompileError&) {  // the file was empty at that moment
+        }
+    }
+    stop = true;
+    editor.join();
+    CHECK(contains(cache.image(one).image->ptx, "7001"));
+    CHECK(contains(cache_on(directory).image(one).image->ptx, "7001"));
+}
+
+TEST_CASE("an entry that is damaged is compiled again and replaced") {
+    const TemporaryDirectory directory;
+    const Program one = program("__global__ void k(int* p) { *p = 8001; }");
+    cache_on(directory).image(one);
+    for (const auto& entry : std::filesystem::directory_iterator(directory.path() + "/cache")) {
+        std::filesystem::resize_file(entry.path(), std::filesystem::file_size(entry.path()) / 2);
+    }
+    Cache cache = cache_on(directory);
+    const Cache::Lookup again = cache.image(one);
+    CHECK(again.origin == Origin::compiled);
+    CHECK(contains(again.image->ptx, "8001"));
+    CHECK(cache_on(directory).image(one).origin == Origin::disk);
+}
+
+TEST_CASE("what is kept of one purpose, architecture or option is not another's") {
+    const TemporaryDirectory directory;
+    Program one =
+        program("#ifndef VALUE\n#define VALUE 9001\n#endif\n__global__ void k(int* p) { *p = VALUE; }");
+    cache_on(directory).image(one);
+    Program defined = one, other_arch = one;
+    defined.options.defines = {{"VALUE", "9002"}};
+    other_arch.arch = parse_arch("compute_90");
+    Cache cache = cache_on(directory);
+    CHECK(cache.image(defined).origin == Origin::compiled);
+    CHECK(contains(cache.image(defined).image->ptx, "9002"));
+    CHECK(contains(cache.image(other_arch).image->ptx, ".target sm_90"));
+    CHECK(cache.image(one).origin == Origin::disk);
+}
+
+TEST_CASE("a directory that cannot be used costs a warning, never a compile") {
+    Cache cache(std::make_shared<Compiler>(toolkit()), "/proc/nowhere");
+    std::vector<std::string> warnings;
+    cache.set_warning_handler([&](const std::string& text) { warnings.push_back(text); });
+    for (const char* text : {"__global__ void a() {}", "__global__ void b() {}"}) {
+        CHECK(cache.image(program(text)).origin == Origin::compiled);
+        CHECK(cache.image(program(text)).origin == Origin::memory);
+    }
+    CHECK(warnings.size() == 1);
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+// Texts and numbers one behind the other as bytes, and back: every length is checked before it is believed.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace bascule {
+
+/// Numbers take 8 bytes in this machine's order: a record never leaves the machine's kind.
+class ByteWriter {
+  public:
+    void number(std::uint64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+    void text(std::string_view text) {
+        number(text.size());
+        bytes_ += text;
+    }
+    std::string take() && { return std::move(bytes_); }
+
+  private:
+    std::string bytes_;
+};
+
+/// Once something does not fit, everything reads as empty and `good` is false.
+class ByteReader {
+  public:
+    explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
+
+    std::uint64_t number() {
+        const std::string_view bytes = take(sizeof(std::uint64_t));
+        std::uint64_t value = 0;
+        if (good_) std::memcpy(&value, bytes.data(), sizeof value);
+        return value;
+    }
+    std::string_view text() { return take(number()); }
+
+    bool good() const noexcept { return good_; }
+    bool at_end() const noexcept { return good_ && rest_.empty(); }
+
+  private:
+    std::string_view take(std::uint64_t count) {
+        good_ = good_ && count <= rest_.size();
+        if (!good_) return {};
+        const std::string_view taken = rest_.substr(0, count);
+        rest_.remove_prefix(count);
+        return taken;
+    }
+
+    std::string_view rest_;
+    bool good_ = true;
+};
+
+}  // namespace bascule

@@ -1,0 +1,161 @@
+#include <array>
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include <bascule/interface/error.hpp>
+#include <bascule/jit/cache_entry.hpp>
+#include <bascule/jit/reflection.hpp>
+
+namespace bascule {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view magic = "BASCULE\x01";
+constexpr std::size_t most_header_bytes = 16U << 20;
+constexpr int deepest = 8;  // the header's own depth is 4
+
+/// What stands in front of the header.
+struct Preamble {
+    std::array<char, 8> magic{};
+    std::uint64_t header_bytes = 0;
+    Digest header_digest;
+};
+static_assert(sizeof(Preamble) == 32);
+
+enum Section : std::size_t { key_text, manifest, log, ptx, cubin, section_count };
+using Sections = std::array<std::string_view, section_count>;
+
+Json to_json(const KernelImage& kernel) {
+    return {{"name", kernel.name},
+            {"expression", kernel.expression},
+            {"lowered", kernel.lowered_name},
+            {"reflected", kernel.reflected},
+            {"parameters", kernel.parameter_names},
+            {"line", kernel.line}};
+}
+
+Json header_of(const Image& image, const Sections& sections) {
+    Json header = {{"arch", to_string(image.arch)},
+                   {"nvrtc", image.nvrtc_version},
+                   {"milliseconds", image.compile_milliseconds},
+                   {"absent", image.absent},
+                   {"kernels", Json::array()},
+                   {"sections", Json::array()}};
+    for (const KernelImage& kernel : image.kernels) header["kernels"].push_back(to_json(kernel));
+    for (const std::string_view section : sections) {
+        const Digest digest = digest_of(section);
+        header["sections"].push_back({section.size(), digest.high, digest.low});
+    }
+    return header;
+}
+
+KernelImage kernel_from(const Json& json) {
+    KernelImage kernel;
+    json.at("name").get_to(kernel.name);
+    json.at("expression").get_to(kernel.expression);
+    json.at("lowered").get_to(kernel.lowered_name);
+    json.at("reflected").get_to(kernel.reflected);
+    json.at("parameters").get_to(kernel.parameter_names);
+    json.at("line").get_to(kernel.line);
+    kernel.signature = read_signature(kernel.reflected, kernel.expression, kernel.parameter_names);
+    return kernel;
+}
+
+/// Refuses what is nested deeper than any header of ours.
+Json parse(std::string_view text) {
+    const auto not_too_deep = [](int depth, Json::parse_event_t, Json&) {
+        if (depth > deepest) throw Error("the header is nested too deeply");
+        return true;
+    };
+    return Json::parse(text, not_too_deep);
+}
+
+/// Takes the sections apart; false unless each is what the header says and nothing is left over.
+bool split(std::string_view rest, const Json& lengths_and_digests, Sections& sections) {
+    if (lengths_and_digests.size() != section_count) return false;
+    for (std::size_t i = 0; i < section_count; ++i) {
+        const auto [bytes, high, low] = lengths_and_digests.at(i).get<std::array<std::uint64_t, 3>>();
+        if (bytes > rest.size()) return false;
+        sections[i] = rest.substr(0, bytes);
+        rest.remove_prefix(bytes);
+        if (digest_of(sections[i]) != Digest{high, low}) return false;
+    }
+    return rest.empty();
+}
+
+/// The header of an entry whose preamble is ours, and what comes behind it.
+std::optional<std::string_view> header_text(std::string_view bytes, std::string_view& rest) {
+    Preamble preamble;
+    if (bytes.size() < sizeof preamble) return std::nullopt;
+    std::memcpy(&preamble, bytes.data(), sizeof preamble);
+    bytes.remove_prefix(sizeof preamble);
+    if (std::string_view(preamble.magic.data(), preamble.magic.size()) != magic) return std::nullopt;
+    if (preamble.header_bytes > std::min(bytes.size(), most_header_bytes)) return std::nullopt;
+    const std::string_view header = bytes.substr(0, preamble.header_bytes);
+    if (digest_of(header) != preamble.header_digest) return std::nullopt;
+    rest = bytes.substr(preamble.header_bytes);
+    return header;
+}
+
+EntryVerdict read_verified(std::string_view bytes, const CacheKey& key, const std::string& source_directory,
+                           CacheEntry& entry) {
+    std::string_view rest;
+    const std::optional<std::string_view> text = header_text(bytes, rest);
+    if (!text) return EntryVerdict::useless;
+    const Json header = parse(*text);
+    Sections sections;
+    if (!split(rest, header.at("sections"), sections)) return EntryVerdict::useless;
+    if (sections[key_text] != key.text) return EntryVerdict::useless;
+    std::optional<HeaderManifest> headers = HeaderManifest::from_bytes(sections[manifest]);
+    if (!headers) return EntryVerdict::useless;
+    if (!headers->holds(source_directory)) return EntryVerdict::other_headers;
+
+    Image image;
+    image.arch = parse_arch(header.at("arch").get<std::string>());
+    header.at("nvrtc").get_to(image.nvrtc_version);
+    header.at("milliseconds").get_to(image.compile_milliseconds);
+    header.at("absent").get_to(image.absent);
+    for (const Json& kernel : header.at("kernels")) image.kernels.push_back(kernel_from(kernel));
+    image.log = sections[log];
+    image.ptx = sections[ptx];
+    image.cubin = sections[cubin];
+    entry.image = std::make_shared<const Image>(std::move(image));
+    if (!headers->empty()) entry.headers = std::make_shared<const HeaderManifest>(std::move(*headers));
+    return EntryVerdict::good;
+}
+
+}  // namespace
+
+std::optional<std::string> to_bytes(const CacheKey& key, const HeaderManifest& headers, const Image& image) {
+    const std::string manifest_bytes = headers.to_bytes();
+    const Sections sections = {key.text, manifest_bytes, image.log, image.ptx, image.cubin};
+    std::string header;
+    try {
+        header = header_of(image, sections).dump();
+    } catch (const Json::exception&) {
+        return std::nullopt;
+    }
+    Preamble preamble;
+    std::copy(magic.begin(), magic.end(), preamble.magic.begin());
+    preamble.header_bytes = header.size();
+    preamble.header_digest = digest_of(header);
+    std::string bytes(reinterpret_cast<const char*>(&preamble), sizeof preamble);
+    bytes += header;
+    for (const std::string_view section : sections) bytes += section;
+    return bytes;
+}
+
+EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const std::string& source_directory,
+                        CacheEntry& entry) {
+    try {
+        return read_verified(bytes, key, source_directory, entry);
+    } catch (const Json::exception&) {
+        return EntryVerdict::useless;  // intact bytes that say other things than ours do
+    } catch (const Error&) {
+        return EntryVerdict::useless;
+    }
+}
+
+}  // namespace bascule

@@ -1,0 +1,21 @@
+// XXH3-128 digests as values: of keys, headers and entries.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace bascule {
+
+/// 128 bits that tell texts apart. Not a signature: it finds accidents, not attacks.
+struct Digest {
+    std::uint64_t high = 0, low = 0;
+
+    bool operator==(const Digest&) const = default;
+};
+
+Digest digest_of(std::string_view bytes) noexcept;
+
+std::string to_string(const Digest& digest);  ///< 32 hexadecimal digits
+
+}  // namespace bascule

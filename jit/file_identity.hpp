@@ -1,0 +1,41 @@
+// Which file a path leads to, and whether it may have changed: one stat.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace bascule {
+
+/// What a stat tells of a file's content without reading it. A change of the content changes one of these,
+/// provided that the clock has moved on since the last change.
+struct FileIdentity {
+    std::uint64_t device = 0, inode = 0, bytes = 0;
+    std::int64_t modified_ns = 0, changed_ns = 0;  ///< since 1970
+
+    bool operator==(const FileIdentity&) const = default;
+};
+
+/// What a path leads to.
+enum class PlaceKind : char {
+    file = 'f',     ///< a regular file
+    other = 'o',    ///< a directory, a pipe: nothing that can be included
+    missing = 'm',  ///< nothing is there
+    unknown = '?',  ///< the system does not say
+};
+
+struct Place {
+    PlaceKind kind = PlaceKind::unknown;
+    FileIdentity identity;  ///< of a file or of something else
+};
+
+/// Follows links.
+Place place_at(const std::string& path) noexcept;
+
+/// The content of a regular file, or nothing when it cannot be read to its end.
+std::optional<std::string> read_file(const std::string& path);
+
+/// Nanoseconds since 1970, by the clock that files are stamped with.
+std::int64_t now_ns() noexcept;
+
+}  // namespace bascule

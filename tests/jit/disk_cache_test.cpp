@@ -1,0 +1,335 @@
+#include <fcntl.h>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include <bascule/jit/disk_cache.hpp>
+
+#include "support.hpp"
+
+namespace bascule::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Warnings {
+    std::vector<std::string> texts;
+    DiskCache::WarningHandler handler() {
+        return [this](const std::string& text) { texts.push_back(text); };
+    }
+};
+
+const Program& one_program() {
+    static const Program& one =
+        *new Program(program("namespace ns { __global__ void scale(float* x, int n) {} }"));
+    return one;
+}
+const Image& one_image() {
+    static const Image& image = *new Image(compiler().compile(one_program()));
+    return image;
+}
+CacheKey one_key() { return key_of(one_program(), *compiler().nvrtc()); }
+
+std::string contents(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+std::vector<std::string> files_in(const std::string& directory) {
+    std::vector<std::string> files;
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(directory, ignored))
+        files.push_back(entry.path().string());
+    return files;
+}
+
+void overwrite(const std::string& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+TEST_CASE("what is stored comes back whole") {
+    const TemporaryDirectory directory;
+    Warnings warnings;
+    DiskCache cache(directory.path() + "/sub/cache", warnings.handler());
+    CHECK(cache.load(one_key(), "").entry.image == nullptr);
+    cache.store(one_key(), 0, {}, one_image());
+    const auto image = cache.load(one_key(), "").entry.image;
+    REQUIRE(image != nullptr);
+    const Image& expected = one_image();
+    CHECK(image->ptx == expected.ptx);
+    CHECK(image->cubin == expected.cubin);
+    CHECK(image->log == expected.log);
+    CHECK(image->arch == expected.arch);
+    CHECK(image->absent == expected.absent);
+    CHECK(image->nvrtc_version == expected.nvrtc_version);
+    CHECK(image->compile_milliseconds == expected.compile_milliseconds);
+    REQUIRE(image->kernels.size() == 1);
+    const KernelImage &got = image->kernels[0], &wanted = expected.kernels[0];
+    CHECK(got.name == wanted.name);
+    CHECK(got.expression == wanted.expression);
+    CHECK(got.lowered_name == wanted.lowered_name);
+    CHECK(got.reflected == wanted.reflected);
+    CHECK(got.parameter_names == wanted.parameter_names);
+    CHECK(got.line == wanted.line);
+    CHECK(to_string(got.signature) == to_string(wanted.signature));
+    CHECK(got.signature.bytes == wanted.signature.bytes);
+    CHECK(warnings.texts.empty());
+}
+
+TEST_CASE("the directory is for its user alone, and nothing temporary stays") {
+    const TemporaryDirectory directory;
+    const std::string place = directory.path() + "/made";
+    DiskCache cache(place, nullptr);
+    cache.load(one_key(), "");
+    CHECK_FALSE(fs::exists(place));  // made when there is something to keep
+    const mode_t before = umask(0);
+    cache.store(one_key(), 0, {}, one_image());
+    umask(before);
+    struct stat status {};
+    REQUIRE(stat(place.c_str(), &status) == 0);
+    CHECK((status.st_mode & 07777) == 0700);
+    REQUIRE(files_in(place).size() == 1);
+    REQUIRE(stat(files_in(place)[0].c_str(), &status) == 0);
+    CHECK((status.st_mode & 07777) == 0600);
+}
+
+TEST_CASE("an entry cut at any length is a miss, and is replaced") {
+    const TemporaryDirectory directory;
+    Warnings warnings;
+    DiskCache cache(directory.path(), warnings.handler());
+    cache.store(one_key(), 0, {}, one_image());
+    const std::string path = files_in(directory.path())[0];
+    const std::string whole = contents(path);
+    for (std::size_t length = 0; length < whole.size(); length += length < 400 ? 1 : 97) {
+        CAPTURE(length);
+        overwrite(path, whole.substr(0, length));
+        const DiskCache::Found found = cache.load(one_key(), "");
+        CHECK(found.entry.image == nullptr);
+        CHECK(found.place == 0);
+    }
+    overwrite(path, whole + "x");
+    CHECK(cache.load(one_key(), "").entry.image == nullptr);
+    cache.store(one_key(), 0, {}, one_image());
+    CHECK(cache.load(one_key(), "").entry.image != nullptr);
+    CHECK(contents(path) == whole);
+    CHECK(warnings.texts.empty());
+}
+
+TEST_CASE("one bit that flips anywhere in an entry makes it a miss") {
+    const TemporaryDirectory directory;
+    DiskCache cache(directory.path(), nullptr);
+    cache.store(one_key(), 0, {}, one_image());
+    const std::string path = files_in(directory.path())[0];
+    const std::string whole = contents(path);
+    std::mt19937 random(20261121);
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+        std::string flipped = whole;
+        flipped[at] = static_cast<char>(flipped[at] ^ (1 << (random() % 8)));
+        CacheEntry entry;
+        CHECK_MESSAGE(read_entry(flipped, one_key(), "", entry) == EntryVerdict::useless, "byte ", at);
+    }
+}
+
+TEST_CASE("intact bytes that say something else than an entry are a miss") {
+    // The digests are right in all of these: what stands behind them is not believed either.
+    const auto entry_with = [](const std::string& header) {
+        std::string bytes = "BASCULE\x01";
+        const std::uint64_t length = header.size();
+        const Digest digest = digest_of(header);
+        bytes.append(reinterpret_cast<const char*>(&length), 8);
+        bytes.append(reinterpret_cast<const char*>(&digest), 16);
+        return bytes + header;
+    };
+    for (const std::string& header :
+         {std::string(""), std::string("null"), std::string("[]"), std::string("{}"),
+          std::string("{\"sections\":[]}"), std::string("{\"sections\":[[1,2,3],[],[],[],[]]}"),
+          std::string("{\"sections\":7}"), std::string(100'000, '['),
+          std::string("{\"sections\":") + std::string(100'000, '['),
+          std::string("{\"sections\":[[18446744073709551615,0,0],[0,0,0],[0,0,0],[0,0,0],[0,0,0]]}")}) {
+        CacheEntry entry;
+        CHECK(read_entry(entry_with(header), one_key(), "", entry) == EntryVerdict::useless);
+        CHECK(entry.image == nullptr);
+    }
+}
+
+TEST_CASE("another key with the same hash is a miss") {
+    const TemporaryDirectory directory;
+    DiskCache cache(directory.path(), nullptr);
+    cache.store(one_key(), 0, {}, one_image());
+    CacheKey other = one_key();
+    other.text += " ";  // the hash stays: a collision
+    CHECK(cache.load(other, "").entry.image == nullptr);
+    CHECK(cache.load(one_key(), "").entry.image != nullptr);
+}
+
+TEST_CASE("eight header states are kept, and the ninth takes the oldest one's place") {
+    const TemporaryDirectory directory, headers;
+    DiskCache cache(directory.path(), nullptr);
+    for (int state = 0; state < 9; ++state) {
+        HeaderManifest manifest;
+        manifest.user.places = {{headers.path() + "/" + std::to_string(state), PlaceKind::file}};
+        const DiskCache::Found found = cache.load(one_key(), "");
+        CHECK(found.entry.image == nullptr);
+        CHECK(found.place == state % 8);
+        cache.store(one_key(), found.place, manifest, one_image());
+        const std::string path = directory.path() + "/" +
+                                 fs::path(files_in(directory.path())[0]).stem().string() + "." +
+                                 std::to_string(found.place);
+        const timespec times[2] = {{1000 + state, 0}, {1000 + state, 0}};
+        REQUIRE(utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+    }
+    CHECK(files_in(directory.path()).size() == 8);
+    const auto found_in_state = [&](int state) {
+        const std::string path = headers.write(std::to_string(state), "");
+        const bool found = cache.load(one_key(), "").entry.image != nullptr;
+        fs::remove(path);
+        return found;
+    };
+    CHECK_FALSE(found_in_state(0));
+    for (int state = 1; state < 9; ++state) CHECK(found_in_state(state));
+}
+
+TEST_CASE("a directory that others can write to, or that is a link, is refused with one warning") {
+    const TemporaryDirectory directory;
+    const std::string place = directory.path() + "/cache", link = directory.path() + "/link";
+    {
+        DiskCache cache(place, nullptr);
+        cache.store(one_key(), 0, {}, one_image());
+        REQUIRE(cache.load(one_key(), "").entry.image != nullptr);
+    }
+    fs::create_directory_symlink(place, link);
+    const auto refuses = [&](const std::string& path, const char* reason) {
+        Warnings warnings;
+        DiskCache cache(path, warnings.handler());
+        CHECK(cache.load(one_key(), "").entry.image == nullptr);
+        cache.store(one_key(), 0, {}, one_image());
+        CHECK(cache.load(one_key(), "").entry.image == nullptr);
+        REQUIRE(warnings.texts.size() == 1);
+        CHECK(contains(warnings.texts[0], directory.path()));
+        CHECK(contains(warnings.texts[0], reason));
+        CHECK(contains(warnings.texts[0], "BASCULE_CACHE_DIR"));
+    };
+    refuses(link, "symbolic link");
+    refuses(link + "/", "symbolic link");
+    for (const mode_t mode : {0777, 0770, 0702}) {
+        chmod(place.c_str(), mode);
+        refuses(place, "others can write");
+    }
+    chmod(place.c_str(), 0755);
+    CHECK(DiskCache(place, nullptr).load(one_key(), "").entry.image != nullptr);
+    if (geteuid() == 0) {
+        REQUIRE(chown(place.c_str(), 12345, 12345) == 0);
+        refuses(place, "another user");
+    }
+    refuses(directory.write("file", ""), "Not a directory");
+}
+
+TEST_CASE("an entry that is no file of ours is a miss, and is replaced") {
+    const TemporaryDirectory directory;
+    const std::string place = directory.path() + "/cache";
+    Warnings warnings;
+    DiskCache cache(place, warnings.handler());
+    cache.store(one_key(), 0, {}, one_image());
+    const std::string path = files_in(place)[0], elsewhere = directory.path() + "/elsewhere";
+    const auto is_replaced = [&] {
+        const DiskCache::Found found = cache.load(one_key(), "");
+        CHECK(found.entry.image == nullptr);
+        cache.store(one_key(), found.place, {}, one_image());
+        CHECK(cache.load(one_key(), "").entry.image != nullptr);
+    };
+    fs::create_hard_link(path, elsewhere);
+    is_replaced();
+    CHECK(fs::hard_link_count(path) == 1);
+    fs::remove(path);
+    fs::create_symlink(elsewhere, path);
+    is_replaced();
+    CHECK(fs::is_regular_file(fs::symlink_status(path)));
+    chmod(path.c_str(), 0666);
+    is_replaced();
+    if (geteuid() == 0) {
+        REQUIRE(chown(path.c_str(), 12345, 12345) == 0);
+        is_replaced();
+    }
+    fs::remove(path);
+    REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+    is_replaced();
+    CHECK(warnings.texts.empty());
+}
+
+TEST_CASE("a directory that vanishes between is made again") {
+    const TemporaryDirectory directory;
+    Warnings warnings;
+    DiskCache cache(directory.path() + "/cache", warnings.handler());
+    cache.store(one_key(), 0, {}, one_image());
+    fs::remove_all(directory.path() + "/cache");
+    CHECK(cache.load(one_key(), "").entry.image == nullptr);
+    cache.store(one_key(), 0, {}, one_image());
+    CHECK(cache.load(one_key(), "").entry.image != nullptr);
+    CHECK(warnings.texts.empty());
+}
+
+TEST_CASE("where nothing can be written, one warning says so") {
+    Warnings warnings;
+    DiskCache cache("/proc/bascule/cache", warnings.handler());
+    for (int i = 0; i < 3; ++i) {
+        CHECK(cache.load(one_key(), "").entry.image == nullptr);
+        cache.store(one_key(), 0, {}, one_image());
+    }
+    CHECK(warnings.texts.size() == 1);
+}
+
+TEST_CASE("names that are no UTF-8 are not stored, and nothing fails") {
+    const TemporaryDirectory directory;
+    DiskCache cache(directory.path(), nullptr);
+    Image image = one_image();
+    image.kernels[0].parameter_names[0] = "\xff";
+    cache.store(one_key(), 0, {}, image);
+    CHECK(files_in(directory.path()).empty());
+}
+
+/// Sets a variable for a scope.
+class Environment {
+  public:
+    Environment(const char* name, const char* value) : name_(name) {
+        if (const char* before = std::getenv(name)) before_ = before;
+        set(value);
+    }
+    ~Environment() { set(before_ ? before_->c_str() : nullptr); }
+    Environment(const Environment&) = delete;
+    Environment& operator=(const Environment&) = delete;
+
+  private:
+    void set(const char* value) { value == nullptr ? unsetenv(name_) : setenv(name_, value, 1); }
+    const char* name_;
+    std::optional<std::string> before_;
+};
+
+TEST_CASE("the directory is the one named, else the user's own, else none") {
+    const Environment named("BASCULE_CACHE_DIR", nullptr), caches("XDG_CACHE_HOME", nullptr),
+        home("HOME", "/usr");
+    CHECK(default_cache_directory() == "/usr/.cache/bascule");
+    for (const char* nowhere : {"", "relative", "/", "/tmp", "/tmp/somebody"}) {
+        const Environment other("HOME", nowhere);
+        CAPTURE(std::string(nowhere));
+        CHECK(default_cache_directory().empty());
+    }
+    const Environment no_home("HOME", nullptr);
+    CHECK(default_cache_directory().empty());
+    const Environment relative("XDG_CACHE_HOME", "relative");
+    CHECK(default_cache_directory().empty());
+    const Environment absolute("XDG_CACHE_HOME", "/tmp/caches");
+    CHECK(default_cache_directory() == "/tmp/caches/bascule");
+    const Environment directory("BASCULE_CACHE_DIR", "/tmp/mine");
+    CHECK(default_cache_directory() == "/tmp/mine");
+    const Environment off("BASCULE_CACHE_DIR", "");
+    CHECK(default_cache_directory().empty());
+}
+
+}  // namespace
+}  // namespace bascule::testing

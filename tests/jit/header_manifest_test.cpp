@@ -1,0 +1,344 @@
+#include <fcntl.h>
+#include <fstream>
+#include <set>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <bascule/jit/header_scan.hpp>
+
+#include "support.hpp"
+
+namespace bascule::testing {
+namespace {
+
+HeaderScan scan(const std::string& text, const std::vector<std::string>& include_paths,
+                const std::vector<std::string>& toolkit = {}) {
+    Source source;
+    source.text = text;
+    CompileOptions options;
+    options.include_paths = include_paths;
+    return scan_headers(source, options, toolkit);
+}
+
+std::set<std::string> files_of(const HeaderManifest& manifest) {
+    std::set<std::string> files;
+    for (const TrackedFile& file : manifest.user.files) files.insert(file.path);
+    if (const auto toolkit = TrackedHeaders::from_bytes(manifest.toolkit)) {
+        for (const TrackedFile& file : toolkit->files) files.insert(file.path);
+    }
+    return files;
+}
+
+std::size_t count_places(const HeaderManifest& manifest) {
+    const auto toolkit = TrackedHeaders::from_bytes(manifest.toolkit);
+    return manifest.user.places.size() + (toolkit ? toolkit->places.size() : 0);
+}
+
+/// Makes a file look as if it had been there for an hour, so that only its identity is looked at.
+void age(TrackedHeaders& headers) { headers.taken_ns += 3'600'000'000'000; }
+
+void set_times(const std::string& path, const struct stat& like) {
+    const timespec times[2] = {like.st_atim, like.st_mtim};
+    utimensat(AT_FDCWD, path.c_str(), times, 0);
+}
+
+TEST_CASE("a text without headers has an empty manifest, which always holds") {
+    const HeaderScan found = scan("__global__ void k() {}", {"/tmp"});
+    CHECK(found.certain);
+    CHECK(found.manifest.empty());
+    CHECK(found.manifest.holds("/anywhere"));
+}
+
+TEST_CASE("headers are followed through headers, each from its own directory first") {
+    const TemporaryDirectory directory;
+    directory.write("a.h", "#include \"sub/b.h\"\n");
+    const std::string b = directory.write("sub/b.h", "#include \"c.h\"\n");
+    const std::string near = directory.write("sub/c.h", "");
+    const std::string far = directory.write("c.h", "");
+    const HeaderScan found = scan("#include <a.h>", {directory.path()});
+    CHECK(found.certain);
+    CHECK(files_of(found.manifest) == std::set<std::string>{directory.path() + "/a.h", b, near});
+    std::filesystem::remove(near);
+    CHECK(files_of(scan("#include <a.h>", {directory.path()}).manifest).contains(far));
+}
+
+TEST_CASE("an edit is noticed, and a touch is none") {
+    const TemporaryDirectory directory;
+    const std::string path = directory.write("a.h", "int a;");
+    HeaderManifest manifest = scan("#include \"a.h\"", {directory.path()}).manifest;
+    CHECK(manifest.holds(""));
+    CHECK(manifest.untouched());
+    directory.write("a.h", "int a;");
+    CHECK(manifest.holds(""));
+    CHECK_FALSE(manifest.untouched());
+    directory.write("a.h", "int b;");
+    CHECK_FALSE(manifest.holds(""));
+    directory.write("a.h", "int a;");
+    CHECK(manifest.holds(""));
+    std::filesystem::remove(path);
+    CHECK_FALSE(manifest.holds(""));
+}
+
+TEST_CASE("an edit with its time put back is noticed") {
+    const TemporaryDirectory directory;
+    const std::string path = directory.write("a.h", "int a;");
+    HeaderManifest manifest = scan("#include \"a.h\"", {directory.path()}).manifest;
+    age(manifest.user);
+    struct stat before {};
+    stat(path.c_str(), &before);
+    while (true) {  // until the clock of the file system has ticked
+        directory.write("a.h", "int b;");
+        set_times(path, before);
+        struct stat after {};
+        stat(path.c_str(), &after);
+        if (after.st_ctim.tv_sec != before.st_ctim.tv_sec || after.st_ctim.tv_nsec != before.st_ctim.tv_nsec)
+            break;
+    }
+    CHECK_FALSE(manifest.holds(""));
+}
+
+TEST_CASE("a file that changed within a tick of its clock is noticed") {
+    const TemporaryDirectory directory;
+    directory.write("a.h", "int a;");
+    HeaderManifest manifest = scan("#include \"a.h\"", {directory.path()}).manifest;
+    // The worst that a coarse clock does: another content under the very same identity.
+    directory.write("a.h", "int b;");
+    manifest.user.files[0].identity = place_at(manifest.user.files[0].path).identity;
+    CHECK_FALSE(manifest.holds(""));
+    CHECK_FALSE(manifest.untouched());
+    age(manifest.user);
+    CHECK(manifest.holds(""));  // an old file with its identity is believed: that is what saves reading it
+}
+
+TEST_CASE("a header that comes to stand before another is noticed, in whatever directory") {
+    const TemporaryDirectory first, second;
+    second.write("lib/a.h", "");
+    HeaderManifest manifest = scan("#include <lib/a.h>", {first.path(), second.path()}).manifest;
+    CHECK(manifest.holds(""));
+    first.write("lib/other.h", "");
+    CHECK_FALSE(manifest.holds(""));  // one more look than needed: the directory alone was remembered
+    manifest = scan("#include <lib/a.h>", {first.path(), second.path()}).manifest;
+    CHECK(manifest.holds(""));
+    first.write("lib/a.h", "");
+    CHECK_FALSE(manifest.holds(""));
+}
+
+TEST_CASE("what was probed for is noticed when it comes and when it goes") {
+    const TemporaryDirectory directory;
+    const char* text = "#if __has_include(<a.h>)\n#endif\n";
+    const HeaderManifest without = scan(text, {directory.path()}).manifest;
+    CHECK(without.holds(""));
+    const std::string path = directory.write("a.h", "#include HEADER");  // not read, so this does not matter
+    CHECK_FALSE(without.holds(""));
+    const HeaderScan with = scan(text, {directory.path()});
+    CHECK(with.certain);
+    CHECK(with.manifest.holds(""));
+    directory.write("a.h", "another text");
+    CHECK(with.manifest.holds(""));
+    std::filesystem::remove(path);
+    CHECK_FALSE(with.manifest.holds(""));
+    CHECK(without.holds(""));
+}
+
+TEST_CASE("places that are missing with their directory are remembered as one") {
+    const TemporaryDirectory directory;
+    std::string text;
+    for (int i = 0; i < 500; ++i) text += "#include <lib/part" + std::to_string(i) + ".h>\n";
+    CHECK(count_places(scan(text, {directory.path()}).manifest) == 1);
+}
+
+TEST_CASE("a directory of a header's name is passed over, as the compiler does") {
+    const TemporaryDirectory first, second;
+    std::filesystem::create_directories(first.path() + "/a.h");
+    const std::string path = second.write("a.h", "");
+    const HeaderManifest manifest = scan("#include <a.h>", {first.path(), second.path()}).manifest;
+    CHECK(files_of(manifest) == std::set<std::string>{path});
+    std::filesystem::remove(first.path() + "/a.h");
+    first.write("a.h", "");
+    CHECK_FALSE(manifest.holds(""));
+}
+
+TEST_CASE("a link that leads elsewhere is noticed") {
+    const TemporaryDirectory directory;
+    directory.write("one/a.h", "1");
+    directory.write("two/a.h", "2");
+    std::filesystem::create_symlink("one", directory.path() + "/link");
+    const HeaderManifest manifest = scan("#include <a.h>", {directory.path() + "/link"}).manifest;
+    CHECK(manifest.holds(""));
+    std::filesystem::remove(directory.path() + "/link");
+    std::filesystem::create_symlink("two", directory.path() + "/link");
+    CHECK_FALSE(manifest.holds(""));
+}
+
+TEST_CASE("a manifest is of its directory, and of the working directory where that was asked") {
+    const TemporaryDirectory one, two;
+    one.write("a.h", "");
+    Source source;
+    source.text = "#include \"a.h\"";
+    source.directory = one.path();
+    const HeaderManifest manifest = scan_headers(source, {}, {}).manifest;
+    CHECK(manifest.holds(one.path()));
+    CHECK_FALSE(manifest.holds(two.path()));
+
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(one.path());
+    const HeaderManifest relative = scan("#include \"a.h\"", {"."}).manifest;
+    CHECK(relative.holds(""));
+    std::filesystem::current_path(two.path());
+    CHECK_FALSE(relative.holds(""));
+    std::filesystem::current_path(before);
+}
+
+TEST_CASE("in-memory headers are followed, and win over files of their name") {
+    const TemporaryDirectory directory;
+    directory.write("memory.h", "#include HEADER");
+    const std::string deep = directory.write("deep.h", "");
+    Source source;
+    source.text = "#include \"memory.h\"";
+    CompileOptions options;
+    options.include_paths = {directory.path()};
+    options.headers = {{"memory.h", "#include <deep.h>\n"}};
+    const HeaderScan found = scan_headers(source, options, {});
+    CHECK(found.certain);
+    CHECK(files_of(found.manifest) == std::set<std::string>{deep});
+}
+
+TEST_CASE("raw options that name directories are followed, those that may read files otherwise are not") {
+    const TemporaryDirectory directory;
+    const std::string path = directory.write("a.h", "");
+    const auto with = [&](std::vector<std::string> extra) {
+        Source source;
+        source.text = "#include \"a.h\"";
+        CompileOptions options;
+        options.extra = std::move(extra);
+        return scan_headers(source, options, {});
+    };
+    for (const std::vector<std::string>& extra : {std::vector<std::string>{"-I" + directory.path()},
+                                                  {"-I", directory.path()},
+                                                  {"--include-path=" + directory.path()},
+                                                  {"--include-path", directory.path()}}) {
+        CHECK(files_of(with(extra).manifest) == std::set<std::string>{path});
+    }
+    CHECK(with({"-w", "-DPROFILE"}).certain);
+    for (const char* option : {"-include=a.h", "--pre-include=a.h", "-pch", "--use-pch=a",
+                               "-fdevice-time-trace=t", "-DA=__has_include(<b>)", "-I"}) {
+        CHECK_FALSE(with({option}).certain);
+    }
+}
+
+TEST_CASE("headers that include each other, or themselves by longer and longer paths, end") {
+    const TemporaryDirectory directory;
+    directory.write("d/a.h", "#include \"b.h\"\n#include \"../d/a.h\"\n#include \"./a.h\"\n");
+    directory.write("d/b.h", "#include \"a.h\"\n#include \"../d/../d/b.h\"\n");
+    CHECK(scan("#include <d/a.h>", {directory.path()}).certain);
+}
+
+TEST_CASE("three thousand headers deep ends, without a stack that grows") {
+    const TemporaryDirectory directory;
+    for (int i = 0; i < 3'000; ++i) {
+        directory.write(std::to_string(i) + ".h", "#include \"" + std::to_string(i + 1) + ".h\"\n");
+    }
+    const HeaderScan found = scan("#include \"0.h\"", {directory.path()});
+    CHECK(found.certain);
+    CHECK(files_of(found.manifest).size() == 3'000);
+}
+
+TEST_CASE("a pipe that takes a header's place holds nobody up") {
+    const TemporaryDirectory directory;
+    const std::string path = directory.write("a.h", "");
+    const HeaderManifest manifest = scan("#include <a.h>", {directory.path()}).manifest;
+    std::filesystem::remove(path);
+    REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+    CHECK_FALSE(manifest.holds(""));
+    CHECK(files_of(scan("#include <a.h>", {directory.path()}).manifest).empty());
+}
+
+TEST_CASE("a manifest survives its bytes, and damaged bytes are refused or are another manifest") {
+    const TemporaryDirectory directory;
+    directory.write("a.h", "#include <missing.h>\n");
+    const HeaderManifest manifest = scan("#include \"a.h\"", {directory.path()}).manifest;
+    const std::string bytes = manifest.to_bytes();
+    const auto back = HeaderManifest::from_bytes(bytes);
+    REQUIRE(back);
+    CHECK(back->user == manifest.user);
+    CHECK(back->to_bytes() == bytes);
+    for (std::size_t length = 0; length < bytes.size(); ++length) {
+        CHECK_FALSE(HeaderManifest::from_bytes(bytes.substr(0, length)));
+    }
+    for (std::size_t at = 0; at < bytes.size(); ++at) {
+        std::string flipped = bytes;
+        flipped[at] = static_cast<char>(flipped[at] ^ 0x80);
+        const auto other = HeaderManifest::from_bytes(flipped);
+        if (other) CHECK(other->to_bytes() == flipped);
+    }
+}
+
+/// The files that NVRTC itself says it read. In a child: NVRTC ends the process when it cannot write its
+/// report.
+std::set<std::string> files_read_by_nvrtc(const Program& program, const std::string& report) {
+    const pid_t child = fork();
+    if (child == 0) {
+        Program traced = program;
+        traced.options.extra.push_back("-fdevice-time-trace=" + report);
+        try {
+            Compiler(toolkit()).compile(traced);
+        } catch (...) {
+            _exit(1);
+        }
+        _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    REQUIRE(status == 0);
+    std::ifstream file(report + ".json");
+    REQUIRE(file);
+    std::set<std::string> files;
+    const nlohmann::json trace = nlohmann::json::parse(file);
+    for (const nlohmann::json& event : trace.at("traceEvents")) {
+        if (event.value("name", "") != "Processing Header File") continue;
+        std::error_code error;
+        const auto path = std::filesystem::canonical(event.at("args").at("detail").get<std::string>(), error);
+        if (!error) files.insert(path.string());  // NVRTC's own headers are no files
+    }
+    return files;
+}
+
+TEST_CASE("every header that NVRTC says it read is in the manifest") {
+    const TemporaryDirectory directory;
+    directory.write(
+        "own.h",
+        "#if defined(__CUDACC_RTC__) && __has_include(<cuda_fp16.h>)\n#include \"sub/fp.h\"\n#endif\n");
+    directory.write("sub/fp.h", "#include <cuda_fp16.h>\n#include \"near.h\"\n");
+    directory.write("sub/near.h", "");
+    for (const std::string text :
+         {"#include \"own.h\"\n__global__ void k(__half* p) { *p = 1; }",
+          "#include <own.h>\n#include <cooperative_groups.h>\n__global__ void k() {}",
+          "#include <cub/block/block_reduce.cuh>\n#include <cuda/std/array>\n"
+          "__global__ void k(int* p) { *p = cub::BlockReduce<int, 64>().Sum(*p); }"}) {
+        CAPTURE(text);
+        Program one = program(text);
+        one.options.include_paths = {directory.path()};
+        const HeaderScan found = scan_headers(one.source, one.options, compiler().nvrtc()->include_paths());
+        CHECK(found.certain);
+        std::set<std::string> tracked;
+        for (const std::string& path : files_of(found.manifest)) {
+            tracked.insert(std::filesystem::canonical(path).string());
+        }
+        const std::set<std::string> read = files_read_by_nvrtc(one, directory.path() + "/trace");
+        CHECK(read.size() >= 3);
+        for (const std::string& path : read) {
+            CAPTURE(path);
+            CHECK(tracked.contains(path));
+        }
+        CHECK(found.manifest.holds(""));
+        CHECK(found.manifest.untouched());
+    }
+}
+
+}  // namespace
+}  // namespace bascule::testing
