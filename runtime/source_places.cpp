@@ -59,7 +59,7 @@ std::string with_user_places(std::string report) {
             const int line = led ? std::atoi(report.c_str() + begin + lead.size()) : 0;
             const std::string mine =
                 line > 0 ? fmt::format("{}:{}: {}", place.source.name, line + place.source.first_line - 1,
-                                       without_indentation(line_of(place.source.text, line)))
+                                       without_indentation(source_line_of(place.source.text, line)))
                          : place.source.name;
             const std::size_t from = line > 0 ? begin : at;
             report.replace(from, end - from, mine);
