@@ -37,10 +37,12 @@ void check(const LaunchConfig& config, const LaunchLimits& limits) {
                          to_string(config.block), config.block.count(), limits.threads));
     }
     if (config.shared_bytes > limits.shared_bytes) {
+        const std::uint32_t own = limits.static_shared_bytes;
         fail("shared_bytes",
              fmt::format(
-                 "is {}: a block of this kernel can have {} bytes of dynamic shared memory on this device",
-                 config.shared_bytes, limits.shared_bytes));
+                 "is {}: a block of this kernel can have {} bytes of dynamic shared memory on this device{}",
+                 config.shared_bytes, limits.shared_bytes,
+                 own == 0 ? "" : fmt::format(", beside the {} that it declares itself", own)));
     }
 }
 

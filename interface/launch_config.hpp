@@ -28,6 +28,7 @@ struct LaunchLimits {
     Dim3 block;
     std::uint32_t threads = 0;       ///< a block, the smaller of the device's and the kernel's limit
     std::uint32_t shared_bytes = 0;  ///< dynamic, a block, the opt-in limit less the kernel's static memory
+    std::uint32_t static_shared_bytes = 0;  ///< a block, of the kernel's own; for messages
 };
 
 /// Throws: ArgumentError that names `grid`, `block` or `shared_bytes`, the value and the limit.

@@ -35,9 +35,12 @@ struct Program {
     Purpose purpose = Purpose::code;
 };
 
-/// Compiles programs with one NVRTC, which is loaded at the first compile. Thread-safe.
+/// Compiles programs with one NVRTC, which is loaded at the first compile and shared with whoever compiles
+/// meanwhile. Remembers nothing of what it compiled: that is Cache's work. Asks no driver. Any thread may use
+/// it, several at once; it must outlive their calls.
 class Compiler {
   public:
+    /// Where to look for NVRTC; nothing is looked for yet.
     explicit Compiler(ToolkitLocation location = default_toolkit());
     ~Compiler();
 

@@ -117,8 +117,8 @@ struct layout_of<void (*)(A_...)> {
 template <class F_, class L_ = typename layout_of<F_>::result_>
 __global__ void signature();
 
-/// A variable's type as a parameter list: a pointer to its elements, then their size and the extents. Addresses
-/// and enumerations are read as integers.
+/// A variable's type as a parameter list: a pointer to its elements, then their size and the extents.
+/// Addresses and enumerations are read as integers.
 template <class T_, bool = __is_enum(T_)>
 struct element_of {
     using result_ = T_;

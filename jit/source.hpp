@@ -9,8 +9,8 @@
 
 namespace bascule {
 
-/// CUDA C++ text. `name` and `first_line` are for people, never for the compiler: they place errors in the
-/// user's own file.
+/// CUDA C++ text. A value: it owns its text, and nothing is read from anywhere when it is made. `name` and
+/// `first_line` are for people, never for the compiler: they place errors in the user's own file.
 struct Source {
     std::string text;
     std::string name = "<string>";  ///< "kernels.cu", "train.py"
@@ -21,7 +21,8 @@ struct Source {
 /// Reads a file. Throws: Error naming the path and the system's reason.
 Source read_source(const std::string& path);
 
-/// A real (sm_90a: a cubin and its PTX) or virtual (compute_80: PTX alone) architecture.
+/// A real (sm_90a: a cubin and its PTX) or virtual (compute_80: PTX alone) architecture. A value: which
+/// devices there are does not matter, so that one can compile for a machine that is elsewhere.
 struct Arch {
     int major = 8, minor = 0;
     char suffix = '\0';  ///< 'a', 'f' or none

@@ -8,7 +8,8 @@
 #include <vector>
 
 #if defined(__has_include) && !__has_include(<cudaTypedefs.h>)
-#error "<bascule/runtime/driver.hpp> needs <cuda.h> and <cudaTypedefs.h>: say where they are by -Dbascule_CUDA_INCLUDE_DIR=..., or by CUDA_HOME"
+#error \
+    "<bascule/runtime/driver.hpp> needs <cuda.h> and <cudaTypedefs.h>: say where they are by -Dbascule_CUDA_INCLUDE_DIR=..., or by CUDA_HOME"
 #endif
 #include <cuda.h>
 #include <cudaTypedefs.h>

@@ -85,6 +85,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     const int dynamic =
         static_cast<int>(device.limits().shared_bytes) - static_cast<int>(loaded->static_shared_bytes);
     loaded->limits.shared_bytes = static_cast<std::uint32_t>(std::max(dynamic, 0));
+    loaded->limits.static_shared_bytes = loaded->static_shared_bytes;
     if (dynamic > opt_in_above) {
         driver.check(driver.api().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                        dynamic, loaded->native, device.ordinal()),

@@ -26,7 +26,11 @@ run("the installation" "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}
     "${CONFIGURATION}")
 file(RENAME "${WORK}/first prefix" "${prefix}")  # nothing may remember where it was installed first
 
-file(GLOB_RECURSE printed RELATIVE "${prefix}" "${prefix}/*")
+run("listing what was installed" find "${prefix}" -type f -printf "%P\\n")
+string(STRIP "${printed}" printed)
+string(REPLACE "\n" ";" printed "${printed}")
+set(headers ${printed})
+list(FILTER headers INCLUDE REGEX "^include/")
 list(FILTER printed EXCLUDE REGEX "^include/bascule/(interface|jit|runtime)/[a-z_]+\\.hpp$")
 list(FILTER printed EXCLUDE REGEX "^include/bascule/runtime/emulator/emulated_abi\\.h$")
 list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/libbascule_(interface|jit|runtime)\\.a$")
@@ -35,10 +39,9 @@ list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/cmake/bascule/bascule-[a-z
 claim("headers, libraries and CMake's files are all that is installed" NOT ".+")
 
 # fmt, xxHash and JSON are used inside; a header that included one would make every user install it.
-file(GLOB_RECURSE headers "${prefix}/include/*")
 set(printed "")
 foreach(header IN LISTS headers)
-  file(STRINGS "${header}" includes REGEX "^[ \t]*#[ \t]*include")
+  file(STRINGS "${prefix}/${header}" includes REGEX "^[ \t]*#[ \t]*include")
   list(FILTER includes EXCLUDE REGEX "<(bascule/(interface|jit|runtime)/[a-z_/.]+|[a-z_]+|stdint\\.h|stddef\\.h)>")
   if(header MATCHES "/runtime/driver\\.hpp$")
     list(FILTER includes EXCLUDE REGEX "<(cuda|cudaTypedefs)\\.h>")
