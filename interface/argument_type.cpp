@@ -44,6 +44,10 @@ Fit fit_scalar(const ArgumentType& argument, const ParameterType& parameter) noe
     return to.kind == DType::Kind::complex ? Fit::same_kind : Fit::none;
 }
 
+const char* article(const std::string& word) noexcept {
+    return word.starts_with("i") || word.starts_with("8") ? "an" : "a";  // int32; 8 opaque bytes
+}
+
 }  // namespace
 
 ArgumentType type_of(const ArgumentValue& value) noexcept {
@@ -64,7 +68,7 @@ std::string_view element_name(DType dtype) noexcept {
 std::string describe(const ArgumentType& type) {
     switch (type.kind) {
         case Kind::array:
-            return fmt::format("a {} array", to_string(type.dtype));
+            return fmt::format("{} {} array", article(to_string(type.dtype)), to_string(type.dtype));
         case Kind::strong_scalar:
             return fmt::format("a NumPy {}", to_string(type.dtype));
         case Kind::weak_scalar:

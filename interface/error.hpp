@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <bascule/interface/diagnostic.hpp>
+
 namespace bascule {
 
 /// The base of every exception that Bascule throws on purpose.
@@ -59,6 +61,7 @@ class CompileError : public Error {
         std::string name_expression{};  ///< the kernel asked for; empty when the text itself is at fault
         std::vector<std::string> options{};
         std::string architecture{};
+        std::vector<Diagnostic> diagnostics{};  ///< all that NVRTC said, warnings too, at the user's places
     };
 
     explicit CompileError(const std::string& message) : Error(message) {}

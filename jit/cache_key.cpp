@@ -31,7 +31,7 @@ CacheKey key_of(const Program& program, const Nvrtc& nvrtc, const std::string& u
         add(key.text, instance.kernel);
         add(key.text, instance.expression);
     }
-    add(key.text, program.purpose == Program::Purpose::code ? "code" : "signatures");
+    add(key.text, std::to_string(static_cast<int>(program.purpose)));
     add(key.text, to_string(program.arch));
     add(key.text, fmt::format("{}.{}", nvrtc.version().major, nvrtc.version().minor));
     add(key.text, nvrtc.path());

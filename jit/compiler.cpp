@@ -9,6 +9,7 @@
 #include <bascule/jit/compiler.hpp>
 #include <bascule/jit/diagnostics.hpp>
 #include <bascule/jit/reflection.hpp>
+#include <bascule/jit/variable.hpp>
 
 namespace bascule {
 namespace {
@@ -52,11 +53,12 @@ std::vector<Nvrtc::Header> all_headers(const CompileOptions& options) {
 }
 
 [[noreturn]] void fail(const std::string& message, const Program& program, std::vector<std::string> options,
-                       std::string log) {
+                       std::string log, std::vector<Diagnostic> diagnostics = {}) {
     throw CompileError(message, {.log = std::move(log),
                                  .name_expression = {},
                                  .options = std::move(options),
-                                 .architecture = to_string(program.arch)});
+                                 .architecture = to_string(program.arch),
+                                 .diagnostics = std::move(diagnostics)});
 }
 
 /// NVRTC takes C strings: it would compile what stands before the first NUL.
@@ -120,6 +122,46 @@ Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& p
     return image;
 }
 
+/// The image of one variable: no code, and the variable in the place of a kernel.
+Image compile_variable(const Program& program, const Nvrtc& nvrtc, std::span<const Nvrtc::Header> headers,
+                       std::vector<std::string> options) {
+    const Nvrtc::Version version = nvrtc.version();
+    if (version.major > 12 || version.minor >= 4)
+        options.push_back("-fdevice-syntax-only");  // no code is made
+    const Instance& variable = program.instances.at(0);
+    const std::vector<std::string> names = {variable.expression, variable_expression(variable.kernel)};
+    const std::string canonical = canonical_name(program.source.text);
+    Nvrtc::Result result = nvrtc.compile(program.source.text, canonical, headers, options, names);
+    if (result.succeeded) {
+        Image image;
+        image.arch = program.arch;
+        image.compile_milliseconds = result.milliseconds;
+        KernelImage& made = image.kernels.emplace_back();
+        made.name = variable.kernel;
+        made.expression = variable.expression;
+        made.lowered_name = result.lowered_names[0];
+        made.reflected = result.lowered_names[1];
+        return image;
+    }
+    if (result.bad_option) fail(explain_option(result.log, program, nvrtc), program, options, result.log);
+    std::vector<Diagnostic> diagnostics = parse_log(result.log);
+    std::erase_if(diagnostics, [](const Diagnostic& diagnostic) { return !diagnostic.is_error; });
+    // A name that is a function's, or of a type without a size, is refused where the prelude reads its type.
+    const auto concerns_name = [](const Diagnostic& diagnostic) {
+        return concerns_name_expression(diagnostic) || diagnostic.file == prelude_name;
+    };
+    if (!std::all_of(diagnostics.begin(), diagnostics.end(), concerns_name)) {
+        std::erase_if(diagnostics, concerns_name);
+        fail(explain_failure(diagnostics, result.log, program.source), program, options,
+             readable_log(result.log, program.source));
+    }
+    throw CompileError(diagnostics.empty() ? result.log : diagnostics.front().message,
+                       {.log = readable_log(result.log, program.source),
+                        .name_expression = variable.kernel,
+                        .options = options,
+                        .architecture = to_string(program.arch)});
+}
+
 }  // namespace
 
 struct Compiler::State {
@@ -138,6 +180,9 @@ Image Compiler::compile(const Program& program, const Nvrtc& nvrtc) {
     to_arguments(program.options);  // checks the names of all defines
     const std::vector<std::string> options = all_options(program, nvrtc);
     const std::vector<Nvrtc::Header> headers = all_headers(program.options);
+    if (program.purpose == Program::Purpose::variable) {
+        return compile_variable(program, nvrtc, headers, options);
+    }
     const std::string name = canonical_name(program.source.text);
     CompilePlan plan(program);
 
@@ -150,15 +195,15 @@ Image Compiler::compile(const Program& program, const Nvrtc& nvrtc) {
         const std::vector<Diagnostic> diagnostics = parse_log(result.log);
         const bool only_names =
             std::all_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
-                return !diagnostic.is_error || concerns_name_expression(diagnostic);
+                return !diagnostic.is_error() || concerns_name_expression(diagnostic);
             });
         if (only_names && plan.revise(diagnostics)) continue;
         const std::string refused = only_names ? plan.refused_instance(diagnostics) : std::string();
         if (!refused.empty()) fail(program.source.name + ": " + refused, program, options, result.log);
         std::vector<Diagnostic> shown = diagnostics;
         if (!only_names) std::erase_if(shown, concerns_name_expression);
-        fail(explain_failure(shown, result.log, program.source), program, options,
-             readable_log(result.log, program.source));
+        fail(explain_failure(shown, result.log, program.source, nvrtc.include_paths()), program, options,
+             readable_log(result.log, program.source), at_user_places(shown, program.source));
     }
 }
 

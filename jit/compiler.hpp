@@ -25,6 +25,7 @@ struct Program {
     enum class Purpose : std::uint8_t {
         code,
         signatures,  ///< the instances' signatures alone: their bodies are not looked at
+        variable,    ///< one variable's type and lowered name; `instances` has its name twice (variable.hpp)
     };
 
     Source source;

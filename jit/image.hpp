@@ -12,12 +12,12 @@ namespace bascule {
 
 /// One kernel of an image.
 struct KernelImage {
-    std::string name;          ///< as declared: "ns::scale"
-    std::string expression;    ///< the name expression that it was asked for by: "ns::scale<float>"
-    std::string lowered_name;  ///< as the image calls it; empty in an image of signatures alone
-    std::string reflected;     ///< the mangled name that `signature` was read from
-    std::vector<std::string> parameter_names;  ///< from the text
-    Signature signature;
+    std::string name{};          ///< as declared: "ns::scale"
+    std::string expression{};    ///< the name expression that it was asked for by: "ns::scale<float>"
+    std::string lowered_name{};  ///< as the image calls it; empty in an image of signatures alone
+    std::string reflected{};     ///< the mangled name that `signature` was read from
+    std::vector<std::string> parameter_names{};  ///< from the text
+    Signature signature{};
     int line = 1;  ///< of the declaration, in the text
 };
 

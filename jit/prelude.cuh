@@ -194,4 +194,37 @@ struct layout_of<void (*)(A_...)> {
 template <class F_, class L_ = typename layout_of<F_>::result_>
 __global__ void signature();
 
+/// A variable's type as a parameter list: a pointer to its elements, then their size and the extents. Addresses
+/// and enumerations are read as integers.
+template <class T_, bool = __is_enum(T_)>
+struct element_of {
+    using result_ = T_;
+};
+template <class T_>
+struct element_of<T_, true> {
+    using result_ = __underlying_type(T_);
+};
+template <class T_>
+struct element_of<T_*, false> {
+    using result_ = unsigned long long;
+};
+template <class T_>
+struct element_of<T_* volatile, false> {
+    using result_ = unsigned long long;
+};
+template <class T_>
+struct element_of<T_* const, false> {
+    using result_ = const unsigned long long;
+};
+template <class T_>
+struct element_of<T_* const volatile, false> {
+    using result_ = const unsigned long long;
+};
+template <class T_, int... E_>
+struct variable_of {
+    using result_ = void (*)(typename element_of<T_>::result_*, values<static_cast<int>(sizeof(T_)), E_...>*);
+};
+template <class T_, int N_, int... E_>
+struct variable_of<T_[N_], E_...> : variable_of<T_, E_..., N_> {};
+
 }  // namespace bascule

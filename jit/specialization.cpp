@@ -101,7 +101,7 @@ class Deducer {
             } else if (first[index] != nullptr && first[index]->text != claim.text) {
                 fail_disagreement(*first[index], claim);
             } else if (!entry.known) {
-                entry = {true, {claim.text}, -1};
+                entry = {true, {claim.text}, {}};
                 first[index] = &claim;
             }
         }
@@ -121,11 +121,11 @@ class Deducer {
                 return;
             }
             Deduction::Entry& entry = deduction_.entries[index];
-            if (entry.known && entry.weak_from < 0) return;
+            if (entry.known && entry.weak.empty()) return;
             const auto rank =
                 static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), text) - ranks.begin());
             strongest[index] = std::max(strongest[index], rank);
-            if (!entry.known) entry.weak_from = static_cast<int>(argument);
+            entry.weak.push_back(static_cast<int>(argument));
             entry.known = true;
             entry.texts = {std::string(ranks[strongest[index]])};
         });
@@ -171,6 +171,8 @@ class Deducer {
             const std::string text = label(claim);
             return text.substr(text.find(' ') == text.npos ? 0 : text.find(' ') + 1);
         };
+        std::string plain_name = name(second);
+        std::erase(plain_name, '\'');
         const std::string parameter =
             display_name(kernel_.template_parameters[static_cast<std::size_t>(first.parameter)],
                          static_cast<std::size_t>(first.parameter));
@@ -179,7 +181,7 @@ class Deducer {
             type.kind == Kind::array && std::isdigit(static_cast<unsigned char>(first.text[0])) != 0;
         const std::string advice = about_rank ? "Reshape one of them"
                                               : fmt::format("Convert one of them ({}.astype(\"{}\"))",
-                                                            name(second), to_typestr(type.dtype).substr(1));
+                                                            plain_name, to_typestr(type.dtype).substr(1));
         throw ArgumentError(
             ErrorKind::type,
             fmt::format("arguments {} and {} of kernel '{}' disagree on {}: {} is {}{} ({} = {}), {} is {}{} "
@@ -260,7 +262,7 @@ Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArgument
                 ErrorKind::type,
                 fmt::format("the template argument '{}' of kernel '{}' is given twice.", name, kernel.name));
         }
-        entry = {true, {text}, -1};
+        entry = {true, {text}, {}};
     }
     for (std::size_t i = 0; i < parameters.size() && deduction.missing < 0; ++i) {
         const bool open = !deduction.entries[i].known && parameters[i].default_argument.empty();

@@ -32,9 +32,7 @@ struct Deduction {
     struct Entry {
         bool known = false;
         std::vector<std::string> texts;
-        /// The only arguments that spoke for it were Python numbers, the first of which is this one; -1
-        /// otherwise.
-        int weak_from = -1;
+        std::vector<int> weak{};  ///< the Python numbers that spoke for it, where nothing else did
     };
     std::vector<Entry> entries;  ///< one a template parameter
     int missing = -1;            ///< the first that is not known and has no default; -1 when none

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#if defined(__has_include) && !__has_include(<cudaTypedefs.h>)
+#error "<bascule/runtime/driver.hpp> needs <cuda.h> and <cudaTypedefs.h>: say where they are by -Dbascule_CUDA_INCLUDE_DIR=..., or by CUDA_HOME"
+#endif
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
@@ -31,6 +34,7 @@ namespace bascule {
     FUNCTION(cuLibraryLoadData, 12000)                 \
     FUNCTION(cuLibraryUnload, 12000)                   \
     FUNCTION(cuLibraryGetKernel, 12000)                \
+    FUNCTION(cuLibraryGetGlobal, 12000)                \
     FUNCTION(cuKernelGetFunction, 12000)               \
     FUNCTION(cuKernelGetAttribute, 12000)              \
     FUNCTION(cuKernelSetAttribute, 12000)              \

@@ -79,6 +79,10 @@ const LoadedKernel& Kernel::loaded(Device device) const {
     return *function.owned.back();
 }
 
+const LoadedKernel* Kernel::existing(Device device) const {
+    return function().loaded[static_cast<std::size_t>(device.ordinal())].load(std::memory_order_acquire);
+}
+
 const Signature& Kernel::signature(Device device) const { return loaded(device).image->signature; }
 
 Cache::Lookup Kernel::compile(Arch arch) const { return function().unit.compile(arch); }

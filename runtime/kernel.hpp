@@ -72,11 +72,17 @@ class Kernel {
 
     /// Whether this is one function, so that the members below the next line can be used.
     bool is_function() const noexcept { return function_ != nullptr; }
+    /// Whether there is a template among the functions of this name, and none of its instances is chosen.
+    bool is_template() const noexcept;
+    /// As the text declares it; overloads on lines of their own.
+    std::string declared_signatures() const;
 
     /// The function that these arguments mean; itself where there is only one. The rule is in
     /// jit/specialization.hpp. Compiles what is needed to know. Throws: ArgumentError when template arguments
     /// cannot be told, and when no overload or several fit; CompileError, LibraryError.
     Kernel for_arguments(std::span<const ArgumentValue> arguments, Device device) const;
+    /// The same where arguments of these types were seen before, else nothing; compiles nothing.
+    std::optional<Kernel> known_for_arguments(std::span<const ArgumentValue> arguments) const;
     /// The function where the compiler sees one alone (an #if may choose between several), else this.
     /// Throws: CompileError, LibraryError.
     Kernel settled(Device device) const;
@@ -97,6 +103,8 @@ class Kernel {
     /// Compiled and loaded for `device`; the same object for as long as the module lives. A hit is one
     /// lookup, without a lock. Throws: CompileError, LibraryError, CudaError.
     const LoadedKernel& loaded(Device device) const;
+    /// What `loaded` returned before, or null.
+    const LoadedKernel* existing(Device device) const;
     const Signature& signature(Device device = Device::current()) const;
     /// The image that has it, compiled for an architecture; loaded by nobody, so that no driver is needed.
     Cache::Lookup compile(Arch arch) const;

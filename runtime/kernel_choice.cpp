@@ -195,8 +195,9 @@ struct Kernel::Chooser {
         candidate.function = &module().function(expression_for(declaration, deduction), declaration.name);
         candidate.spelling = spell(declaration);
         for (const Deduction::Entry& entry : deduction.entries) {
-            if (entry.weak_from >= 0 && entry.texts.front() == "int")
-                candidate.weak_integers.push_back(entry.weak_from);
+            if (entry.weak.empty() || entry.texts.front() != "int") continue;
+            candidate.weak_integers.insert(candidate.weak_integers.end(), entry.weak.begin(),
+                                           entry.weak.end());
         }
         return candidate;
     }
@@ -247,7 +248,7 @@ struct Kernel::Chooser {
     std::optional<std::vector<std::string>> types_with_markers(const KernelDeclaration& declaration) const {
         std::vector<std::string> markers;
         for (std::size_t i = 0; i < declaration.template_parameters.size(); ++i) {
-            const bool is_type = declaration.template_parameters[i].kind == TemplateParameter::Kind::type;
+            const bool is_type = declaration.template_parameters[i].kind != TemplateParameter::Kind::value;
             markers.push_back(is_type ? fmt::format("bascule::marker<{}>", i)
                                       : std::to_string(first_value_marker + static_cast<int>(i)));
         }
@@ -343,20 +344,32 @@ void check_weak_integers(const std::string& kernel, const Signature& declared,
 
 }  // namespace
 
-Kernel Kernel::for_arguments(std::span<const ArgumentValue> arguments, Device device) const {
+std::optional<Kernel> Kernel::known_for_arguments(std::span<const ArgumentValue> arguments) const {
     if (is_function()) return *this;
-    const Signature& declared = this->declared(arguments.size());
-    std::vector<ArgumentType> types;
-    types.reserve(arguments.size());
-    for (const ArgumentValue& argument : arguments) types.push_back(type_of(argument));
+    const auto same = [&](const std::vector<ArgumentType>& types) {
+        return std::equal(
+            types.begin(), types.end(), arguments.begin(), arguments.end(),
+            [](const ArgumentType& type, const ArgumentValue& value) { return type == type_of(value); });
+    };
+    const Choices::Choice* known = nullptr;
     {
         const std::shared_lock lock(choices_->mutex);
         for (const Choices::Choice& choice : choices_->made) {
-            if (choice.types != types) continue;
-            check_weak_integers(name(), declared, choice.weak_integers, arguments);
-            return {module_, family_, choice.function, nullptr};
+            if (known == nullptr && same(choice.types)) known = &choice;
         }
     }
+    if (known == nullptr) return std::nullopt;
+    if (!known->weak_integers.empty()) {
+        check_weak_integers(name(), declared(arguments.size()), known->weak_integers, arguments);
+    }
+    return Kernel(module_, family_, known->function, nullptr);
+}
+
+Kernel Kernel::for_arguments(std::span<const ArgumentValue> arguments, Device device) const {
+    if (auto known = known_for_arguments(arguments)) return *known;
+    const Signature& declared = this->declared(arguments.size());
+    std::vector<ArgumentType> types;
+    for (const ArgumentValue& argument : arguments) types.push_back(type_of(argument));
     const Chooser::Candidate chosen = Chooser{*this, types, device}.choose();
     check_weak_integers(name(), declared, chosen.weak_integers, arguments);
     const std::unique_lock lock(choices_->mutex);
@@ -415,6 +428,17 @@ Kernel Kernel::overload(const std::string& parameter_types) const {
     if (in_text && family_->sole != nullptr) return {module_, family_, family_->sole, nullptr};
     const std::string expression = overload_expression(name(), types);
     return {module_, family_, &module_.state_->function(expression, in_text ? "" : name()), nullptr};
+}
+
+bool Kernel::is_template() const noexcept { return !is_function() && family_->has_templates; }
+
+std::string Kernel::declared_signatures() const {
+    std::vector<std::string> spellings;
+    for (const KernelDeclaration& declaration : family_->declarations)
+        spellings.push_back(spell(declaration));
+    if (is_function() && expression() != name())
+        spellings = {fmt::format("{} of {}", expression(), spellings.front())};
+    return fmt::format("{}", fmt::join(spellings, "\n"));
 }
 
 const Signature& Kernel::declared(std::size_t arguments) const {

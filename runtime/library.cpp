@@ -64,6 +64,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     auto loaded = std::make_unique<LoadedKernel>();
+    loaded->library = this;
     loaded->image = &kernel;
     const CUresult code =
         driver.api().cuLibraryGetKernel(&loaded->native, native_, kernel.lowered_name.c_str());
@@ -90,6 +91,17 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
                      "cuKernelSetAttribute", "allowing a kernel its shared memory");
     }
     return loaded;
+}
+
+std::optional<LoadedVariable> Library::variable(const std::string& lowered_name, Device device) const {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    CUdeviceptr address = 0;
+    std::size_t bytes = 0;
+    const CUresult code = driver.api().cuLibraryGetGlobal(&address, &bytes, native_, lowered_name.c_str());
+    if (code == CUDA_ERROR_NOT_FOUND) return std::nullopt;
+    driver.check(code, "cuLibraryGetGlobal", "finding a variable");
+    return LoadedVariable{address, bytes};
 }
 
 }  // namespace bascule

@@ -186,6 +186,53 @@ py::object copy_to_host(const py::object& self, const py::object& out, const py:
     return out;
 }
 
+/// The values as a host array of exactly this shape and dtype, laid out as the device array is.
+py::object host_values(const py::object& values, const ArrayView& view) {
+    const py::object dtype = numpy_dtype(view.dtype);
+    const bool is_array = py::isinstance(values, numpy().attr("ndarray"));
+    const py::object host =
+        is_array ? values : py::object(numpy().attr("asarray")(values, "dtype"_a = dtype));
+    if (!py::object(host.attr("dtype")).equal(dtype) ||
+        !py::object(host.attr("shape")).equal(to_tuple(view.shape))) {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format(
+                "`values` must have shape {} and dtype {}, got shape {} and dtype {}. Convert them with "
+                ".astype(array.dtype), or spread them with numpy.broadcast_to(values, array.shape).",
+                bascule::to_string(view.shape), std::string(py::str(dtype)),
+                std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype")))),
+            {.field = "values"});
+    }
+    return numpy().attr("asarray")(host, "order"_a = view.c_contiguous ? "C" : "F");
+}
+
+void copy_from_host(const py::object& self, const py::object& values, const py::object& stream) {
+    const ArrayObject& array = self.cast<const ArrayObject&>();
+    if (array.view.readonly) {
+        throw ArgumentError(ArgumentError::Kind::value, "the array is read-only and cannot be written.",
+                            {.field = "values"});
+    }
+    if (!array.view.contiguous()) {
+        throw ArgumentError(ArgumentError::Kind::not_supported,
+                            "copy_from_host fills contiguous arrays; this one has gaps between its elements.",
+                            {.field = "values"});
+    }
+    const py::object host = host_values(values, array.view);
+    const StreamRef bound(array.view.has_stream ? array.view.stream : default_stream(array.device).handle(),
+                          array.device);
+    const StreamRef target = to_stream(stream, array.device).value_or(bound);
+    Producer producer{array.view.stream, 0};
+    const std::span<const Producer> producers(&producer, array.view.has_stream ? 1 : 0);
+    const auto source = host.attr("ctypes").attr("data").cast<std::uintptr_t>();
+    const std::size_t bytes = array.view.size * array.view.dtype.itemsize;
+    OwnerList owners;
+    owners.keep(self.ptr());
+    owners.keep(host.ptr());  // pinned memory is read later
+    const py::gil_scoped_release release;
+    copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(source), bytes, producers,
+                   owners.hand_over());
+}
+
 /// A view of memory that somebody else owns, with the producer's stream bound, or none with sync=False.
 ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync) {
     if (snapshot.masked) {
@@ -259,6 +306,12 @@ const ArrayObject* as_array(PyObject* object) noexcept {
     return static_cast<const ArrayObject*>(instance->simple_value_holder[0]);
 }
 
+py::object make_array(const ArrayView& view, Device device, py::object owner) {
+    ArrayObject array{view, device, nullptr, std::move(owner), py::none()};
+    bind_stream(array, stream_to_bind(py::none(), device));
+    return py::cast(std::move(array));
+}
+
 void bind_arrays(py::module_& module) {
     py::class_<ArrayObject> type(module, "DeviceArray", py::is_final(), R"(An array in device memory.
 
@@ -284,6 +337,11 @@ Made by `to_device`, `device_array` and `as_cuda_array`.)");
              R"(Copy to a NumPy array, after everything enqueued on the bound stream; waits until it is there.
 
 out : numpy.ndarray of the same shape and dtype to fill, or None for a new one.
+stream : where the copy is enqueued; None means the bound stream.)")
+        .def("copy_from_host", &copy_from_host, "values"_a, py::kw_only(), "stream"_a = py::none(),
+             R"(Fill the array with host values, after everything enqueued on the bound stream; does not wait.
+
+values : numpy.ndarray of the same shape and dtype, or numbers of that shape; free to change when this returns.
 stream : where the copy is enqueued; None means the bound stream.)")
         .def("__len__", &length)
         .def("__repr__", &repr);

@@ -23,6 +23,9 @@ struct ArrayObject {
 /// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no cast machinery.
 const ArrayObject* as_array(PyObject* object) noexcept;
 
+/// A bascule.DeviceArray of memory that `owner` owns, bound to the device's default stream.
+pybind11::object make_array(const ArrayView& view, Device device, pybind11::object owner);
+
 void bind_arrays(pybind11::module_& module);
 
 }  // namespace bascule::python

@@ -6,6 +6,7 @@
 #include "device_object.hpp"
 #include "emulated_object.hpp"
 #include "errors.hpp"
+#include "global_object.hpp"
 #include "kernel_object.hpp"
 #include "stream_object.hpp"
 
@@ -17,5 +18,6 @@ PYBIND11_MODULE(_bascule, module) {
     bascule::python::bind_arrays(module);
     bascule::python::bind_arguments(module);
     bascule::python::bind_kernels(module);
+    bascule::python::bind_globals(module);
     bascule::python::bind_emulated(module);
 }

@@ -14,6 +14,7 @@
 #include "errors.hpp"
 #include "launcher.hpp"
 #include "stream_object.hpp"
+#include "template_arguments.hpp"
 #include "toolkit.hpp"
 #include "values.hpp"
 
@@ -30,7 +31,7 @@ using Kind = ArgumentError::Kind;
 
 LaunchPlan to_plan(LaunchConfig config, const py::object& stream) {
     const Device device = current_device();
-    return {config, to_stream(stream, device), stream, false};
+    return {config, {}, 0, to_stream(stream, device), stream};
 }
 
 /// kernel[grid, block], kernel[grid, block, stream], kernel[grid, block, stream, shared_bytes],
@@ -54,12 +55,9 @@ py::object configured(const KernelObject& self, const py::object& key) {
 /// Grid and block from how much work there is.
 py::object forall(const KernelObject& self, const py::object& work, const py::object& stream,
                   std::uint32_t shared_bytes) {
-    const std::vector<std::uint64_t> extents = to_extents("work", work);
     LaunchPlan plan = to_plan({}, stream);
-    const Device device = plan.stream ? plan.stream->device() : current_device();
-    load(self.kernel, device);
-    plan.empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
-    if (!plan.empty) plan.config = self.kernel.configuration_for(device, extents, shared_bytes);
+    plan.work = to_extents("work", work);
+    plan.shared_bytes = shared_bytes;
     return make_launcher(self.kernel, std::move(plan));
 }
 
@@ -70,10 +68,20 @@ void launch(const KernelObject& self, py::handle grid, py::handle block, const p
     launcher(*arguments);
 }
 
-void prepare(const KernelObject& self, const py::args& arguments, const py::kwargs& keywords) {
-    if (arguments.empty() && keywords.empty()) {
-        load(self.kernel, current_device());
-        return;
+bool takes_no_arguments(const Kernel& kernel) {
+    const auto& declarations = kernel.module().declarations();
+    return std::any_of(declarations.begin(), declarations.end(), [&](const KernelDeclaration& each) {
+        return each.name == kernel.name() && each.parameters.empty();
+    });
+}
+
+KernelObject prepare(const KernelObject& self, const py::args& arguments, const py::kwargs& keywords) {
+    const Device device = current_device();
+    const Kernel settled = settle(self.kernel, device);
+    const bool takes_none = !settled.is_function() && takes_no_arguments(settled);
+    if (arguments.empty() && keywords.empty() && !takes_none) {
+        load(settled, device);
+        return {settled};
     }
     std::vector<PyObject*> values;
     for (py::handle argument : arguments) values.push_back(argument.ptr());
@@ -83,34 +91,52 @@ void prepare(const KernelObject& self, const py::args& arguments, const py::kwar
         values.push_back(value.ptr());
     }
     const py::tuple names_tuple(keyword_names);
-    check_arguments(self.kernel, values, keywords.empty() ? nullptr : names_tuple.ptr());
+    return {check_arguments(settled, values, keywords.empty() ? nullptr : names_tuple.ptr())};
 }
 
 // --- What a kernel tells of itself
 // -----------------------------------------------------------------------------------
 
-const Image& image_of(const Kernel& kernel) {
+/// Compiled for the current device or the architecture of the options, and not loaded.
+std::shared_ptr<const Image> image_of(const KernelObject& self) {
+    const std::optional<Arch> named = self.kernel.module().options().arch;
+    const Arch arch = named ? *named : current_device().arch();
+    prepare_toolkit();
+    const py::gil_scoped_release release;
+    const Kernel kernel = named ? self.kernel : self.kernel.settled(current_device());
+    return kernel.compile(arch).image;
+}
+
+Provenance provenance_of(const KernelObject& self) {
     const Device device = current_device();
+    const Kernel kernel = settle(self.kernel, device);
     load(kernel, device);
-    return *kernel.module().compiled(kernel.module().options().arch.value_or(device.arch()));
+    return *kernel.provenance(device);
 }
 
-std::optional<Module::Provenance> provenance_of(const KernelObject& self) {
-    const Device device = current_device();
-    load(self.kernel, device);
-    return self.kernel.module().provenance(device);
+/// What the compiler says; of a template or overloads, what the text declares.
+std::vector<Parameter> parameters_of(const KernelObject& self) {
+    const Kernel kernel = settle(self.kernel, current_device());
+    if (kernel.is_function()) return load(kernel, current_device()).image->signature.parameters;
+    return kernel.declared(kernel.declaration().parameters.size()).parameters;
 }
 
-py::list parameters_of(const KernelObject& self) {
+py::list named_parameters_of(const KernelObject& self) {
     py::list list;
-    for (const Parameter& parameter : load(self.kernel, current_device()).image->signature.parameters) {
+    for (const Parameter& parameter : parameters_of(self)) {
         list.append(py::make_tuple(parameter.name, parameter.spelling));
     }
     return list;
 }
 
+std::string signature_of(const KernelObject& self) {
+    const Kernel kernel = settle(self.kernel, current_device());
+    if (kernel.is_function()) return bascule::to_string(load(kernel, current_device()).image->signature);
+    return kernel.declared_signatures();
+}
+
 py::dict attributes_of(const KernelObject& self) {
-    const LoadedKernel& loaded = load(self.kernel, current_device());
+    const LoadedKernel& loaded = load(settle(self.kernel, current_device()), current_device());
     py::dict attributes;
     attributes["registers"] = loaded.registers;
     attributes["static_shared_bytes"] = loaded.static_shared_bytes;
@@ -120,14 +146,15 @@ py::dict attributes_of(const KernelObject& self) {
     return attributes;
 }
 
+/// Compiles nothing: a debugger that shows a kernel must not.
 std::string repr_of(const KernelObject& self) {
+    const Kernel& kernel = self.kernel;
     const Device device = current_device();
-    if (!self.kernel.module().compiled(self.kernel.module().options().arch.value_or(device.arch()))) {
-        return fmt::format("<bascule.Kernel {} (not compiled yet) on {}>", self.kernel.name(),
-                           to_string(device));
-    }
-    return fmt::format("<bascule.Kernel {} on {}>", bascule::to_string(self.kernel.signature(device)),
-                       to_string(device));
+    const LoadedKernel* loaded = kernel.is_function() ? kernel.existing(device) : nullptr;
+    const std::string signature =
+        loaded != nullptr ? bascule::to_string(loaded->image->signature) : kernel.declared_signatures();
+    const char* state = loaded != nullptr || !kernel.is_function() ? "" : " (not loaded yet)";
+    return fmt::format("<bascule.Kernel {}{} on {}>", signature, state, to_string(device));
 }
 
 [[noreturn]] void fail_unconfigured(const KernelObject& self, const py::args&, const py::kwargs&) {
@@ -154,36 +181,52 @@ With no work the call checks its arguments and launches nothing.)")
              "Launch once with every option by name: grid in blocks, block in threads, shared_bytes of "
              "dynamic shared memory.")
         .def("prepare", &prepare,
-             "Compile and load now; launch nothing. With arguments, check them as a launch would.")
+             R"(Compile and load now; launch nothing. With arguments, check them as a launch would.
+Returns the kernel: of a template or overloads, the one that these arguments choose.)")
+        .def(
+            "instantiate",
+            [](const KernelObject& self, const py::args& positional, const py::kwargs& named) {
+                return KernelObject{self.kernel.instantiate(to_template_arguments(positional, named))};
+            },
+            R"(The template with these arguments: `instantiate("float", 256)`, `instantiate(BLOCK=256)`.
+
+Strings are C++ text; integers, bools and NumPy dtypes are taken as they are. What is left out comes from the arguments of a launch:
+the arrays decide first, then NumPy scalars, then Python numbers (bool, int, double), then the template's defaults.)")
+        .def(
+            "overload",
+            [](const KernelObject& self, const std::string& parameter_types) {
+                return KernelObject{self.kernel.overload(parameter_types)};
+            },
+            "parameter_types"_a,
+            R"(The overload with exactly these parameter types: `overload("float*, int")`.)")
         .def_property_readonly("name", [](const KernelObject& self) { return self.kernel.name(); })
-        .def_property_readonly("is_template",
-                               [](const KernelObject& self) { return self.kernel.declaration().is_template; })
         .def_property_readonly(
-            "signature",
-            [](const KernelObject& self) {
-                return bascule::to_string(load(self.kernel, current_device()).image->signature);
-            })
-        .def_property_readonly("parameters", &parameters_of, "A list of (name, C++ type).")
+            "is_template", [](const KernelObject& self) { return self.kernel.is_template(); },
+            "Whether an instance has still to be chosen, by the arguments or `instantiate`.")
+        .def_property_readonly(
+            "signature", &signature_of,
+            "The parameter list as the compiler sees it; of a template, as the text declares it.")
+        .def_property_readonly("parameters", &named_parameters_of, "A list of (name, C++ type).")
         .def_property_readonly("attributes", &attributes_of, "Registers, shared and local memory, limits.")
-        .def_property_readonly("ptx", [](const KernelObject& self) { return image_of(self.kernel).ptx; })
-        .def_property_readonly(
-            "cubin", [](const KernelObject& self) { return py::bytes(image_of(self.kernel).cubin); })
+        .def_property_readonly("ptx", [](const KernelObject& self) { return image_of(self)->ptx; })
+        .def_property_readonly("cubin",
+                               [](const KernelObject& self) { return py::bytes(image_of(self)->cubin); })
         .def_property_readonly(
             "log",
             [](const KernelObject& self) {
-                return readable_log(image_of(self.kernel).log, self.kernel.module().source());
+                return readable_log(image_of(self)->log, self.kernel.module().source());
             },
             "What NVRTC said: warnings, at the lines of your text.")
         .def_property_readonly("source",
                                [](const KernelObject& self) { return self.kernel.module().source().text; })
         .def_property_readonly(
-            "origin", [](const KernelObject& self) { return to_string(provenance_of(self)->origin); },
+            "origin", [](const KernelObject& self) { return to_string(provenance_of(self).origin); },
             "Where its code came from: 'compiled', 'memory' or 'disk'.")
         .def_property_readonly(
-            "compile_ms", [](const KernelObject& self) { return provenance_of(self)->compile_ms; },
+            "compile_ms", [](const KernelObject& self) { return provenance_of(self).compile_ms; },
             "Milliseconds in NVRTC when its image was made.")
         .def_property_readonly(
-            "load_ms", [](const KernelObject& self) { return provenance_of(self)->load_ms; },
+            "load_ms", [](const KernelObject& self) { return provenance_of(self).load_ms; },
             "Milliseconds in the driver to load its image.")
         .def("__repr__", &repr_of);
 }
@@ -217,7 +260,9 @@ KernelObject attribute(const Module& module, const std::string& name) {
     }
 }
 
+/// Templates wait until somebody says which.
 void compile_now(const Module& module) {
+    if (module.only_templates()) return;
     prepare_toolkit();
     const Arch arch = module.options().arch ? *module.options().arch : current_device().arch();
     const py::gil_scoped_release release;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <bascule/interface/argument.hpp>
 #include <bascule/runtime/ordering.hpp>
@@ -27,8 +28,9 @@ namespace {
 struct Launch {
     Kernel kernel;
     LaunchPlan plan;
-    const LoadedKernel* loaded = nullptr;  // for `device`, once it was loaded
-    std::optional<Device> device;
+    std::optional<Device> device;          // once the first call has come
+    const LoadedKernel* loaded = nullptr;  // of a kernel that is one function
+    std::optional<LaunchConfig> config;    // of that function, where the plan says how much work there is
 };
 
 struct LauncherObject {
@@ -38,62 +40,136 @@ struct LauncherObject {
 
 PyTypeObject* launcher_type = nullptr;
 
+/// What a call passes.
+struct CallArguments {
+    PyObject* const* objects;
+    Py_ssize_t positional;
+    PyObject* keywords;
+
+    std::size_t count() const noexcept {
+        return static_cast<std::size_t>(positional + (keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords)));
+    }
+};
+
 /// One slot a parameter, on the stack up to 32.
+template <class T>
 class Slots {
   public:
     explicit Slots(std::size_t count) {
         if (count > inline_.size()) more_.resize(count);
-        span_ = more_.empty() ? std::span<PyObject*>(inline_.data(), count) : std::span<PyObject*>(more_);
+        span_ = more_.empty() ? std::span<T>(inline_.data(), count) : std::span<T>(more_);
     }
-    std::span<PyObject*> span() noexcept { return span_; }
+    std::span<T> span() noexcept { return span_; }
 
   private:
-    std::array<PyObject*, 32> inline_;
-    std::vector<PyObject*> more_;
-    std::span<PyObject*> span_;
+    std::array<T, 32> inline_;
+    std::vector<T> more_;
+    std::span<T> span_;
 };
 
-void read_arguments(ArgumentPack& pack, Device device, OwnerList& owners, PyObject* const* arguments,
-                    Py_ssize_t positional, PyObject* keywords) {
+/// One function: each argument is read and checked in one go.
+void read_arguments(ArgumentPack& pack, ArgumentReader& reader, const CallArguments& arguments) {
     const Signature& signature = pack.signature();
-    ArgumentReader reader(device, owners);
-    if (keywords == nullptr) {
-        ArgumentPack::check_count(signature, static_cast<std::size_t>(positional));
-        for (int i = 0; i < static_cast<int>(positional); ++i) reader.read_into(pack, i, arguments[i]);
+    if (arguments.keywords == nullptr) {
+        ArgumentPack::check_count(signature, arguments.count());
+        for (int i = 0; i < static_cast<int>(arguments.positional); ++i) {
+            reader.read_into(pack, i, arguments.objects[i]);
+        }
         return;
     }
-    Slots slots(signature.parameters.size());
-    order_arguments(signature, arguments, positional, keywords, slots.span());
+    Slots<PyObject*> slots(signature.parameters.size());
+    order_arguments(signature, arguments.objects, arguments.positional, arguments.keywords, slots.span());
     int index = 0;
     for (PyObject* argument : slots.span()) reader.read_into(pack, index++, argument);
 }
 
-void find_kernel(Launch& launch) {
-    launch.device = launch.plan.stream ? launch.plan.stream->device() : current_device();
-    launch.loaded = &load(launch.kernel, *launch.device);
+/// A template or overloads: all arguments are read before it is known which function they go to.
+void read_arguments(const Kernel& kernel, ArgumentReader& reader, const CallArguments& arguments,
+                    std::span<ArgumentValue> values) {
+    const Signature& declared = kernel.declared(arguments.count());
+    Slots<PyObject*> slots(values.size());
+    order_arguments(declared, arguments.objects, arguments.positional, arguments.keywords, slots.span());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = reader.read(slots.span()[i], static_cast<int>(i), declared.parameters[i]);
+    }
 }
 
-void run(Launch& launch, PyObject* const* arguments, Py_ssize_t positional, PyObject* keywords) {
-    if (launch.loaded == nullptr) find_kernel(launch);
-    const Device device = *launch.device;
+Kernel choose(const Kernel& kernel, std::span<const ArgumentValue> values, Device device) {
+    if (auto known = kernel.known_for_arguments(values)) return *known;
+    prepare_toolkit();
+    const py::gil_scoped_release release;
+    return kernel.for_arguments(values, device);
+}
 
-    ArgumentPack pack(launch.loaded->image->signature);
-    OwnerList owners;
-    read_arguments(pack, device, owners, arguments, positional, keywords);
-    if (launch.plan.empty) return;
+void set_all(ArgumentPack& pack, std::span<const ArgumentValue> values) {
+    ArgumentPack::check_count(pack.signature(), values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) pack.set(static_cast<int>(i), values[i]);
+}
 
-    const StreamRef stream = choose_stream(launch.plan.stream, std::nullopt, pack.common_stream(), device);
+void enqueue(const Kernel& kernel, const LaunchPlan& plan, const LaunchConfig& config, ArgumentPack& pack,
+             OwnerList& owners, Device device) {
+    const StreamRef stream = choose_stream(plan.stream, std::nullopt, pack.common_stream(), device);
     if (launches_block(device)) {
         const py::gil_scoped_release release;
-        launch.kernel.launch(stream, launch.plan.config, pack, owners.hand_over());
+        kernel.launch(stream, config, pack, owners.hand_over());
     } else {
-        launch.kernel.launch(stream, launch.plan.config, pack, owners.hand_over());
+        kernel.launch(stream, config, pack, owners.hand_over());
     }
+}
+
+/// The first call decides on the device, and whether there is anything to choose.
+void begin(Launch& launch) {
+    const Device device = launch.plan.stream ? launch.plan.stream->device() : current_device();
+    Kernel settled = settle(launch.kernel, device);
+    if (settled.is_function()) {
+        const LoadedKernel& loaded = load(settled, device);
+        if (!launch.plan.work.empty() && !launch.plan.empty()) {
+            launch.config = settled.configuration_for(device, launch.plan.work, launch.plan.shared_bytes);
+        }
+        launch.kernel = std::move(settled);
+        launch.loaded = &loaded;
+    }
+    launch.device = device;
+}
+
+void run_chosen(const Launch& launch, const CallArguments& arguments) {
+    const Device device = *launch.device;
+    const LaunchPlan& plan = launch.plan;
+    OwnerList owners;
+    ArgumentReader reader(device, owners);
+    Slots<ArgumentValue> values(arguments.count());
+    read_arguments(launch.kernel, reader, arguments, values.span());
+    const Kernel function = choose(launch.kernel, values.span(), device);
+    const LoadedKernel& loaded = load(function, device);
+    ArgumentPack pack(loaded.image->signature);
+    set_all(pack, values.span());
+    if (plan.empty()) return;
+    const LaunchConfig config =
+        plan.work.empty() ? plan.config : function.configuration_for(device, plan.work, plan.shared_bytes);
+    enqueue(function, plan, config, pack, owners, device);
+}
+
+void run(Launch& launch, const CallArguments& arguments) {
+    if (!launch.device) [[unlikely]]
+        begin(launch);
+    if (launch.loaded == nullptr) {
+        run_chosen(launch, arguments);
+        return;
+    }
+    const Device device = *launch.device;
+    ArgumentPack pack(launch.loaded->image->signature);
+    OwnerList owners;
+    ArgumentReader reader(device, owners);
+    read_arguments(pack, reader, arguments);
+    if (launch.plan.empty()) return;
+    enqueue(launch.kernel, launch.plan, launch.config ? *launch.config : launch.plan.config, pack, owners,
+            device);
 }
 
 PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* keywords) {
     try {
-        run(*reinterpret_cast<LauncherObject*>(self)->launch, arguments, PyVectorcall_NARGS(flags), keywords);
+        run(*reinterpret_cast<LauncherObject*>(self)->launch,
+            {arguments, PyVectorcall_NARGS(flags), keywords});
         Py_RETURN_NONE;
     } catch (...) {
         set_python_error();
@@ -108,15 +184,22 @@ void deallocate(PyObject* self) {
     Py_DECREF(type);
 }
 
+std::string geometry(const Launch& launch) {
+    const LaunchPlan& plan = launch.plan;
+    if (plan.empty()) return " over nothing";
+    if (!plan.work.empty() && !launch.config) {
+        return fmt::format(".forall({}) {} bytes shared", fmt::join(plan.work, ", "), plan.shared_bytes);
+    }
+    const LaunchConfig& config = launch.config ? *launch.config : plan.config;
+    return fmt::format("[{}, {}] {} bytes shared", bascule::to_string(config.grid),
+                       bascule::to_string(config.block), config.shared_bytes);
+}
+
 PyObject* repr(PyObject* self) {
     try {
         const Launch& launch = *reinterpret_cast<LauncherObject*>(self)->launch;
-        const LaunchConfig& config = launch.plan.config;
-        const std::string text = launch.plan.empty
-                                     ? fmt::format("<bascule.Launcher {} over nothing>", launch.kernel.name())
-                                     : fmt::format("<bascule.Launcher {}[{}, {}] {} bytes shared>",
-                                                   launch.kernel.name(), bascule::to_string(config.grid),
-                                                   bascule::to_string(config.block), config.shared_bytes);
+        const std::string text =
+            fmt::format("<bascule.Launcher {}{}>", launch.kernel.name(), geometry(launch));
         return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
     } catch (...) {
         set_python_error();
@@ -153,22 +236,43 @@ PyType_Spec spec = {"bascule.Launcher", static_cast<int>(sizeof(LauncherObject))
 }  // namespace
 
 const LoadedKernel& load(const Kernel& kernel, Device device) {
+    if (const LoadedKernel* hit = kernel.existing(device)) return *hit;
     prepare_toolkit();
     const py::gil_scoped_release release;
     return kernel.loaded(device);
 }
 
-void check_arguments(const Kernel& kernel, std::span<PyObject* const> positional, PyObject* keyword_names) {
+Kernel settle(const Kernel& kernel, Device device) {
+    if (kernel.is_function()) return kernel;
+    prepare_toolkit();
+    const py::gil_scoped_release release;
+    return kernel.settled(device);
+}
+
+Kernel check_arguments(const Kernel& kernel, std::span<PyObject* const> objects, PyObject* keyword_names) {
     const Device device = current_device();
-    ArgumentPack pack(load(kernel, device).image->signature);
-    OwnerList owners;
     const Py_ssize_t named = keyword_names == nullptr ? 0 : PyTuple_GET_SIZE(keyword_names);
-    read_arguments(pack, device, owners, positional.data(),
-                   static_cast<Py_ssize_t>(positional.size()) - named, keyword_names);
+    const CallArguments arguments{objects.data(), static_cast<Py_ssize_t>(objects.size()) - named,
+                                  keyword_names};
+    OwnerList owners;
+    ArgumentReader reader(device, owners);
+    Kernel function = settle(kernel, device);
+    if (function.is_function()) {
+        ArgumentPack pack(load(function, device).image->signature);
+        read_arguments(pack, reader, arguments);
+        return function;
+    }
+    Slots<ArgumentValue> values(arguments.count());
+    read_arguments(kernel, reader, arguments, values.span());
+    function = choose(kernel, values.span(), device);
+    ArgumentPack pack(load(function, device).image->signature);
+    set_all(pack, values.span());
+    return function;
 }
 
 py::object make_launcher(const Kernel& kernel, LaunchPlan plan) {
-    auto launch = std::make_unique<Launch>(Launch{kernel, std::move(plan), nullptr, std::nullopt});
+    auto launch =
+        std::make_unique<Launch>(Launch{kernel, std::move(plan), std::nullopt, nullptr, std::nullopt});
     auto* object = reinterpret_cast<LauncherObject*>(launcher_type->tp_alloc(launcher_type, 0));
     if (object == nullptr) throw py::error_already_set();
     object->vectorcall = &call;

@@ -1,8 +1,11 @@
 // bascule.Launcher: `kernel[grid, block, stream, shared_bytes]`, an object whose call is a launch.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <pybind11/pybind11.h>
 
@@ -13,20 +16,29 @@ namespace bascule::python {
 
 /// How one Launcher launches; fixed when it is made.
 struct LaunchPlan {
-    LaunchConfig config;
+    LaunchConfig config;              ///< where `work` is empty
+    std::vector<std::uint64_t> work;  ///< threads along each axis: grid and block are chosen for them
+    std::uint32_t shared_bytes = 0;   ///< with `work`
     std::optional<StreamRef> stream;  ///< none: chosen from the arguments
     pybind11::object stream_object;   ///< kept alive with the launcher
-    bool empty = false;               ///< forall(0): check everything, launch nothing
+
+    /// forall(0): check everything, launch nothing.
+    bool empty() const noexcept { return std::find(work.begin(), work.end(), 0) != work.end(); }
 };
 
 /// A new bascule.Launcher.
 pybind11::object make_launcher(const Kernel& kernel, LaunchPlan plan);
 
-/// Compiles and loads the kernel for the device, without the GIL.
+/// Compiles and loads a function for the device, without the GIL. Throws: ArgumentError for a kernel that is
+/// none.
 const LoadedKernel& load(const Kernel& kernel, Device device);
 
-/// Checks arguments against the kernel without launching; loads it if need be.
-void check_arguments(const Kernel& kernel, std::span<PyObject* const> positional, PyObject* keyword_names);
+/// The kernel's one function where it is no template and has no overloads; compiles to know. Without the GIL.
+Kernel settle(const Kernel& kernel, Device device);
+
+/// The function that these arguments mean, loaded for the current device, each argument checked; nothing is
+/// launched.
+Kernel check_arguments(const Kernel& kernel, std::span<PyObject* const> arguments, PyObject* keyword_names);
 
 void register_launcher(pybind11::module_& module);
 

@@ -64,16 +64,40 @@ TEST_CASE("a text without kernels is an image without kernels") {
     CHECK(compile("").kernels.empty());
 }
 
-TEST_CASE("templates and overloads are left out with a reason, the others stay") {
+TEST_CASE("templates wait for their arguments, and each overload is a kernel of its own") {
     const Image image = compile(R"(
 template <class T> __global__ void generic(T* p) {}
 __global__ void twice(int n) {}
 __global__ void twice(float x) {}
 __global__ void k() {})");
+    REQUIRE(image.kernels.size() == 3);
+    CHECK(to_string(image.kernels[0].signature) == "void twice(int n)");
+    CHECK(to_string(image.kernels[1].signature) == "void twice(float x)");
+    CHECK(image.kernels[0].lowered_name != image.kernels[1].lowered_name);
+    CHECK(image.kernels[1].line == 4);
+    CHECK(image.kernels[2].name == "k");
+}
+
+TEST_CASE("an instance is compiled under its name expression, and its signature is the compiler's") {
+    Program one =
+        program("template <class T, int N> __global__ void fill(T* p) { p[0] = N; }\n__global__ void k() {}");
+    one.instances = {{"fill", "fill<double, 4>"}};
+    const Image image = compiler().compile(one);
     REQUIRE(image.kernels.size() == 1);
-    CHECK(image.kernels[0].name == "k");
-    CHECK(contains(absence(image, "generic"), "is a template"));
-    CHECK(contains(absence(image, "twice"), "is overloaded"));
+    CHECK(to_string(image.kernels[0].signature) == "void fill<double, 4>(double* p)");
+    CHECK(contains(image.ptx, image.kernels[0].lowered_name));
+}
+
+TEST_CASE("signatures alone leave no code, and an instance that cannot be had says so") {
+    Program one = program("template <class T> __global__ void fill(T* p) { p[0] = nowhere(p); }");
+    one.instances = {{"fill", "fill<bascule::marker<0>>"}};
+    one.purpose = Program::Purpose::signatures;
+    const Image image = compiler().compile(one);
+    REQUIRE(image.kernels.size() == 1);
+    CHECK(image.kernels[0].signature.parameters[0].spelling == "bascule::marker<0>*");
+    CHECK(image.ptx.empty());
+    one.instances = {{"fill", "fill<7>"}};
+    CHECK(contains(compile_error(one), "kernel 'fill' has no instance fill<7>"));
 }
 
 TEST_CASE("a kernel that an #if removes is left out, and what it says is found in the branch that stays") {
@@ -156,7 +180,8 @@ TEST_CASE("an error inside a template names the user's line that asked for it") 
     one.source.first_line = 50;
     const std::string message = compile_error(one);
     CHECK(contains(message, "kernels.cu:50: error"));
-    CHECK(contains(message, "at line 52"));
+    CHECK(contains(message, "kernels.cu:52: note: detected during instantiation of \"void f(T)"));
+    CHECK(contains(message, "      f(1);\n"));
 }
 
 TEST_CASE("of many errors ten are shown and the rest counted") {

@@ -27,18 +27,26 @@ TEST_CASE("a log is read message by message") {
         "/bascule/1.cu(1): catastrophic error: cannot open source file \"x.h\"\n\n"
         "3 errors detected in the compilation of \"/bascule/1.cu\".\n");
     REQUIRE(got.size() == 4);
-    CHECK(got[0].is_error);
+    CHECK(got[0].severity == Diagnostic::Severity::error);
     CHECK(got[0].file == "/bascule/1.cu");
     CHECK(got[0].line == 3);
-    CHECK(got[0].message == "error: expected a \";\"");
-    CHECK(got[0].body == "  int y;\n  ^\n");
-    CHECK_FALSE(got[1].is_error);
+    CHECK(got[0].column == 1);
+    CHECK(got[0].number.empty());
+    CHECK(got[0].message == "expected a \";\"");
+    CHECK(got[0].source_line == "int y;");
+    CHECK(got[1].severity == Diagnostic::Severity::warning);
+    CHECK(got[1].number == "177-D");
     CHECK(got[1].file == "inc/a(1).h");
     CHECK(got[1].line == 12);
-    CHECK(got[2].is_error);
-    CHECK(got[2].line == 0);
-    CHECK(contains(got[2].body, "to match this"));
-    CHECK(got[3].is_error);
+    CHECK(got[1].column == 5);
+    CHECK(is_at_end_of_text(got[2]));
+    REQUIRE(got[2].notes.size() == 1);
+    CHECK(got[2].notes[0].severity == Diagnostic::Severity::note);
+    CHECK(got[2].notes[0].number == "3196-D");
+    CHECK(got[2].notes[0].line == 2);
+    CHECK(got[2].notes[0].message == "to match this \"{\"");
+    CHECK(got[3].is_error());
+    CHECK(got[3].message == "cannot open source file \"x.h\"");
 }
 
 TEST_CASE("a message about a name expression says which") {

@@ -54,8 +54,10 @@ TEST_CASE("the usual places are asked in order, those of the environment first")
 TEST_CASE("a loaded NVRTC knows its version, file, headers and architectures") {
     CHECK(nvrtc().version().major >= 12);
     CHECK(std::filesystem::exists(nvrtc().path()));
-    REQUIRE_FALSE(nvrtc().include_paths().empty());
-    CHECK(std::filesystem::exists(nvrtc().include_paths()[0] + "/cuda_fp16.h"));
+    const std::vector<std::string>& paths = nvrtc().include_paths();
+    CHECK(std::any_of(paths.begin(), paths.end(), [](const std::string& path) {
+        return std::filesystem::exists(path + "/cuda_fp16.h");
+    }));
     const std::vector<int> archs = nvrtc().supported_archs();
     CHECK(std::find(archs.begin(), archs.end(), 80) != archs.end());
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -14,9 +15,15 @@
 namespace bascule::testing {
 
 /// The NVRTC under test: the environment's, else the toolkit's, else the one beside the headers we are built
-/// with.
+/// with. BASCULE_TEST_INCLUDE lists directories of headers for it, with colons between.
 inline ToolkitLocation toolkit() {
-    if (const char* library = std::getenv("BASCULE_TEST_NVRTC")) return {{library}, {}};
+    if (const char* library = std::getenv("BASCULE_TEST_NVRTC")) {
+        ToolkitLocation named{{library}, {}};
+        const char* include = std::getenv("BASCULE_TEST_INCLUDE");
+        std::istringstream paths(include == nullptr ? "" : include);
+        for (std::string path; std::getline(paths, path, ':');) named.include_paths.push_back(path);
+        return named;
+    }
     ToolkitLocation location = default_toolkit();
     const std::string include = BASCULE_CUDA_INCLUDE_DIR;
     location.nvrtc_libraries.push_back(include + "/../lib/libnvrtc.so.13");

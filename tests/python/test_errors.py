@@ -88,11 +88,11 @@ def test_source_and_file_together_are_refused(tmp_path):
         bascule.compile(tmp_path / "k.cu")
 
 
-def test_a_template_says_what_to_write_instead():
+def test_a_template_whose_instance_is_not_chosen_says_how_to():
     module = bascule.compile("template <class T> __global__ void k(T* p) {}")
     assert module.k.is_template
-    with pytest.raises(bascule.CompileError, match="template"):
-        module.k[1, 1](bascule.device_array(1))
+    with pytest.raises(TypeError, match=r"template.*instantiate"):
+        module.k.prepare()
 
 
 def test_no_nvrtc_lists_every_path_tried():

@@ -79,16 +79,16 @@ TEST_CASE("a kernel outlives the module object that it came from") {
 TEST_CASE("the module tells where its code came from once it is loaded") {
     const TestModule program("__global__ void only_here(int* p) { p[0] = 42; }");
     const Device device(0);
-    CHECK_FALSE(program.module.provenance(device).has_value());
-    CHECK(program.module.compiled(device.arch()) == nullptr);
+    CHECK_FALSE(program.module.kernel("only_here").provenance(device).has_value());
+    CHECK(program.module.kernel("only_here").compiled(device.arch()) == nullptr);
     program.module.kernel("only_here").loaded(device);
-    REQUIRE(program.module.provenance(device).has_value());
-    CHECK(program.module.provenance(device)->compile_ms > 0);
-    CHECK(program.module.compiled(device.arch()) != nullptr);
+    REQUIRE(program.module.kernel("only_here").provenance(device).has_value());
+    CHECK(program.module.kernel("only_here").provenance(device)->compile_ms > 0);
+    CHECK(program.module.kernel("only_here").compiled(device.arch()) != nullptr);
 
     const TestModule again("__global__ void only_here(int* p) { p[0] = 42; }");
     again.module.kernel("only_here").loaded(device);
-    CHECK(again.module.provenance(device)->origin == Origin::memory);
+    CHECK(again.module.kernel("only_here").provenance(device)->origin == Origin::memory);
 }
 
 TEST_CASE("a template is declared and cannot be launched without its arguments: the error gives the reason") {
@@ -97,7 +97,7 @@ TEST_CASE("a template is declared and cannot be launched without its arguments: 
         "__global__ void plain(int* p) { p[0] = 1; }\n");
     const Kernel kernel = program.module.kernel("fill");
     CHECK(kernel.declaration().is_template);
-    CHECK_THROWS_WITH_AS(kernel.loaded(Device(0)), doctest::Contains("template"), CompileError);
+    CHECK_THROWS_WITH_AS(kernel.loaded(Device(0)), doctest::Contains("template"), ArgumentError);
 }
 
 TEST_CASE("dynamic shared memory may be as large as the device lets a kernel opt in to") {

@@ -8,12 +8,19 @@ using namespace bascule;
 
 namespace {
 
+KernelImage kernel_called(const char* name, const char* lowered_name) {
+    KernelImage kernel;
+    kernel.name = name;
+    kernel.lowered_name = lowered_name;
+    return kernel;
+}
+
 /// A program in PTX, as the compiler would have written it.
 std::shared_ptr<Image> image_of(const std::string& body) {
     auto image = std::make_shared<Image>();
     image->arch = {.major = 8, .minor = 0, .suffix = '\0', .is_virtual = true};
     image->ptx = ".version 7.0\n.target sm_80\n.address_size 64\n" + body;
-    image->kernels.push_back({.name = "empty", .lowered_name = "empty", .signature = {}, .line = 1});
+    image->kernels.push_back(kernel_called("empty", "empty"));
     return image;
 }
 
@@ -61,11 +68,25 @@ TEST_CASE("a kernel that the image does not hold is an error that names it") {
     const Device device(0);
     const std::shared_ptr<Image> image = image_of(empty);
     const Library library(image, device);
-    const KernelImage other{.name = "ns::other", .lowered_name = "other", .signature = {}, .line = 1};
+    const KernelImage other = kernel_called("ns::other", "other");
     try {
         library.load(other, device);
         FAIL("no error");
     } catch (const CudaError& error) {
         CHECK(std::string(error.what()).find("loading kernel 'ns::other'") == 0);
     }
+}
+
+TEST_CASE("a variable of an image has an address and a size, once a library") {
+    const Device device(0);
+    const std::shared_ptr<Image> image =
+        image_of(".visible .global .align 4 .b8 table[12];\n" + std::string(empty));
+    const Library library(image, device);
+    const std::optional<LoadedVariable> table = library.variable("table", device);
+    REQUIRE(table);
+    CHECK(table->bytes == 12);
+    CHECK(table->address != 0);
+    CHECK(library.variable("table", device)->address == table->address);
+    CHECK(Library(image, device).variable("table", device)->address != table->address);
+    CHECK_FALSE(library.variable("tabel", device));
 }

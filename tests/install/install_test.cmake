@@ -1,0 +1,76 @@
+# Installs the build into an empty prefix, moves it, and builds and runs an empty project against it. Stops at the first
+# claim that does not hold.
+cmake_minimum_required(VERSION 3.25)
+
+# run(WHAT COMMAND...): the output is in `printed`.
+function(run what)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${what} failed (${code}):\n${out}")
+  endif()
+  set(printed "${out}" PARENT_SCOPE)
+endfunction()
+
+# claim(SENTENCE [NOT] REGEX): an error that shows what was printed unless it matches, or with NOT if it does.
+function(claim sentence)
+  list(POP_BACK ARGN regex)
+  string(REGEX MATCH "${regex}" found "${printed}")
+  if("${found}" STREQUAL "" AND NOT "${ARGN}" STREQUAL NOT OR NOT "${found}" STREQUAL "" AND "${ARGN}" STREQUAL NOT)
+    message(FATAL_ERROR "it does not hold that ${sentence}:\n${printed}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE "${WORK}")
+set(prefix "${WORK}/a prefix")
+run("the installation" "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/first prefix" --config
+    "${CONFIGURATION}")
+file(RENAME "${WORK}/first prefix" "${prefix}")  # nothing may remember where it was installed first
+
+file(GLOB_RECURSE printed RELATIVE "${prefix}" "${prefix}/*")
+list(FILTER printed EXCLUDE REGEX "^include/bascule/(interface|jit|runtime)/[a-z_]+\\.hpp$")
+list(FILTER printed EXCLUDE REGEX "^include/bascule/runtime/emulator/emulated_abi\\.h$")
+list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/libbascule_(interface|jit|runtime)\\.a$")
+list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/libbascule_emulator\\.so$")
+list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/cmake/bascule/bascule-[a-z-]+\\.cmake$")
+claim("headers, libraries and CMake's files are all that is installed" NOT ".+")
+
+# fmt, xxHash and JSON are used inside; a header that included one would make every user install it.
+file(GLOB_RECURSE headers "${prefix}/include/*")
+set(printed "")
+foreach(header IN LISTS headers)
+  file(STRINGS "${header}" includes REGEX "^[ \t]*#[ \t]*include")
+  list(FILTER includes EXCLUDE REGEX "<(bascule/(interface|jit|runtime)/[a-z_/.]+|[a-z_]+|stdint\\.h|stddef\\.h)>")
+  if(header MATCHES "/runtime/driver\\.hpp$")
+    list(FILTER includes EXCLUDE REGEX "<(cuda|cudaTypedefs)\\.h>")
+  endif()
+  foreach(include IN LISTS includes)
+    string(APPEND printed "${header}: ${include}\n")
+  endforeach()
+endforeach()
+claim("only the driver's header includes anything but ours and the standard's" NOT ".+")
+
+string(REPLACE "|" ";" arguments "${ARGUMENTS}")
+run("configuring the project" "${CMAKE_COMMAND}" -S "${PROJECT}" -B "${WORK}/build" ${arguments}
+    "-DCMAKE_BUILD_TYPE=Debug" "-DCMAKE_PREFIX_PATH=${prefix}" "-DWANTED=${VERSION}"
+    "-Dbascule_CUDA_INCLUDE_DIR=${CUDA_INCLUDE_DIR}")
+run("building the project" "${CMAKE_COMMAND}" --build "${WORK}/build")
+
+run("launching from the installed program" "${CMAKE_COMMAND}" -E env --unset=LD_LIBRARY_PATH BASCULE_DEVICE=emulated
+    "${WORK}/build/launch")
+claim("the kernel's result is right" "${printed}" MATCHES "all 1000 elements are right")
+claim("the emulated device is the installed one" "${printed}" MATCHES "driver: [^\n]*/a prefix/lib[^\n]*emulator\\.so")
+
+# A program that only compiles asks no driver, so it does not matter that this one is not there.
+run("compiling for sm_90" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=cuda CUDA_VISIBLE_DEVICES= "${WORK}/build/compile"
+    sm_90)
+claim("there is code for sm_90" "${printed}" MATCHES "sm_90: [1-9][0-9]* bytes of machine code")
+claim("the compiler was opened" "opened: [^\n]*nvrtc")
+claim("no driver was opened" NOT "opened: [^\n]*(libcuda\\.|emulator)")
+
+# Installed elsewhere, a program finds the emulated device in ../lib.
+run("installing the project" "${CMAKE_COMMAND}" --install "${WORK}/build" --prefix "${WORK}/program")
+file(REMOVE_RECURSE "${prefix}")
+run("launching without the prefix" "${CMAKE_COMMAND}" -E env --unset=LD_LIBRARY_PATH BASCULE_DEVICE=emulated
+    "${WORK}/program/bin/launch")
+claim("the emulated device came with the program" "${printed}" MATCHES "driver: [^\n]*/program/lib[^\n]*emulator\\.so")
+file(REMOVE_RECURSE "${WORK}")

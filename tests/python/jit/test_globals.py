@@ -1,0 +1,195 @@
+"""`get_global`: variables of device code as arrays, compared with NumPy."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import bascule
+
+TEXT = """
+#include <cuda_fp16.h>
+#include <cuda/std/complex>
+struct Particle { float position[3]; int id; double charge; };
+__constant__ float table[4][8];
+__device__ int counter = 41;
+__device__ Particle particles[6];
+__device__ float4 vectors[5];
+__device__ __half halves[3];
+__device__ cuda::std::complex<float> phases[2];
+__device__ const int fixed[2] = {7, 8};
+__device__ float* where;
+namespace physics { __constant__ double gravity = 9.81; }
+
+__global__ void gather(float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = table[i % 4][i % 8] * static_cast<float>(physics::gravity);
+}
+__global__ void count() { atomicAdd(&counter, 1); }
+__global__ void move(int n) {
+    int i = threadIdx.x;
+    if (i >= n) return;
+    for (int d = 0; d < 3; ++d) particles[i].position[d] *= 2;
+    particles[i].id += fixed[1];
+    particles[i].charge = -particles[i].charge;
+    if (i < 5) vectors[i].w = vectors[i].x + vectors[i].y + vectors[i].z;
+    if (i < 3) halves[i] = __float2half(0.5f + i);
+    if (i < 2) phases[i] = cuda::std::complex<float>(i, -i);
+    if (where) where[i] = i;
+}
+"""
+PARTICLE = np.dtype([("position", "f4", 3), ("id", "i4"), ("charge", "f8")], align=True)
+
+
+@pytest.fixture
+def module():
+    return bascule.compile(TEXT)
+
+
+def test_a_constant_table_is_written_from_the_host_and_read_by_a_kernel(module, rng):
+    table = module.get_global("table")
+    assert (table.shape, table.dtype, table.readonly) == ((4, 8), np.float32, False)
+    values = rng.standard_normal((4, 8)).astype("f4")
+    table.copy_from_host(values)
+    out = bascule.to_device(np.full(1000, np.nan, "f4"))
+    module.gather.forall(1000)(out, 1000)
+    i = np.arange(1000)
+    np.testing.assert_array_equal(out.copy_to_host(), values[i % 4, i % 8] * np.float32(9.81))
+    np.testing.assert_array_equal(table.copy_to_host(), values)
+
+
+def test_reads_and_writes_keep_the_order_of_the_stream(module):
+    stream = bascule.stream()
+    counter = module.get_global("counter")
+    assert counter.copy_to_host() == 41
+    seen = []
+    for start in (100, 200, 300):
+        counter.copy_from_host(start, stream=stream)
+        module.count[1, 32, stream]()
+        seen.append(int(counter.copy_to_host(stream=stream)))
+        module.count[1, 1, stream]()
+    assert seen == [132, 232, 332]
+    assert counter.copy_to_host(stream=stream) == 333
+
+
+def test_the_host_may_change_its_values_as_soon_as_they_are_copied(module):
+    table, values = module.get_global("table"), np.ones((4, 8), "f4")
+    table.copy_from_host(values)
+    values[:] = -1
+    np.testing.assert_array_equal(table.copy_to_host(), np.ones((4, 8), "f4"))
+
+
+def test_structs_are_bytes_that_a_numpy_dtype_reads(module, rng):
+    particles = module.get_global("particles")
+    assert (particles.shape, particles.dtype) == ((6,), np.dtype("V24"))
+    assert particles.dtype.itemsize == PARTICLE.itemsize
+    host = np.zeros(6, PARTICLE)
+    host["position"] = rng.standard_normal((6, 3))
+    host["id"] = rng.integers(-1000, 1000, 6)
+    host["charge"] = rng.standard_normal(6)
+    particles.copy_from_host(host.view("V24"))
+    module.move[1, 32](6)
+    moved = particles.copy_to_host().view(PARTICLE)
+    np.testing.assert_array_equal(moved["position"], host["position"] * 2)
+    np.testing.assert_array_equal(moved["id"], host["id"] + 8)
+    np.testing.assert_array_equal(moved["charge"], -host["charge"])
+
+
+def test_vector_half_and_complex_types_are_arrays_of_their_numbers(module):
+    vectors, halves, phases = (module.get_global(name) for name in ("vectors", "halves", "phases"))
+    assert (vectors.shape, vectors.dtype) == ((5, 4), np.float32)
+    assert (halves.shape, halves.dtype) == ((3,), np.float16)
+    assert (phases.shape, phases.dtype) == ((2,), np.complex64)
+    values = np.arange(20, dtype="f4").reshape(5, 4)
+    vectors.copy_from_host(values)
+    module.move[1, 32](6)
+    values[:, 3] = values[:, :3].sum(axis=1)
+    np.testing.assert_array_equal(vectors.copy_to_host(), values)
+    np.testing.assert_array_equal(halves.copy_to_host(), np.array([0.5, 1.5, 2.5], "f2"))
+    np.testing.assert_array_equal(phases.copy_to_host(), np.array([0, 1 - 1j], "c8"))
+
+
+def test_a_pointer_is_set_to_the_address_of_an_array(module):
+    target = bascule.to_device(np.full(6, -1, "f4"))
+    where = module.get_global("where")
+    assert (where.shape, where.dtype) == ((), np.uint64)
+    where.copy_from_host(target.__cuda_array_interface__["data"][0])
+    module.move[1, 32](6)
+    np.testing.assert_array_equal(target.copy_to_host(), np.arange(6, dtype="f4"))
+    where.copy_from_host(0)
+
+
+def test_a_const_variable_can_only_be_read(module):
+    fixed = module.get_global("fixed")
+    assert fixed.readonly
+    np.testing.assert_array_equal(fixed.copy_to_host(), [7, 8])
+    with pytest.raises(ValueError, match="read-only"):
+        fixed.copy_from_host(np.zeros(2, "i4"))
+
+
+def test_values_of_another_shape_or_type_are_refused_and_nothing_is_written(module):
+    table = module.get_global("table")
+    before = table.copy_to_host()
+    for wrong in (np.zeros((4, 8)), np.zeros((8, 4), "f4"), np.zeros(32, "f4"), 1.0):
+        with pytest.raises(ValueError, match=r"`values` must have shape \(4, 8\) and dtype float32.*astype"):
+            table.copy_from_host(wrong)
+    np.testing.assert_array_equal(table.copy_to_host(), before)
+
+
+def test_the_array_is_what_kernels_and_other_libraries_take(module):
+    counter = module.get_global("counter")
+    add = bascule.compile("__global__ void add(int* p, int by) { *p += by; }").add
+    before = int(counter.copy_to_host())
+    add[1, 1](counter, 5)
+    assert counter.copy_to_host() == before + 5
+    viewed = bascule.as_cuda_array(counter)
+    assert viewed.copy_to_host() == before + 5
+
+
+def test_the_variable_outlives_the_module_while_its_array_lives():
+    module = bascule.compile("__device__ int only_here[3] = {1, 2, 3}; __global__ void k() { only_here[0] = 4; }")
+    array = module.get_global("only_here")
+    del module
+    bascule.cache.clear()
+    gc.collect()
+    np.testing.assert_array_equal(array.copy_to_host(), [1, 2, 3])
+
+
+def test_kernels_of_one_text_share_a_variable_and_modules_do_not(module):
+    address = module.get_global("counter").__cuda_array_interface__["data"][0]
+    assert module.count.get_global("counter").__cuda_array_interface__["data"][0] == address
+    assert module.gather.get_global("counter").__cuda_array_interface__["data"][0] == address
+    other = bascule.compile(TEXT).get_global("counter")
+    assert other.__cuda_array_interface__["data"][0] != address
+
+
+def test_a_name_is_qualified_or_unique(module):
+    assert module.get_global("gravity").copy_to_host() == 9.81
+    assert module.get_global("physics::gravity").copy_to_host() == 9.81
+
+
+def test_a_name_that_is_not_there_is_answered_with_the_nearest(module):
+    with pytest.raises(bascule.CompileError, match=r"variable 'tabel'\. Did you mean 'table'\? Its variables: table,"):
+        module.get_global("tabel")
+    with pytest.raises(bascule.CompileError, match="'count' of .* cannot be read or written as a variable"):
+        module.get_global("count")
+
+
+def test_a_variable_is_compiled_for_once():
+    kernel = bascule.compile("__device__ int once_only; __global__ void k() { once_only = 1; }").k
+    kernel.prepare()
+    kernel.get_global("once_only")
+    compiled = bascule.cache.stats().compiled
+    kernel.get_global("once_only")
+    assert bascule.cache.stats().compiled == compiled
+
+
+def test_a_module_with_templates_asks_whose_variable_is_meant():
+    module = bascule.compile(
+        "__device__ int v = 3; template <class T> __global__ void k(T* p) { *p = v; } __global__ void f() { v = 4; }"
+    )
+    with pytest.raises(ValueError, match=r"template 'k'.*kernel\.get_global\(\"v\"\)"):
+        module.get_global("v")
+    assert module.f.get_global("v").copy_to_host() == 3
