@@ -171,15 +171,15 @@ struct facts_of<R_(A_...), void> {
 
 /// What a pointer or a view is made of; other types are their own.
 template <class T_, class = void>
-struct element_of {
+struct pointee_of {
     using result_ = T_;
 };
 template <class T_>
-struct element_of<T_*, void> {
+struct pointee_of<T_*, void> {
     using result_ = T_;
 };
 template <class T_>
-struct element_of<T_, decltype(void(sizeof(typename T_::element_type)))> {
+struct pointee_of<T_, decltype(void(sizeof(typename T_::element_type)))> {
     using result_ = typename T_::element_type;
 };
 
@@ -189,7 +189,7 @@ template <class... A_>
 struct layout_of<void (*)(A_...)> {
     using result_ = layouts<
         typename facts_of<A_>::result_...,
-        typename facts_of<typename unqualified<typename element_of<A_>::result_>::result_>::result_...>;
+        typename facts_of<typename unqualified<typename pointee_of<A_>::result_>::result_>::result_...>;
 };
 template <class F_, class L_ = typename layout_of<F_>::result_>
 __global__ void signature();
