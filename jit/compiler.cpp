@@ -147,7 +147,7 @@ Image compile_variable(const Program& program, const Nvrtc& nvrtc, std::span<con
     }
     if (result.bad_option) fail(explain_option(result.log, program, nvrtc), program, options, result.log);
     std::vector<Diagnostic> diagnostics = parse_log(result.log);
-    std::erase_if(diagnostics, [](const Diagnostic& diagnostic) { return !diagnostic.is_error; });
+    std::erase_if(diagnostics, [](const Diagnostic& diagnostic) { return !diagnostic.is_error(); });
     // A name that is a function's, or of a type without a size, is refused where the prelude reads its type.
     const auto concerns_name = [](const Diagnostic& diagnostic) {
         return concerns_name_expression(diagnostic) || diagnostic.file == prelude_name;

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <bascule/interface/did_you_mean.hpp>
 #include <bascule/interface/error.hpp>
-#include <bascule/runtime/did_you_mean.hpp>
 #include <bascule/runtime/global.hpp>
 
 namespace bascule {

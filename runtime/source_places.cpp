@@ -28,14 +28,9 @@ Places& places() {
     return instance;
 }
 
-/// One line of a text, from 1, without the blanks before it.
-std::string_view line_of(std::string_view text, int line) {
-    for (; line > 1 && !text.empty(); --line) {
-        text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-    }
-    text = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-    return text;
+std::string_view without_indentation(std::string_view line) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    return line;
 }
 
 }  // namespace
@@ -64,7 +59,7 @@ std::string with_user_places(std::string report) {
             const int line = led ? std::atoi(report.c_str() + begin + lead.size()) : 0;
             const std::string mine =
                 line > 0 ? fmt::format("{}:{}: {}", place.source.name, line + place.source.first_line - 1,
-                                       line_of(place.source.text, line))
+                                       without_indentation(line_of(place.source.text, line)))
                          : place.source.name;
             const std::size_t from = line > 0 ? begin : at;
             report.replace(from, end - from, mine);
