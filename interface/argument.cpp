@@ -23,163 +23,63 @@ using Declared = ParameterType::Kind;
     throw error.with_argument(index, parameter.name);
 }
 
-// --- Which arrays fit which elements
-
-}  // namespace
-
-bool accepts(const ParameterType& declared, DType dtype) noexcept {
-    if (dtype.kind == DType::Kind::bit) return false;
-    if (declared.any_element) return true;
-    if (declared.opaque_element) {  // by size alone, and only where the compiler told it
-        return declared.dtype.itemsize > 0 && dtype == DType{DType::Kind::opaque, declared.dtype.itemsize};
-    }
-    if (declared.bfloat16) return dtype == DType{DType::Kind::opaque, 2};
-    if (dtype == declared.dtype) return true;
-    if (dtype.itemsize != declared.dtype.itemsize) return false;
-    switch (dtype.kind) {
-        case DType::Kind::boolean:  // a byte of 0 or 1
-            return declared.dtype.kind == DType::Kind::unsigned_integer && !declared.character;
-        case DType::Kind::signed_integer:
-        case DType::Kind::unsigned_integer:
-            return declared.character;
-        case DType::Kind::datetime:
-        case DType::Kind::timedelta:
-            return declared.dtype.kind == DType::Kind::signed_integer;
-        default:
-            return false;
-    }
-}
-
-namespace {
-
-/// What to declare for arrays of this dtype; empty when there is no such type.
-std::string declaration_for(const ParameterType& declared, DType dtype) {
-    const std::string_view element =
-        dtype == DType{DType::Kind::opaque, 2} ? "__nv_bfloat16" : cuda_name(dtype);
-    if (element.empty()) return {};
-    const char* constant = declared.constant ? "const " : "";
-    if (declared.kind == Declared::pointer) return fmt::format("{}{}*", constant, element);
-    if (declared.rank == 1) return fmt::format("bascule::array_view<{}{}>", constant, element);
-    return fmt::format("bascule::array_view<{}{}, {}>", constant, element, declared.rank);
-}
-
-[[noreturn]] void fail_dtype(int index, const Parameter& parameter, const ArrayView& array) {
-    const ParameterType& declared = parameter.type;
-    if (array.dtype.kind == DType::Kind::bit) {
-        fail(Kind::value, index, parameter, describe(array),
-             "Arrays of single bits are masks; they are no kernel arguments.");
-    }
-    if (declared.opaque_element) {
-        fail(Kind::type, index, parameter, describe(array),
-             "The layout of its elements is not known here: declare a pointer and pass "
-             "bascule.raw_pointer(address).");
-    }
-    const std::string declaration = declaration_for(declared, array.dtype);
-    const std::string convert = declared.bfloat16 ? "Convert it to bfloat16"
-                                                  : fmt::format("Convert it with .astype(\"{}\")",
-                                                                to_typestr(declared.dtype).substr(1));
-    fail(Kind::type, index, parameter, describe(array),
-         declaration.empty() ? convert + "." : fmt::format("{}, or declare `{}`.", convert, declaration));
-}
-
-// --- Arrays for pointers and views
-
-[[noreturn]] void fail_masked(int index, const Parameter& parameter, const ArrayView& array) {
-    fail(Kind::not_supported, index, parameter, describe(array) + " with a 'mask'",
-         "The kernel would ignore which elements are valid. Only bascule::masked_view<T, N> takes masked "
-         "arrays; "
-         "otherwise pass the data and the mask as two arrays.");
-}
-
-void check_access(int index, const Parameter& parameter, const ArrayView& array) {
-    if (array.readonly && !parameter.type.constant) {
-        fail(Kind::value, index, parameter, describe(array),
-             "The kernel could write to it: declare the elements const, or pass a copy.");
-    }
-    const std::uint32_t alignment = parameter.type.alignment;
-    if (!array.empty() && alignment > 1 && array.pointer % alignment != 0) {
-        fail(Kind::value, index, parameter, describe(array),
-             fmt::format(
-                 "Its address {:#x} is not aligned to the {} bytes that an element needs: pass a copy.",
-                 array.pointer, alignment));
-    }
-}
-
-void check_contiguous(int index, const Parameter& parameter, const ArrayView& array) {
-    if (array.contiguous()) return;
-    ParameterType view = parameter.type;
-    view.kind = Declared::array_view;
-    view.rank = array.ndim();
-    const std::string declaration = declaration_for(view, array.dtype);
-    fail(Kind::value, index, parameter, describe(array),
-         fmt::format("A raw pointer cannot know the strides: declare `{}`, or pass a contiguous copy.",
-                     declaration.empty() ? "bascule::array_view<T, N>" : declaration));
-}
-
-[[noreturn]] void fail_rank(int index, const Parameter& parameter, const ArrayView& array) {
-    ParameterType same_rank = parameter.type;
-    same_rank.rank = array.ndim();
-    const std::string declaration = array.ndim() == 0 ? "" : declaration_for(same_rank, array.dtype);
-    fail(Kind::value, index, parameter, describe(array),
-         fmt::format("The view has {} dimension{}, the array {}: reshape it{}.", parameter.type.rank,
-                     parameter.type.rank == 1 ? "" : "s", array.ndim(),
-                     declaration.empty() ? "" : fmt::format(", or declare `{}`", declaration)));
-}
-
-void check_view(int index, const Parameter& parameter, const ArrayView& array) {
-    const ParameterType& declared = parameter.type;
-    if (array.ndim() != declared.rank) fail_rank(index, parameter, array);
-    for (int d = 0; d < array.ndim() && !array.empty(); ++d) {
-        if (array.shape[d] == 1) continue;
-        if (array.strides[d] == 0 && !declared.constant) {
-            fail(Kind::value, index, parameter, describe(array),
-                 fmt::format("Axis {} is broadcast (its stride is 0), so writes would meet: declare the "
-                             "elements const, or pass a copy.",
-                             d));
-        }
-        if (declared.alignment > 1 && array.strides[d] % static_cast<std::int64_t>(declared.alignment) != 0) {
-            fail(Kind::value, index, parameter, describe(array),
-                 fmt::format("The stride of axis {} is no multiple of the {} bytes that an element is "
-                             "aligned to: pass a copy.",
-                             d, declared.alignment));
-        }
-    }
-}
-
-/// bascule::array_view<T, N> as the prelude lays it out: the pointer, N extents, N strides in bytes.
-void write_view(int index, const Parameter& parameter, const ArrayView& array, std::byte* out) {
-    const std::size_t row = static_cast<std::size_t>(array.ndim()) * sizeof(std::int64_t);
-    if (parameter.bytes != sizeof array.pointer + 2 * row) {
-        fail(Kind::value, index, parameter, describe(array),
-             fmt::format(
-                 "This view takes {} bytes in the kernel, and Bascule writes {}: the kernel was compiled "
-                 "against another Bascule's array_view. Compile it with this one.",
-                 parameter.bytes, sizeof array.pointer + 2 * row));
-    }
-    std::memcpy(out, &array.pointer, sizeof array.pointer);
-    std::memcpy(out + 8, array.shape.begin(), row);
-    std::memcpy(out + 8 + row, array.strides.begin(), row);
-}
-
 /// What to pass for a parameter of this kind.
-const char* wanted(const ParameterType& declared) noexcept {
+std::string wanted(const Parameter& parameter) {
+    const ParameterType& declared = parameter.type;
     switch (declared.kind) {
         case Declared::scalar:
             return "a number";
         case Declared::pointer:
-        case Declared::array_view:
+            if (declared.element_kind == ParameterType::Element::function) {
+                return "bascule.raw_pointer(address) with an address that a kernel wrote down";
+            }
             return "a device array";
+        case Declared::array_view:
+        case Declared::span:
+            return "a device array";
+        case Declared::vector:
+            return fmt::format("a tuple of {} numbers", declared.lanes);
+        case Declared::structure:
+            return fmt::format(
+                "a NumPy structured scalar with its fields, or bascule.raw_bytes(its {} bytes)",
+                parameter.bytes);
         case Declared::opaque:
             break;
     }
-    return "the struct's bytes";
+    return fmt::format("bascule.raw_bytes(its {} bytes)", parameter.bytes);
 }
 
-[[noreturn]] void fail_array_for_value(int index, const Parameter& parameter, const ArrayView& array) {
-    fail(Kind::type, index, parameter, describe(array),
-         parameter.type.kind == Declared::scalar
-             ? "It is passed by value: pass a scalar, or declare a pointer."
-             : "It is passed by value: pass its bytes.");
+bool takes_arrays(const ParameterType& declared) noexcept {
+    return declared.kind == Declared::pointer || declared.kind == Declared::array_view ||
+           declared.kind == Declared::span;
+}
+
+bool is_complex_vector(const ParameterType& declared) noexcept {
+    return declared.kind == Declared::vector && declared.lanes == 2 &&
+           declared.dtype.kind == DType::Kind::floating;
+}
+
+/// One lane of a vector type, as a parameter of its own. `spelling` is the vector's: messages show it.
+Parameter lane_of(const Parameter& vector) {
+    Parameter lane = vector;
+    lane.type.kind = Declared::scalar;
+    lane.type.lanes = 0;
+    lane.bytes = vector.bytes / static_cast<std::uint32_t>(vector.type.lanes);
+    return lane;
+}
+
+/// cuFloatComplex is float2.
+Parameter complex_of(const Parameter& vector) {
+    Parameter number = vector;
+    number.type.kind = Declared::scalar;
+    number.type.lanes = 0;
+    number.type.dtype = {DType::Kind::complex, vector.bytes};
+    return number;
+}
+
+bool is_class(const ParameterType& declared) noexcept {
+    return declared.kind == Declared::opaque || declared.kind == Declared::structure ||
+           declared.kind == Declared::vector || declared.kind == Declared::span;
 }
 
 }  // namespace
@@ -202,20 +102,17 @@ ArgumentPack::ArgumentPack(const Signature& signature) : signature_(&signature) 
 
 void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
-    const ParameterType& declared = parameter.type;
-    if (declared.kind != Declared::pointer && declared.kind != Declared::array_view) {
-        fail_array_for_value(index, parameter, array);
+    if (!takes_arrays(parameter.type)) {
+        fail(Kind::type, index, parameter, describe(array),
+             fmt::format("It is passed by value: pass {}, or declare a pointer.", wanted(parameter)));
     }
-    if (array.masked) fail_masked(index, parameter, array);
-    if (!accepts(declared, array.dtype)) fail_dtype(index, parameter, array);
-    if (declared.kind == Declared::pointer) {
-        check_contiguous(index, parameter, array);
-        check_access(index, parameter, array);
-        std::memcpy(slot(index), &array.pointer, sizeof array.pointer);
-    } else {
-        check_view(index, parameter, array);
-        check_access(index, parameter, array);
-        write_view(index, parameter, array, slot(index));
+    try {
+        write_array(array, parameter, slot(index));
+    } catch (const ArgumentError& error) {
+        throw error.with_argument(index, parameter.name);
+    }
+    if (array.layout != nullptr && parameter.type.element_kind == ParameterType::Element::structure) {
+        layout_claims_.push_back({index, array.layout});
     }
     ++arrays_;
     if (array.has_stream && ordered) {
@@ -226,31 +123,72 @@ void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
 
 void ArgumentPack::set(int index, const Scalar& scalar) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
-    switch (parameter.type.kind) {
-        case Declared::scalar:
-            try {
-                write_scalar(scalar, parameter, slot(index));
-            } catch (const ArgumentError& error) {
-                throw error.with_argument(index, parameter.name);
-            }
-            return;
-        case Declared::pointer:
-            fail(Kind::type, index, parameter, describe(scalar),
-                 "Pass a device array; an integer address must be wrapped: bascule.raw_pointer(address).");
-        case Declared::array_view:
-            fail(Kind::type, index, parameter, describe(scalar), "Pass a device array.");
-        case Declared::opaque:
-            fail(Kind::type, index, parameter, describe(scalar),
-                 fmt::format("A number does not go into a struct: pass its {} bytes.", parameter.bytes));
+    const ParameterType& declared = parameter.type;
+    const bool complex = scalar.kind == Scalar::Kind::complex && is_complex_vector(declared);
+    if (declared.kind == Declared::scalar || complex) {
+        try {
+            write_scalar(scalar, complex ? complex_of(parameter) : parameter, slot(index));
+        } catch (const ArgumentError& error) {
+            throw error.with_argument(index, parameter.name);
+        }
+        return;
     }
+    const bool address =
+        declared.kind == Declared::pointer && declared.element_kind != ParameterType::Element::function;
+    fail(Kind::type, index, parameter, describe(scalar),
+         address ? "Pass a device array; an integer address must be wrapped: bascule.raw_pointer(address)."
+                 : fmt::format("Pass {}.", wanted(parameter)));
+}
+
+void ArgumentPack::set(int index, const ScalarTuple& tuple) {
+    const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+    const std::size_t count = tuple.elements.size();
+    if (parameter.type.kind != Declared::vector || count != static_cast<std::size_t>(parameter.type.lanes)) {
+        fail(parameter.type.kind == Declared::vector ? Kind::value : Kind::type, index, parameter,
+             fmt::format("a tuple of {} number{}", count, count == 1 ? "" : "s"),
+             fmt::format("Pass {}.", wanted(parameter)));
+    }
+    const Parameter lane = lane_of(parameter);
+    for (std::size_t i = 0; i < count; ++i) {
+        try {
+            write_scalar(tuple.elements[i], lane, slot(index) + i * lane.bytes);
+        } catch (const ArgumentError& error) {
+            const ArgumentError in_tuple(error.kind(), fmt::format("element {}: {}", i, error.what()),
+                                         error.details());
+            throw in_tuple.with_argument(index, parameter.name);
+        }
+    }
+}
+
+void ArgumentPack::set(int index, const StructuredScalar& structure) {
+    const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+    const ParameterType& declared = parameter.type;
+    const std::string got = "a structured scalar " + to_string(*structure.layout);
+    if (declared.kind == Declared::vector) {
+        if (!is_sequence_of(*structure.layout, declared.dtype, declared.lanes)) {
+            fail(Kind::type, index, parameter, got,
+                 fmt::format("Pass {}, or a scalar with {} fields of {} side by side.", wanted(parameter),
+                             declared.lanes, declared.bfloat16 ? "bfloat16" : to_string(declared.dtype)));
+        }
+    } else if (declared.kind != Declared::structure) {
+        fail(Kind::type, index, parameter, got, fmt::format("Pass {}.", wanted(parameter)));
+    } else if (structure.bytes.size() != parameter.bytes) {
+        fail(Kind::value, index, parameter, got,
+             fmt::format("The kernel's struct has {} bytes: make the dtype the same, with "
+                         "np.dtype(..., align=True) where the struct is not packed.",
+                         parameter.bytes));
+    }
+    std::memcpy(slot(index), structure.bytes.data(), parameter.bytes);
+    if (declared.kind == Declared::structure) layout_claims_.push_back({index, structure.layout});
 }
 
 void ArgumentPack::set(int index, RawPointer pointer) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (parameter.type.kind != Declared::pointer) {
+        const bool view =
+            parameter.type.kind == Declared::array_view || parameter.type.kind == Declared::span;
         fail(Kind::type, index, parameter, fmt::format("the raw pointer {:#x}", pointer.address),
-             parameter.type.kind == Declared::array_view ? "A view needs a shape too: pass a device array."
-                                                         : "Only pointer parameters take one.");
+             view ? "A view needs a shape too: pass a device array." : "Only pointer parameters take one.");
     }
     std::memcpy(slot(index), &pointer.address, sizeof pointer.address);
 }
@@ -258,9 +196,9 @@ void ArgumentPack::set(int index, RawPointer pointer) {
 void ArgumentPack::set(int index, RawBytes bytes) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     const std::string got = fmt::format("{} bytes", bytes.bytes.size());
-    if (parameter.type.kind != Declared::opaque) {
+    if (!is_class(parameter.type)) {
         fail(Kind::type, index, parameter, got,
-             fmt::format("Raw bytes are for structs passed by value: pass {}.", wanted(parameter.type)));
+             fmt::format("Raw bytes are for structs passed by value: pass {}.", wanted(parameter)));
     }
     if (bytes.bytes.size() != parameter.bytes) {
         fail(Kind::value, index, parameter, got, fmt::format("Pass exactly {} bytes.", parameter.bytes));
@@ -272,7 +210,7 @@ void ArgumentPack::set_null(int index) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (parameter.type.kind != Declared::pointer) {
         fail(Kind::type, index, parameter, "None",
-             fmt::format("None is a null pointer, and this is no pointer: pass {}.", wanted(parameter.type)));
+             fmt::format("None is a null pointer, and this is no pointer: pass {}.", wanted(parameter)));
     }
     std::memset(slot(index), 0, parameter.bytes);
 }
@@ -286,6 +224,10 @@ void ArgumentPack::set(int index, const ArgumentValue& value) {
         set(index, *pointer);
     } else if (const auto* bytes = std::get_if<RawBytes>(&value)) {
         set(index, *bytes);
+    } else if (const auto* tuple = std::get_if<ScalarTuple>(&value)) {
+        set(index, *tuple);
+    } else if (const auto* structure = std::get_if<StructuredScalar>(&value)) {
+        set(index, *structure);
     } else {
         set_null(index);
     }

@@ -10,7 +10,9 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include <bascule/interface/array_argument.hpp>
 #include <bascule/interface/array_interface.hpp>
 #include <bascule/interface/signature.hpp>
 
@@ -40,17 +42,33 @@ struct RawBytes {
     std::span<const std::byte> bytes;
 };
 
+/// Numbers for a vector type: a Python tuple for a float4.
+struct ScalarTuple {
+    std::vector<Scalar> elements;
+};
+
+/// A structure by value, with what is known of its fields.
+struct StructuredScalar {
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const StructLayout> layout;
+};
+
 /// What one argument is, before anything is known of the parameter it is for. `std::monostate` is a null
 /// pointer (Python's None). Bytes are borrowed.
-using ArgumentValue = std::variant<std::monostate, ArrayView, Scalar, RawPointer, RawBytes>;
-
-/// Whether elements of this dtype may be read and written through what is declared.
-bool accepts(const ParameterType& declared, DType dtype) noexcept;
+using ArgumentValue =
+    std::variant<std::monostate, ArrayView, Scalar, RawPointer, RawBytes, ScalarTuple, StructuredScalar>;
 
 /// A producer stream that a launch is ordered with.
 struct Producer {
     std::uint64_t stream = 0;  ///< as the interface gave it
     int argument = 0;          ///< the first argument that names it
+};
+
+/// A structure whose fields must lie where the kernel's struct has them. Only the compiler can tell: whoever
+/// launches asks it (check_layout in jit/struct_probe.hpp).
+struct LayoutClaim {
+    int argument = 0;
+    std::shared_ptr<const StructLayout> layout;
 };
 
 /// The arguments of one launch, in the layout that the driver takes. Lives on the stack of a launch; up to 32
@@ -71,6 +89,9 @@ class ArgumentPack {
     void set(int index, const Scalar& scalar);
     void set(int index, RawPointer pointer);
     void set(int index, RawBytes bytes);
+    /// One number a lane of a vector type.
+    void set(int index, const ScalarTuple& tuple);
+    void set(int index, const StructuredScalar& structure);
     /// A null pointer, for pointer parameters only.
     void set_null(int index);
     /// Whichever of these it is.
@@ -83,6 +104,9 @@ class ArgumentPack {
     std::span<const Producer> producers() const noexcept {
         return {producers_, static_cast<std::size_t>(producer_count_)};
     }
+
+    /// The structures with named fields among the arguments: their sizes fit, their fields were not compared.
+    std::span<const LayoutClaim> layout_claims() const noexcept { return layout_claims_; }
 
     /// Joins a stream to the producers; equal handles once.
     void add_producer(std::uint64_t stream, int argument);
@@ -119,6 +143,7 @@ class ArgumentPack {
     std::unique_ptr<std::byte[]> heap_storage_;
     std::unique_ptr<void*[]> heap_table_;
     std::unique_ptr<Producer[]> heap_producers_;
+    std::vector<LayoutClaim> layout_claims_;
 };
 
 }  // namespace bascule

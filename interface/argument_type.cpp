@@ -95,13 +95,15 @@ Fit fit(const ArgumentType& argument, const ParameterType& parameter) noexcept {
             return scalar ? fit_scalar(argument, parameter) : Fit::none;
         case ParameterType::Kind::pointer:
         case ParameterType::Kind::array_view:
+        case ParameterType::Kind::span:
             if (argument.kind == Kind::none) return Fit::convertible;
             if (argument.kind != Kind::array || (argument.readonly && !parameter.constant)) return Fit::none;
-            if (parameter.kind == ParameterType::Kind::array_view && argument.rank != parameter.rank) {
+            if (parameter.kind != ParameterType::Kind::pointer &&
+                argument.rank != parameter.rank + (parameter.lanes > 0 ? 1 : 0)) {
                 return Fit::none;
             }
             if (!accepts(parameter, argument.dtype)) return Fit::none;
-            return parameter.any_element ? Fit::convertible : Fit::exact;
+            return parameter.element_kind == ParameterType::Element::any ? Fit::convertible : Fit::exact;
         default:
             return scalar ? Fit::none : Fit::convertible;
     }

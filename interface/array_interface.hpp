@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include <bascule/interface/dtype.hpp>
+#include <bascule/interface/struct_layout.hpp>
 
 namespace bascule {
 
@@ -76,7 +78,8 @@ struct ArrayView {
     std::uint64_t size = 1;    ///< elements
     std::int64_t version = 3;  ///< of the interface it was read from
     Dimensions shape;
-    Dimensions strides;  ///< bytes, always filled in
+    Dimensions strides;                            ///< bytes, always filled in
+    std::shared_ptr<const StructLayout> layout{};  ///< of the elements, where `descr` names their fields
 
     int ndim() const noexcept { return shape.size(); }
     bool empty() const noexcept { return size == 0; }

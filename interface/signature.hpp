@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,24 +11,61 @@
 
 namespace bascule {
 
+/// Where a view that we did not lay out ourselves keeps what it knows: read from the compiler's output.
+struct ViewLayout {
+    struct Slot {
+        int axis = 0;
+        std::uint32_t offset = 0;
+
+        bool operator==(const Slot&) const = default;
+    };
+    std::uint32_t pointer = 0;      ///< the data pointer's offset
+    std::uint32_t index_bytes = 8;  ///< of one extent or stride
+    std::vector<Slot> extents;      ///< of the axes whose extent is not part of the type
+    std::vector<Slot> strides;      ///< in elements
+
+    bool operator==(const ViewLayout&) const = default;
+};
+
 /// One parameter's type, reduced to what an argument is checked against. A value.
 struct ParameterType {
     enum class Kind : std::uint8_t {
-        scalar,      ///< bool, integers, float, double, __half, __nv_bfloat16, complex
+        scalar,      ///< bool, integers, enumerations, float, double, __half, __nv_bfloat16, complex
         pointer,     ///< T*; `any_element` for void*
         array_view,  ///< bascule::array_view<T, rank>
-        opaque,      ///< anything else passed by value
+        vector,      ///< float4 and its like by value: `lanes` times `dtype`
+        span,        ///< cuda::std::span, cuda::std::mdspan with a layout of CCCL's
+        structure,   ///< a trivially copyable class
+        opaque,      ///< anything else passed by value: bytes
     };
+    /// What a pointer or a view is made of, where it is no element type of ours.
+    enum class Element : std::uint8_t {
+        named,      ///< `dtype` (times `lanes`)
+        any,        ///< void
+        structure,  ///< a trivially copyable class of dtype.itemsize bytes: `element` names it
+        pointer,    ///< an address: arrays of uint64
+        opaque,     ///< a type without a dtype: dtype.itemsize is its size, 0 where it is not known
+        function,
+    };
+    /// In which order a span's or an mdspan's elements must lie.
+    enum class Order : std::uint8_t { right, left, strided };
 
     Kind kind = Kind::opaque;
-    DType dtype;                  ///< of the scalar, or of the elements
-    bool bfloat16 = false;        ///< the scalar or the element is __nv_bfloat16: dtype is two opaque bytes
+    Element element_kind = Element::named;
+    DType dtype;                  ///< of the scalar, of the elements, of one lane
+    int lanes = 0;                ///< of a CUDA vector type, by value or as element; 0: it is none
+    bool bfloat16 = false;        ///< __nv_bfloat16: dtype is two opaque bytes
     bool character = false;       ///< plain `char`: takes i1 and u1
-    bool any_element = false;     ///< void*
-    bool opaque_element = false;  ///< a pointer to, or a view of, a type that we cannot name a dtype for
     bool constant = false;        ///< the elements are const: read-only arrays are welcome
-    int rank = 1;                 ///< of an array_view
-    std::uint32_t alignment = 1;  ///< of one element, in bytes (pointer, array_view)
+    int rank = 1;                 ///< of a view or span
+    std::uint32_t alignment = 1;  ///< of one element, in bytes (pointers, views), or of the value
+    std::string element;          ///< the elements' C++ type without const: "Particle"
+
+    Order order = Order::right;  ///< span alone
+    DType index;                 ///< span alone: the type of extents
+    std::vector<std::int64_t>
+        static_extents{};                ///< span alone: one an axis, -1 where it is chosen at run time
+    std::optional<ViewLayout> layout{};  ///< span alone: empty until it was read
 };
 
 /// One parameter of a kernel.

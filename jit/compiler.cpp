@@ -10,6 +10,7 @@
 #include <bascule/jit/diagnostics.hpp>
 #include <bascule/jit/reflection.hpp>
 #include <bascule/jit/variable.hpp>
+#include <bascule/jit/view_probe.hpp>
 
 namespace bascule {
 namespace {
@@ -118,6 +119,7 @@ Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& p
     if (program.purpose == Program::Purpose::code) {
         image.ptx = std::move(result.ptx);
         image.cubin = std::move(result.cubin);
+        read_view_layouts(image, program, nvrtc);
     }
     return image;
 }

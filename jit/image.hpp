@@ -1,6 +1,7 @@
 // What a compile gave: code for one architecture and everything known about its kernels.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ struct KernelImage {
     std::vector<std::string> parameter_names{};  ///< from the text
     Signature signature{};
     int line = 1;  ///< of the declaration, in the text
+    /// Of its span and mdspan parameters, in order; empty where the compiler does not tell.
+    std::vector<std::optional<ViewLayout>> view_layouts{};
 };
 
 /// A compiled program. Immutable and shared once made.

@@ -8,138 +8,31 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/jit/demangled_type.hpp>
 #include <bascule/jit/reflection.hpp>
 
 namespace bascule {
 namespace {
 
-// --- A C++ type as the demangler writes it
+// --- What an argument is checked against
 
-/// `float const*`, `bascule::array_view<float const, 2>`: qualifiers stand behind what they qualify.
-struct Type {
-    std::string name;             ///< "float", "bascule::array_view"; empty for a pointer or reference
-    std::vector<Type> arguments;  ///< of a template
-    std::string literal;          ///< a template argument that is a value
-    std::vector<Type> pointee;    ///< one for a pointer, none otherwise
-    bool constant = false;
-    bool is_function = false;  ///< pointers to functions and the like: not looked into
-
-    bool is_pointer() const noexcept { return !pointee.empty(); }
+/// What the compiler says of a type, beside its name: form_of in the prelude.
+enum class Form : std::uint8_t {
+    named,
+    signed_enumeration,
+    unsigned_enumeration,
+    bool_enumeration,
+    structure,
+    union_type,
+    other_class,
+    unknown,
 };
 
-/// Splits on commas outside every bracket.
-std::vector<std::string_view> split(std::string_view text) {
-    std::vector<std::string_view> parts;
-    int depth = 0;
-    std::size_t start = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (c == '<' || c == '(' || c == '[') ++depth;
-        if (c == '>' || c == ')' || c == ']') --depth;
-        if (c == ',' && depth == 0) {
-            parts.push_back(text.substr(start, i - start));
-            start = i + 1;
-        }
-    }
-    if (!text.empty()) parts.push_back(text.substr(start));
-    for (std::string_view& part : parts) {
-        part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
-        part.remove_suffix(part.size() - 1 - std::min(part.find_last_not_of(' '), part.size() - 1));
-    }
-    return parts;
-}
-
-bool drop_suffix(std::string_view& text, std::string_view suffix) {
-    if (!text.ends_with(suffix)) return false;
-    text.remove_suffix(suffix.size());
-    while (text.ends_with(' ')) text.remove_suffix(1);
-    return true;
-}
-
-/// cuda::std::__4::span -> cuda::std::span: the inline namespace is a version, not a name.
-std::string without_inline_namespaces(std::string_view name) {
-    std::string out;
-    while (!name.empty()) {
-        const std::size_t end = name.find("::");
-        const std::string_view part = name.substr(0, end);
-        const bool versioned =
-            part.size() > 2 && part.starts_with("__") && part.find_first_not_of("0123456789", 2) == part.npos;
-        if (!versioned) out += (out.empty() ? "" : "::") + std::string(part);
-        name = end == name.npos ? std::string_view{} : name.substr(end + 2);
-    }
-    return out;
-}
-
-/// Where the template arguments that end `text` begin; npos where none do.
-std::size_t opening_bracket(std::string_view text) {
-    if (!text.ends_with('>')) return text.npos;
-    int depth = 0;
-    for (std::size_t i = text.size(); i-- > 0;) {
-        if (text[i] == '>' || text[i] == ')') ++depth;
-        if (text[i] == '(') --depth;
-        if (text[i] == '<' && --depth == 0) return i;
-    }
-    return text.npos;
-}
-
-Type parse_type(std::string_view text) {
-    while (text.ends_with(' ')) text.remove_suffix(1);
-    Type type;
-    if (drop_suffix(text, "&") || text.find("(*)") != text.npos || text.ends_with(")") ||
-        text.ends_with("]")) {
-        type.name = std::string(text);
-        type.is_function = true;
-        return type;
-    }
-    if (drop_suffix(text, "const")) {
-        type = parse_type(text);
-        type.constant = true;
-        return type;
-    }
-    if (drop_suffix(text, "volatile") || drop_suffix(text, "__restrict")) return parse_type(text);
-    if (drop_suffix(text, "*")) {
-        type.pointee.push_back(parse_type(text));
-        return type;
-    }
-    const std::size_t open = opening_bracket(text);
-    if (open != text.npos) {
-        for (std::string_view argument : split(text.substr(open + 1, text.size() - open - 2))) {
-            const bool is_value =
-                argument[0] == '(' || argument[0] == '-' || (argument[0] >= '0' && argument[0] <= '9');
-            if (is_value) {
-                Type value;
-                value.literal = std::string(argument);
-                type.arguments.push_back(std::move(value));
-            } else {
-                type.arguments.push_back(parse_type(argument));
-            }
-        }
-        text = text.substr(0, open);
-    }
-    type.name = without_inline_namespaces(text);
-    return type;
-}
-
-/// As a person writes it: `const float*`, `bascule::array_view<const float, 2>`.
-std::string spell(const Type& type) {
-    if (!type.literal.empty()) return type.literal;
-    if (type.is_pointer()) return spell(type.pointee[0]) + (type.constant ? "* const" : "*");
-    std::string text = type.constant ? "const " : "";
-    text += type.name;
-    if (!type.arguments.empty()) {
-        text += "<";
-        for (std::size_t i = 0; i < type.arguments.size(); ++i) {
-            const bool default_rank =
-                type.name == "bascule::array_view" && i == 1 && type.arguments[i].literal == "1";
-            if (default_rank) continue;
-            text += (i == 0 ? "" : ", ") + spell(type.arguments[i]);
-        }
-        text += ">";
-    }
-    return text;
-}
-
-// --- What an argument is checked against
+struct Facts {
+    std::uint32_t bytes = 0;
+    std::uint32_t alignment = 1;
+    Form form = Form::unknown;
+};
 
 struct ScalarRow {
     std::string_view name;
@@ -149,12 +42,15 @@ struct ScalarRow {
 };
 
 using Kind = DType::Kind;
+using Declared = ParameterType::Kind;
+using Element = ParameterType::Element;
 
 constexpr std::array scalars = {
     ScalarRow{"bool", {Kind::boolean, 1}},
     ScalarRow{"char", {Kind::signed_integer, 1}, false, true},
     ScalarRow{"signed char", {Kind::signed_integer, 1}},
     ScalarRow{"unsigned char", {Kind::unsigned_integer, 1}},
+    ScalarRow{"char8_t", {Kind::unsigned_integer, 1}},
     ScalarRow{"short", {Kind::signed_integer, 2}},
     ScalarRow{"unsigned short", {Kind::unsigned_integer, 2}},
     ScalarRow{"int", {Kind::signed_integer, 4}},
@@ -172,47 +68,197 @@ constexpr std::array scalars = {
     ScalarRow{"__nv_bfloat16", {Kind::opaque, 2}, true},
 };
 
-/// Fills in dtype and its flags; false for a type that is none of the known ones.
-bool name_element(const Type& type, ParameterType& out) {
-    if (type.name == "cuda::std::complex" && type.arguments.size() == 1) {
-        const std::string& part = type.arguments[0].name;
-        if (part != "float" && part != "double") return false;
-        out.dtype = {Kind::complex, part == "float" ? 8u : 16u};
-        return true;
-    }
-    if (!type.arguments.empty()) return false;
+const ScalarRow* scalar_named(std::string_view name) {
     const auto row = std::find_if(scalars.begin(), scalars.end(),
-                                  [&](const ScalarRow& each) { return each.name == type.name; });
-    if (row == scalars.end()) return false;
-    out.dtype = row->dtype;
-    out.bfloat16 = row->bfloat16;
-    out.character = row->character;
+                                  [&](const ScalarRow& each) { return each.name == name; });
+    return row == scalars.end() ? nullptr : &*row;
+}
+
+/// CUDA's vector types by the beginning of their names: a number of lanes follows, and for some an alignment.
+struct VectorRow {
+    std::string_view prefix;
+    std::string_view lane;
+};
+
+constexpr std::array vectors = {
+    VectorRow{"char", "signed char"},
+    VectorRow{"uchar", "unsigned char"},
+    VectorRow{"short", "short"},
+    VectorRow{"ushort", "unsigned short"},
+    VectorRow{"int", "int"},
+    VectorRow{"uint", "unsigned int"},
+    VectorRow{"long", "long"},
+    VectorRow{"ulong", "unsigned long"},
+    VectorRow{"longlong", "long long"},
+    VectorRow{"ulonglong", "unsigned long long"},
+    VectorRow{"float", "float"},
+    VectorRow{"double", "double"},
+};
+
+struct Vector {
+    std::string_view lane;
+    int lanes = 0;
+};
+
+/// "float4" -> {"float", 4}; "double4_16a", "__half2" and dim3 too. No lanes for anything else.
+Vector vector_named(std::string_view name) {
+    if (name == "__half2") return {"__half", 2};
+    if (name == "__nv_bfloat162") return {"__nv_bfloat16", 2};
+    if (name == "dim3") return {"unsigned int", 3};
+    if (name.ends_with("_16a") || name.ends_with("_32a")) name.remove_suffix(4);
+    if (name.empty() || name.back() < '1' || name.back() > '4') return {};
+    const std::string_view prefix = name.substr(0, name.size() - 1);
+    const auto row = std::find_if(vectors.begin(), vectors.end(),
+                                  [&](const VectorRow& each) { return each.prefix == prefix; });
+    return row == vectors.end() ? Vector{} : Vector{row->lane, name.back() - '0'};
+}
+
+void take(const ScalarRow& row, ParameterType& out) {
+    out.dtype = row.dtype;
+    out.bfloat16 = row.bfloat16;
+    out.character = row.character;
+}
+
+bool name_complex(const DemangledType& type, ParameterType& out) {
+    if (type.arguments.size() != 1) return false;
+    if (type.name != "cuda::std::complex" && type.name != "thrust::complex") return false;
+    const std::string& part = type.arguments[0].name;
+    if (part != "float" && part != "double") return false;
+    out.dtype = {Kind::complex, part == "float" ? 8u : 16u};
     return true;
 }
 
-void describe_elements(const Type& element, ParameterType& out) {
+/// Fills in dtype, lanes and flags; false for a type that has no dtype.
+bool name_element(const DemangledType& type, Facts facts, ParameterType& out) {
+    if (type.is_pointer() || type.is_closed) return false;
+    if (name_complex(type, out)) return true;
+    if (facts.form >= Form::signed_enumeration && facts.form <= Form::bool_enumeration) {
+        const Kind kind = facts.form == Form::signed_enumeration     ? Kind::signed_integer
+                          : facts.form == Form::unsigned_enumeration ? Kind::unsigned_integer
+                                                                     : Kind::boolean;
+        out.dtype = {kind, facts.bytes};
+        return true;
+    }
+    if (!type.arguments.empty()) return false;
+    if (const ScalarRow* row = scalar_named(type.name);
+        row != nullptr && row->dtype.itemsize == facts.bytes) {
+        take(*row, out);
+        return true;
+    }
+    const Vector vector = vector_named(type.name);
+    const ScalarRow* lane = scalar_named(vector.lane);
+    if (lane == nullptr || lane->dtype.itemsize * static_cast<std::uint32_t>(vector.lanes) != facts.bytes) {
+        return false;
+    }
+    take(*lane, out);
+    out.lanes = vector.lanes;
+    return true;
+}
+
+void describe_elements(const DemangledType& element, Facts facts, ParameterType& out) {
+    DemangledType bare = element;
+    bare.constant = bare.is_volatile = false;
+    out.element = spell(bare);
     out.constant = element.constant;
+    out.alignment = facts.alignment;
+    if (name_element(element, facts, out)) return;
+    out.dtype = {Kind::opaque, facts.bytes};
     if (element.name == "void") {
-        out.any_element = true;
-    } else if (element.is_pointer() || !name_element(element, out)) {
-        out.opaque_element = true;
+        out.element_kind = Element::any;
+    } else if (element.is_pointer()) {
+        out.element_kind = Element::pointer;
+        out.dtype = {Kind::unsigned_integer, 8};
     } else {
-        out.alignment = out.bfloat16 ? 2 : out.dtype.alignment();
+        out.element_kind = facts.form == Form::structure ? Element::structure : Element::opaque;
     }
 }
 
-ParameterType describe_parameter(const Type& type) {
+std::int64_t static_extent(const DemangledType& argument) {
+    // dynamic_extent is the largest size_t.
+    return static_cast<std::int64_t>(std::strtoull(argument.literal.c_str(), nullptr, 10));
+}
+
+/// cuda::std::span<T, N>.
+bool describe_span(const DemangledType& type, ParameterType& out) {
+    if (type.name != "cuda::std::span" || type.arguments.size() != 2) return false;
+    out.static_extents = {static_extent(type.arguments[1])};
+    out.index = {Kind::unsigned_integer, 8};
+    out.rank = 1;
+    return true;
+}
+
+/// cuda::std::mdspan<T, extents<I, N...>, layout, default_accessor<T>>.
+bool describe_mdspan(const DemangledType& type, ParameterType& out) {
+    if (type.name != "cuda::std::mdspan" || type.arguments.size() != 4) return false;
+    const DemangledType& extents = type.arguments[1];
+    const std::string& layout = type.arguments[2].name;
+    if (extents.name != "cuda::std::extents" || extents.arguments.empty()) return false;
+    if (type.arguments[3].name != "cuda::std::default_accessor") return false;
+    if (layout == "cuda::std::layout_left") {
+        out.order = ParameterType::Order::left;
+    } else if (layout == "cuda::std::layout_stride") {
+        out.order = ParameterType::Order::strided;
+    } else if (layout != "cuda::std::layout_right") {
+        return false;
+    }
+    const ScalarRow* index = scalar_named(extents.arguments[0].name);
+    if (index == nullptr) return false;
+    out.index = index->dtype;
+    for (std::size_t i = 1; i < extents.arguments.size(); ++i) {
+        out.static_extents.push_back(static_extent(extents.arguments[i]));
+    }
+    out.rank = static_cast<int>(out.static_extents.size());
+    return true;
+}
+
+/// `float (*) [4]`, which `float x[][4]` decays to: arrays whose last axis has 4 elements.
+void describe_rows(const DemangledType& type, std::size_t star, Facts row, ParameterType& out) {
+    out.kind = Declared::pointer;
+    const std::string extents = type.name.substr(star + 6);
+    const int length = std::atoi(extents.c_str());
+    const DemangledType element = parse_type(std::string_view(type.name).substr(0, star));
+    const bool one_axis = extents.find('[') == extents.npos && length > 0;
+    if (one_axis) {
+        describe_elements(element, {row.bytes / static_cast<std::uint32_t>(length), row.alignment, row.form},
+                          out);
+    }
+    if (one_axis && out.element_kind == Element::named && out.lanes == 0) {
+        out.lanes = length;
+    } else {
+        out.element_kind = Element::opaque;
+        out.dtype = {Kind::opaque, row.bytes};
+        out.lanes = 0;
+    }
+    out.element = type.name.substr(0, star) + type.name.substr(star + 4);
+    out.constant = element.constant;
+    out.alignment = row.alignment;
+}
+
+ParameterType describe_parameter(const DemangledType& type, Facts whole, Facts element) {
     ParameterType out;
     if (type.is_pointer()) {
-        out.kind = ParameterType::Kind::pointer;
-        describe_elements(type.pointee[0], out);
+        out.kind = Declared::pointer;
+        describe_elements(type.pointee[0], element, out);
+    } else if (const std::size_t star = type.name.find(" (*) ["); type.is_closed && star != type.name.npos) {
+        describe_rows(type, star, element, out);
+    } else if (type.is_function) {
+        out.kind = Declared::pointer;
+        out.element_kind = Element::function;
     } else if (type.name == "bascule::array_view" && type.arguments.size() == 2) {
-        out.kind = ParameterType::Kind::array_view;
+        out.kind = Declared::array_view;
         out.rank = std::atoi(type.arguments[1].literal.c_str());
-        describe_elements(type.arguments[0], out);
-    } else if (!type.is_function && name_element(type, out)) {
-        out.kind = ParameterType::Kind::scalar;
-        out.alignment = out.bfloat16 ? 2 : out.dtype.alignment();
+        describe_elements(type.arguments[0], element, out);
+    } else if (describe_span(type, out) || describe_mdspan(type, out)) {
+        out.kind = Declared::span;
+        describe_elements(type.arguments[0], element, out);
+    } else if (name_element(type, whole, out)) {
+        out.kind = out.lanes > 0 ? Declared::vector : Declared::scalar;
+        out.alignment = whole.alignment;
+    } else {
+        out.kind = whole.form == Form::structure ? Declared::structure : Declared::opaque;
+        out.alignment = whole.alignment;
+        out.dtype = {Kind::opaque, whole.bytes};
+        out.element = spell(type);
     }
     return out;
 }
@@ -236,16 +282,27 @@ std::string_view inside_parentheses(std::string_view text, std::size_t open) {
     return {};
 }
 
-std::vector<std::uint32_t> read_values(std::string_view demangled) {
+/// Of every parameter, then of every parameter's elements.
+std::vector<Facts> read_facts(std::string_view demangled) {
     static constexpr std::string_view start = "bascule::values<";
-    const std::size_t at = demangled.rfind(start);
-    if (at == demangled.npos) return {};
-    const std::size_t begin = at + start.size();
-    std::vector<std::uint32_t> values;
-    for (std::string_view part : split(demangled.substr(begin, demangled.find('>', begin) - begin))) {
-        values.push_back(static_cast<std::uint32_t>(std::strtoul(std::string(part).c_str(), nullptr, 10)));
+    std::vector<Facts> facts;
+    const std::size_t layouts = demangled.rfind("bascule::layouts<");
+    if (layouts == demangled.npos) return facts;
+    for (std::size_t at = demangled.find(start, layouts); at != demangled.npos;
+         at = demangled.find(start, at + 1)) {
+        const std::size_t begin = at + start.size();
+        const std::vector<std::string_view> parts =
+            split_list(demangled.substr(begin, demangled.find('>', begin) - begin));
+        if (parts.size() != 3) return {};
+        std::array<unsigned long, 3> numbers{};
+        for (std::size_t i = 0; i < 3; ++i) {
+            numbers[i] = std::strtoul(std::string(parts[i]).c_str(), nullptr, 10);
+        }
+        if (numbers[2] > static_cast<unsigned long>(Form::unknown)) return {};
+        facts.push_back({static_cast<std::uint32_t>(numbers[0]), static_cast<std::uint32_t>(numbers[1]),
+                         static_cast<Form>(numbers[2])});
     }
-    return values;
+    return facts;
 }
 
 }  // namespace
@@ -267,9 +324,9 @@ Signature read_signature(const std::string& lowered_name, const std::string& ker
                         "with your NVRTC's version.",
                         kernel, lowered_name, demangled));
     }
-    const std::vector<std::string_view> types = split(inside_parentheses(demangled, start.size() - 1));
-    const std::vector<std::uint32_t> layout = read_values(demangled);
-    if (layout.size() != 2 * types.size()) {
+    const std::vector<std::string_view> types = split_list(inside_parentheses(demangled, start.size() - 1));
+    const std::vector<Facts> facts = read_facts(demangled);
+    if (facts.size() != 2 * types.size()) {
         throw Error(fmt::format(
             "cannot read the parameter sizes of kernel '{}' from '{}'. Please report this with your NVRTC's "
             "version.",
@@ -278,13 +335,13 @@ Signature read_signature(const std::string& lowered_name, const std::string& ker
     Signature signature;
     signature.kernel = kernel;
     for (std::size_t i = 0; i < types.size(); ++i) {
-        const Type type = parse_type(types[i]);
+        const DemangledType type = parse_type(types[i]);
         Parameter parameter;
         parameter.name = i < names.size() && !names[i].empty() ? names[i] : fmt::format("arg{}", i + 1);
         parameter.spelling = spell(type);
-        parameter.type = describe_parameter(type);
-        parameter.bytes = layout[i];
-        parameter.alignment = layout[types.size() + i];
+        parameter.type = describe_parameter(type, facts[i], facts[types.size() + i]);
+        parameter.bytes = facts[i].bytes;
+        parameter.alignment = facts[i].alignment;
         signature.parameters.push_back(std::move(parameter));
     }
     lay_out(signature);
@@ -294,8 +351,14 @@ Signature read_signature(const std::string& lowered_name, const std::string& ker
 Signature read_signature(const KernelImage& kernel) {
     // An instance is called as it was asked for; a cast that picks an overload is no name.
     const bool is_instance = kernel.expression.starts_with(kernel.name);
-    return read_signature(kernel.reflected, is_instance ? kernel.expression : kernel.name,
-                          kernel.parameter_names);
+    Signature signature = read_signature(kernel.reflected, is_instance ? kernel.expression : kernel.name,
+                                         kernel.parameter_names);
+    auto layout = kernel.view_layouts.begin();
+    for (Parameter& parameter : signature.parameters) {
+        if (parameter.type.kind != ParameterType::Kind::span) continue;
+        if (layout != kernel.view_layouts.end()) parameter.type.layout = *layout++;
+    }
+    return signature;
 }
 
 }  // namespace bascule

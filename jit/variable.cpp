@@ -29,40 +29,6 @@ Variable reflect_variable(Cache& cache, Program program, const std::string& name
 
 namespace {
 
-/// A vector type of CUDA: its elements, and how many.
-struct Vector {
-    DType element;
-    std::int64_t extent = 0;
-};
-
-/// float4, ulonglong2, double4_32a, __half2, __nv_bfloat162.
-std::optional<Vector> as_vector(std::string_view type) {
-    using Kind = DType::Kind;
-    struct Row {
-        std::string_view name;
-        DType dtype;
-    };
-    static constexpr std::array rows = {
-        Row{"char", {Kind::signed_integer, 1}},     Row{"uchar", {Kind::unsigned_integer, 1}},
-        Row{"short", {Kind::signed_integer, 2}},    Row{"ushort", {Kind::unsigned_integer, 2}},
-        Row{"int", {Kind::signed_integer, 4}},      Row{"uint", {Kind::unsigned_integer, 4}},
-        Row{"long", {Kind::signed_integer, 8}},     Row{"ulong", {Kind::unsigned_integer, 8}},
-        Row{"longlong", {Kind::signed_integer, 8}}, Row{"ulonglong", {Kind::unsigned_integer, 8}},
-        Row{"float", {Kind::floating, 4}},          Row{"double", {Kind::floating, 8}},
-        Row{"__half", {Kind::floating, 2}},         Row{"__nv_bfloat16", {Kind::opaque, 2}},
-    };
-    for (const std::string_view suffix : {"_16a", "_32a"}) {
-        if (type.ends_with(suffix)) type.remove_suffix(suffix.size());
-    }
-    if (type.empty() || type.back() < '1' || type.back() > '4') return std::nullopt;
-    const std::int64_t extent = type.back() - '0';
-    type.remove_suffix(1);
-    const auto row =
-        std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return each.name == type; });
-    if (row == rows.end()) return std::nullopt;
-    return Vector{row->dtype, extent};
-}
-
 /// The numbers in "bascule::values<4, 8>*".
 std::vector<std::int64_t> numbers_in(std::string_view text) {
     std::vector<std::int64_t> numbers;
@@ -100,16 +66,12 @@ Variable read_variable(const KernelImage& image) {
     variable.lowered_name = image.lowered_name;
     variable.constant = element.type.constant;
     variable.shape = Dimensions(std::span(layout).subspan(1));
-    std::string_view type = element.spelling;
-    type.remove_suffix(type.ends_with('*') ? 1 : 0);
-    if (type.starts_with("const ")) type.remove_prefix(6);
     const auto bytes = static_cast<std::uint32_t>(layout[0]);
-    if (!element.type.opaque_element && element.type.dtype.itemsize == bytes) {
+    const bool named = element.type.element_kind == ParameterType::Element::named;
+    const auto lanes = static_cast<std::uint32_t>(std::max(element.type.lanes, 1));
+    if (named && element.type.dtype.itemsize * lanes == bytes) {
         variable.dtype = element.type.dtype;
-    } else if (const auto vector = as_vector(type);
-               vector && vector->element.itemsize * vector->extent == bytes) {
-        variable.dtype = vector->element;
-        variable.shape.push_back(vector->extent);
+        if (element.type.lanes > 0) variable.shape.push_back(element.type.lanes);
     } else {
         variable.dtype = {DType::Kind::opaque, bytes};
     }

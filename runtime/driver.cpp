@@ -157,15 +157,23 @@ struct DriverLoader {
                                      : CUDA_ERROR_NOT_FOUND;
             is_stub = is_stub || code == CUDA_ERROR_STUB_LIBRARY;
             if (code == CUDA_SUCCESS && function != nullptr) return function;
-            if (missing.empty()) {
+            return nullptr;
+        };
+        const auto need = [&](const char* name, int version) -> void* {
+            void* function = find(name, version);
+            if (function == nullptr && missing.empty()) {
                 missing = name;
                 missing_since = version;
             }
-            return nullptr;
+            return function;
         };
 #define BASCULE_RESOLVE(name, version) \
-    driver->api_.name = reinterpret_cast<PFN_##name##_v##version>(find(#name, version));
+    driver->api_.name = reinterpret_cast<PFN_##name##_v##version>(need(#name, version));
         BASCULE_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
+#undef BASCULE_RESOLVE
+#define BASCULE_RESOLVE(name, version) \
+    driver->api_.name = reinterpret_cast<PFN_##name##_v##version>(find(#name, version));
+        BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
 #undef BASCULE_RESOLVE
     }
 

@@ -66,10 +66,18 @@ namespace bascule {
     FUNCTION(cuEventSynchronize, 2000)                 \
     FUNCTION(cuEventElapsedTime, 2000)
 
-/// One pointer a function; all of them non-null once a Driver is made.
+// Of newer drivers and headers: null where the driver lacks them. The same form.
+#if CUDA_VERSION >= 12040
+#define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) FUNCTION(cuKernelGetParamInfo, 12040)
+#else
+#define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION)
+#endif
+
+/// One pointer a function; all of them non-null once a Driver is made, but for the optional ones.
 struct DriverFunctions {
 #define BASCULE_DECLARE(name, version) PFN_##name##_v##version name = nullptr;
     BASCULE_DRIVER_FUNCTIONS(BASCULE_DECLARE)
+    BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_DECLARE)
 #undef BASCULE_DECLARE
 };
 

@@ -1,9 +1,12 @@
 // A kernel: from arguments to a launch. Kernel::launch is the whole story of one launch; a miss in `loaded`
 // is its only detour.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/jit/struct_probe.hpp>
 #include <bascule/runtime/kernel_state.hpp>
 #include <bascule/runtime/launch.hpp>
 #include <bascule/runtime/launch_geometry.hpp>
@@ -16,6 +19,7 @@ void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& 
     const OwnersKept kept(stream, owners);
     const ContextGuard context(stream.context());
     const LoadedKernel& kernel = loaded(stream.device());  // hit: one lookup
+    check_layouts(args, stream.device());
     check(config, kernel.limits);
     wait_for_producers(stream, args.producers());     // ordering: event record + stream wait
     enqueue(stream, config, kernel, args);            // launch:   cuLaunchKernelEx
@@ -81,6 +85,29 @@ const LoadedKernel& Kernel::loaded(Device device) const {
 
 const LoadedKernel* Kernel::existing(Device device) const {
     return function().loaded[static_cast<std::size_t>(device.ordinal())].load(std::memory_order_acquire);
+}
+
+void Kernel::check_layouts(const ArgumentPack& args, Device device) const {
+    for (const LayoutClaim& claim : args.layout_claims()) {
+        Function& function = this->function();
+        {
+            const std::lock_guard lock(function.comparing);
+            const auto same = [&](const auto& known) {
+                return known.first == claim.argument && known.second == *claim.layout;
+            };
+            if (std::any_of(function.compared.begin(), function.compared.end(), same)) continue;
+        }
+        const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
+        const Module::State& module = *module_.state_;
+        try {
+            check_layout(module.source, module.options, module.options.arch.value_or(device.arch()),
+                         module.cache, parameter.type.element, *claim.layout);
+        } catch (const ArgumentError& error) {
+            throw error.with_argument(claim.argument, parameter.name);
+        }
+        const std::lock_guard lock(function.comparing);
+        function.compared.emplace_back(claim.argument, *claim.layout);
+    }
 }
 
 const Signature& Kernel::signature(Device device) const { return loaded(device).image->signature; }

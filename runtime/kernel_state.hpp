@@ -59,6 +59,8 @@ struct Kernel::Function {
     std::array<std::atomic<int>, max_devices> best_block{};  // without dynamic shared memory; 0: not asked
     std::mutex loading;
     std::vector<std::unique_ptr<const LoadedKernel>> owned;
+    std::mutex comparing;  // guards what follows; not held while asking the compiler
+    std::vector<std::pair<int, StructLayout>> compared;  // structures that lie as parameter `first` declares
 };
 
 /// Which function each list of argument types means, with these explicit template arguments.

@@ -30,6 +30,39 @@ int attribute(const Driver& driver, CUfunction_attribute which, CUkernel kernel,
     return value;
 }
 
+[[noreturn]] void fail_parameter(const KernelImage& kernel, const Parameter& parameter, std::size_t offset,
+                                 std::size_t bytes) {
+    throw Error(fmt::format(
+        "kernel '{}': the compiler gives parameter '{}' {} bytes at {}, and the driver {} bytes at {}. "
+        "Nothing was launched. Please report this with your NVRTC's and driver's versions.",
+        kernel.name, parameter.name, parameter.bytes, parameter.offset, bytes, offset));
+}
+
+/// What we read from the compiler against what the driver reads from the code. Drivers before 12.4 do not
+/// say.
+void check_parameters([[maybe_unused]] const Driver& driver, [[maybe_unused]] CUkernel native,
+                      [[maybe_unused]] const KernelImage& kernel) {
+#if CUDA_VERSION >= 12040
+    const auto ask = driver.api().cuKernelGetParamInfo;
+    if (ask == nullptr) return;
+    const std::vector<Parameter>& parameters = kernel.signature.parameters;
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        driver.check(ask(native, i, &offset, &bytes), "cuKernelGetParamInfo",
+                     "asking for a kernel's parameters");
+        if (offset != parameters[i].offset || bytes != parameters[i].bytes) {
+            fail_parameter(kernel, parameters[i], offset, bytes);
+        }
+    }
+    if (ask(native, parameters.size(), &offset, &bytes) == CUDA_SUCCESS) {
+        Parameter none;
+        none.name = "(none)";
+        fail_parameter(kernel, none, offset, bytes);
+    }
+#endif
+}
+
 }  // namespace
 
 Library::Library(std::shared_ptr<const Image> image, Device device)
@@ -72,6 +105,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
         driver.check(code, "cuLibraryGetKernel",
                      fmt::format("loading kernel '{}' on {}", kernel.name, device.name()));
     }
+    check_parameters(driver, loaded->native, kernel);
     const auto ask = [&](CUfunction_attribute which) {
         return attribute(driver, which, loaded->native, device);
     };
