@@ -42,10 +42,19 @@ from bascule._bascule import (
 )
 from bascule._compile import compile
 from bascule._decorator import LaunchRule, kernel
-from bascule._errors import ArgumentError, CompileError, CudaError, EmulatedDeviceWarning, Error, LibraryError
+from bascule._errors import (
+    ArgumentError,
+    CacheWarning,
+    CompileError,
+    CudaError,
+    EmulatedDeviceWarning,
+    Error,
+    LibraryError,
+)
 
 __all__ = [
     "ArgumentError",
+    "CacheWarning",
     "CompileError",
     "CompileOptions",
     "CudaError",
@@ -89,6 +98,7 @@ for _public in (
     CudaError,
     Error,
     LibraryError,
+    CacheWarning,
     EmulatedDeviceWarning,
     _errors.ArgumentTypeError,
     _errors.ArgumentValueError,

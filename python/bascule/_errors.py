@@ -115,3 +115,7 @@ class CudaError(Error, RuntimeError):
 
 class EmulatedDeviceWarning(UserWarning):
     """No GPU was found, so kernels run on the emulated device. Issued once a process."""
+
+
+class CacheWarning(UserWarning):
+    """Compiled programs cannot be kept on disk, and are compiled again in each process. Issued once a process."""
