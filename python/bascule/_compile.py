@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bascule import _bascule, _errors
+from bascule import _bascule, _errors, _remembered
+from bascule._remembered import modules, with_options
 
 
 def compile(
@@ -36,11 +37,19 @@ def compile(
     LibraryError
         No NVRTC was found; lists every path tried.
     """
+    if file is None:
+        try:  # written out, because a call more would be half of what compiling again costs
+            module = modules[source] if options is None else with_options[source, id(options)][0]
+            _remembered.hits += 1
+            return module
+        except (KeyError, TypeError):
+            pass
     if (source is None) == (file is None):
         raise _errors.ArgumentTypeError("bascule.compile takes either the text or file=..., and not both")
     if source is not None and not isinstance(source, str):
         hint = "; for a file say bascule.compile(file=...)" if isinstance(source, os.PathLike) else ""
         raise _errors.ArgumentTypeError(f"bascule.compile takes CUDA C++ as a str, got {type(source).__name__}{hint}")
+    given = options
     if options is None:
         options = _bascule.CompileOptions()
     if file is not None:
@@ -51,4 +60,6 @@ def compile(
     else:
         module = _bascule._make_module(str(source), "<string>", 1, "", options)
     module._compile()
+    if type(source) is str:
+        _remembered.keep(source, given, module)
     return module
