@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -125,6 +126,16 @@ class Scan {
             if (value.find("has_include") != value.npos) fail();
         }
 
+        const auto mentions_thrust = [](const std::string& text) {
+            return text.find("__THRUST_") != text.npos;
+        };
+        user_composes_ = mentions_thrust(source.text) ||
+                         std::any_of(options.extra.begin(), options.extra.end(), mentions_thrust) ||
+                         std::any_of(options.defines.begin(), options.defines.end(),
+                                     [&](const auto& define) { return mentions_thrust(define.first); }) ||
+                         std::any_of(options.headers.begin(), options.headers.end(),
+                                     [&](const auto& header) { return mentions_thrust(header.second); });
+
         // The canonical name of a program is a path of this directory, and NVRTC looks beside it.
         follow(include_directives(source.text), std::string("/bascule"));
         for (const auto& [name, text] : options.headers) {
@@ -163,11 +174,41 @@ class Scan {
     /// `directory`: of the text, asked for only when the text includes something.
     template <std::invocable Directory>
     void follow(const IncludeDirectives& directives, const Directory& directory) {
-        if (directives.computed || directives.has_time) return fail();
+        if (directives.has_time) return fail();
+        if (directives.computed) follow_computed(directory());
         for (const Include& include : directives.includes) {
             if (!scan_.certain) return;
             look_for(include, directory());
         }
+    }
+
+    /// Thrust, which CUB uses, composes names of its own headers from macros. All that a toolkit has of that
+    /// library is then taken for reached; what others compose, nobody knows.
+    void follow_computed(const std::string& directory) {
+        const auto root =
+            std::find_if(toolkit_roots_.begin(), toolkit_roots_.end(), [&](const std::string& each) {
+                return directory.starts_with(each) && directory.size() > each.size();
+            });
+        if (root == toolkit_roots_.end() || user_composes_) return fail();
+        const std::string library =
+            directory.substr(root->size(), directory.find('/', root->size()) - root->size());
+        if (!followed_libraries_.insert(*root + library).second) return;
+        for (const std::string& path : search_) {
+            if (join(path, "") == *root) break;
+            // A part of the library in a directory that is searched first: any of its headers may be taken.
+            const std::string shadow = join(path, library);
+            if (kind_of(shadow) != PlaceKind::missing) return fail();
+            add_place(shadow, PlaceKind::missing);
+        }
+        std::error_code error;
+        std::vector<std::string> files;
+        for (std::filesystem::recursive_directory_iterator entry(*root + library, error), end;
+             !error && entry != end; entry.increment(error)) {
+            if (entry->is_regular_file(error)) files.push_back(entry->path().string());
+        }
+        if (error) return fail();
+        std::sort(files.begin(), files.end());
+        for (const std::string& file : files) add_file(file);
     }
 
     /// In the compiler's order, up to the first file. What #include_next means depends on who asks: all
@@ -250,6 +291,8 @@ class Scan {
     std::vector<std::pair<HeaderFactsPointer, std::string>> waiting_;
     std::uint64_t bytes_ = 0;
     bool used_working_directory_ = false;
+    bool user_composes_ = false;  // may have a say in the names that Thrust composes
+    std::set<std::string> followed_libraries_;
 };
 
 }  // namespace

@@ -45,6 +45,7 @@ from bascule._compile import compile
 from bascule._decorator import LaunchRule, kernel
 from bascule._errors import (
     ArgumentError,
+    CacheWarning,
     CompileError,
     CompileWarning,
     CudaError,
@@ -55,6 +56,7 @@ from bascule._errors import (
 
 __all__ = [
     "ArgumentError",
+    "CacheWarning",
     "CompileError",
     "CompileOptions",
     "CompileWarning",
@@ -101,6 +103,7 @@ for _public in (
     CudaError,
     Error,
     LibraryError,
+    CacheWarning,
     EmulatedDeviceWarning,
     _errors.ArgumentTypeError,
     _errors.ArgumentValueError,

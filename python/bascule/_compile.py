@@ -6,7 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from bascule import _bascule, _errors, _places
+from bascule import _bascule, _errors, _places, _remembered
+from bascule._remembered import modules, with_options
 
 
 def compile(
@@ -43,11 +44,19 @@ def compile(
     CompileWarning
         NVRTC warned: once a process for a text, at the line in your file.
     """
+    if file is None:
+        try:  # written out, because a call more would be half of what compiling again costs
+            module = modules[source] if options is None else with_options[source, id(options)][0]
+            _remembered.hits += 1
+            return module
+        except (KeyError, TypeError):
+            pass
     if (source is None) == (file is None):
         raise _errors.ArgumentTypeError("bascule.compile takes either the text or file=..., and not both")
     if source is not None and not isinstance(source, str):
         hint = "; for a file say bascule.compile(file=...)" if isinstance(source, os.PathLike) else ""
         raise _errors.ArgumentTypeError(f"bascule.compile takes CUDA C++ as a str, got {type(source).__name__}{hint}")
+    given = options
     if options is None:
         options = _bascule.CompileOptions()
     if file is not None:
@@ -57,7 +66,10 @@ def compile(
         )
         module._compile()
         return module
-    return compile_at(_places.place_of(str(source), sys._getframe(1)), str(source), options)
+    module = compile_at(_places.place_of(str(source), sys._getframe(1)), str(source), options)
+    if type(source) is str:
+        _remembered.keep(source, given, module)
+    return module
 
 
 def compile_at(place: _places.Place, source: str, options: _bascule.CompileOptions | None) -> _bascule.Module:

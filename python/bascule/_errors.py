@@ -162,3 +162,7 @@ def issue_warnings(diagnostics: Sequence[Diagnostic]) -> None:
         warning = CompileWarning(text)
         warning.diagnostic = diagnostic
         warnings.warn_explicit(warning, CompileWarning, diagnostic.file, line)
+
+
+class CacheWarning(UserWarning):
+    """Compiled programs cannot be kept on disk, and are compiled again in each process. Issued once a process."""

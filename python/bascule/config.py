@@ -24,9 +24,10 @@ class _Settings(types.ModuleType):
             known = ("nvrtc_library", "include_paths")
             if name not in known:
                 raise AttributeError(f"bascule.config has no setting {name!r}; there are: {', '.join(known)}")
-            from bascule import _bascule
+            from bascule import _bascule, _remembered
 
             _bascule._forget_toolkit()
+            _remembered.forget()
         super().__setattr__(name, value)
 
 

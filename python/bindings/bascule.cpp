@@ -3,6 +3,7 @@
 
 #include "arguments.hpp"
 #include "array_object.hpp"
+#include "cache_object.hpp"
 #include "device_object.hpp"
 #include "emulated_object.hpp"
 #include "errors.hpp"
@@ -19,5 +20,6 @@ PYBIND11_MODULE(_bascule, module) {
     bascule::python::bind_arguments(module);
     bascule::python::bind_kernels(module);
     bascule::python::bind_globals(module);
+    bascule::python::bind_cache(module);
     bascule::python::bind_emulated(module);
 }

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 os.environ.setdefault("BASCULE_DEVICE", "emulated")
 # Nothing runs before something forces it: what is missing between two streams shows.
 os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "lazy")
+# What earlier runs compiled is nothing to go by: each has a cache of its own, which its child processes share.
+os.environ["BASCULE_CACHE_DIR"] = tempfile.mkdtemp(prefix="bascule-cache-")
+atexit.register(shutil.rmtree, os.environ["BASCULE_CACHE_DIR"], ignore_errors=True)
 
 import numpy as np
 import pytest
