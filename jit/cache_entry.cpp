@@ -27,8 +27,26 @@ static_assert(sizeof(Preamble) == 32);
 enum Section : std::size_t { key_text, manifest, log, ptx, cubin, section_count };
 using Sections = std::array<std::string_view, section_count>;
 
+Json to_json(const std::vector<ViewLayout::Slot>& slots) {
+    Json list = Json::array();
+    for (const ViewLayout::Slot& slot : slots) list.push_back({slot.axis, slot.offset});
+    return list;
+}
+
+/// Null where the compiler does not tell.
+Json to_json(const std::optional<ViewLayout>& layout) {
+    if (!layout) return nullptr;
+    return {{"pointer", layout->pointer},
+            {"index bytes", layout->index_bytes},
+            {"extents", to_json(layout->extents)},
+            {"strides", to_json(layout->strides)}};
+}
+
 Json to_json(const KernelImage& kernel) {
+    Json layouts = Json::array();
+    for (const auto& layout : kernel.view_layouts) layouts.push_back(to_json(layout));
     return {{"name", kernel.name},
+            {"views", std::move(layouts)},
             {"expression", kernel.expression},
             {"lowered", kernel.lowered_name},
             {"reflected", kernel.reflected},
@@ -51,6 +69,22 @@ Json header_of(const Image& image, const Sections& sections) {
     return header;
 }
 
+std::vector<ViewLayout::Slot> slots_from(const Json& json) {
+    std::vector<ViewLayout::Slot> slots;
+    for (const Json& slot : json) slots.push_back({slot.at(0).get<int>(), slot.at(1).get<std::uint32_t>()});
+    return slots;
+}
+
+std::optional<ViewLayout> layout_from(const Json& json) {
+    if (json.is_null()) return std::nullopt;
+    ViewLayout layout;
+    json.at("pointer").get_to(layout.pointer);
+    json.at("index bytes").get_to(layout.index_bytes);
+    layout.extents = slots_from(json.at("extents"));
+    layout.strides = slots_from(json.at("strides"));
+    return layout;
+}
+
 KernelImage kernel_from(const Json& json) {
     KernelImage kernel;
     json.at("name").get_to(kernel.name);
@@ -59,7 +93,8 @@ KernelImage kernel_from(const Json& json) {
     json.at("reflected").get_to(kernel.reflected);
     json.at("parameters").get_to(kernel.parameter_names);
     json.at("line").get_to(kernel.line);
-    kernel.signature = read_signature(kernel.reflected, kernel.expression, kernel.parameter_names);
+    for (const Json& layout : json.at("views")) kernel.view_layouts.push_back(layout_from(layout));
+    kernel.signature = read_signature(kernel);
     return kernel;
 }
 

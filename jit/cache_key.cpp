@@ -5,7 +5,7 @@
 namespace bascule {
 namespace {
 
-constexpr const char* schema = "bascule 2";
+constexpr const char* schema = "bascule 3";
 
 void add(std::string& text, std::string_view field) {
     text += std::to_string(field.size());

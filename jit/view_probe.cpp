@@ -162,7 +162,7 @@ Layouts remembered_probe(const std::vector<Parameter>& views, const Program& pro
     like.source = {};
     like.instances.clear();
     for (const Parameter& parameter : views) like.source.text += parameter.spelling + "\n";
-    const std::string key = key_of(like, nvrtc, "").text;
+    const std::string key = key_of(like, nvrtc).text;
     {
         const std::lock_guard lock(mutex);
         if (const auto hit = known.find(key); hit != known.end()) return hit->second;

@@ -17,10 +17,10 @@ os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "lazy")
 os.environ["BASCULE_CACHE_DIR"] = tempfile.mkdtemp(prefix="bascule-cache-")
 atexit.register(shutil.rmtree, os.environ["BASCULE_CACHE_DIR"], ignore_errors=True)
 
-import numpy as np
-import pytest
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
 
-import bascule
+import bascule  # noqa: E402
 
 SCALE = """
 __global__ void scale(float* p, float f, int n) {
