@@ -52,7 +52,7 @@ def test_the_device_is_named(portrait):
 def test_the_table_has_a_row_with_signature_origin_and_times(portrait, kernel):
     row = re.search(rf"^(\w+) +([\d.]+) +([\d.]+) +([\d.]+)  (void {kernel}\(.+\))$", portrait.stdout, re.MULTILINE)
     assert row, portrait.stdout
-    assert row[1] == "compiled"
+    assert row[1] == ("memory" if kernel == "blur_columns" else "compiled")  # whose text was compiled before
     assert float(row[4]) > 0
 
 
