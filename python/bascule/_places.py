@@ -90,7 +90,10 @@ def _telling_line(text: str) -> str:
 
 def _evaluated(text: str, content: str) -> Iterator[int]:
     """Lines of literals whose value is the text, also after dedent, cleandoc and strip."""
+    telling = _telling_line(text)
     for value, first, last in _literals(content):
+        if telling not in value:
+            continue
         rows, newlines = last - first, value.count("\n")
         if newlines == rows or (newlines == rows + 1 and value.endswith("\n")):
             begin = first
