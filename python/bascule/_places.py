@@ -34,7 +34,7 @@ def place_of(text: str, frame: FrameType) -> Place:
 
 def sites(frame: FrameType | None) -> tuple[Site, ...]:
     """The call in `frame`, and those that led there."""
-    found = []
+    found: list[Site] = []
     while frame is not None and len(found) < _DEPTH:
         found.append((frame.f_code.co_filename, frame.f_lineno))
         frame = frame.f_back

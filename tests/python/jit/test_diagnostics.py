@@ -149,9 +149,9 @@ __global__ void late(float* x) {
     assert error_of(lambda: late.kernel).diagnostics[0].line == line_here("x[0] = wrong_" + "decorated")
 
 
-def test_a_cell_is_named_as_ipython_names_it(monkeypatch):
+def test_a_cell_is_named_as_ipython_names_it(monkeypatch, tmp_path):
     cell = 'import bascule\nbascule.compile("""\n__global__ void k(float* x) {\n    x[0] = wrong_cell;\n}""")\n'
-    filename = "/tmp/ipykernel_1/123456.py"
+    filename = str(tmp_path / "ipykernel_1" / "123456.py")
     linecache.cache[filename] = (len(cell), None, cell.splitlines(True), filename)  # as ipykernel does
     compiler = types.SimpleNamespace(format_code_name=lambda name: ("Cell", "In[3]") if name == filename else None)
     shell = types.SimpleNamespace(compile=compiler)
