@@ -8,6 +8,7 @@
 #include <bascule/jit/compile_plan.hpp>
 #include <bascule/jit/compiler.hpp>
 #include <bascule/jit/diagnostics.hpp>
+#include <bascule/jit/diagnostics_help.hpp>
 #include <bascule/jit/reflection.hpp>
 #include <bascule/jit/variable.hpp>
 #include <bascule/jit/view_probe.hpp>
@@ -74,6 +75,7 @@ void refuse_nul(const Program& program) {
 }
 
 std::string explain_option(const std::string& log, const Program& program, const Nvrtc& nvrtc) {
+    static constexpr std::string_view unknown = "unrecognized option ";
     std::string words = log;
     while (words.ends_with('\n')) words.pop_back();
     std::string text =
@@ -82,7 +84,16 @@ std::string explain_option(const std::string& log, const Program& program, const
         text += fmt::format("; {} was asked for, it knows {}", to_string(program.arch),
                             fmt::join(nvrtc.supported_archs(), ", "));
     }
-    return text + ".";
+    if (words.find("--std") != words.npos) {
+        text += fmt::format("; {} was asked for, which c++17 and c++20 may replace: c++23 needs NVRTC 13.3",
+                            program.options.std);
+    }
+    if (const std::size_t at = words.find(unknown); at != words.npos) {
+        const std::string nearest = nearest_option(std::string_view(words).substr(
+            at + unknown.size(), words.find(' ', at + unknown.size()) - at - unknown.size()));
+        if (!nearest.empty()) text += fmt::format("; did you mean {}?", nearest);
+    }
+    return text.ends_with('?') ? text : text + ".";
 }
 
 KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_name,

@@ -3,6 +3,7 @@
     python tests/nvrtc_versions.py               NVRTC 13.0, of a toolkit or else of wheels (CI)
     python tests/nvrtc_versions.py --long        12.4, 12.9 and 13.0 of wheels, and the newest
     python tests/nvrtc_versions.py 12.4 newest   the versions named
+    python tests/nvrtc_versions.py --jit         the JIT's own tests, C++ and Python, with 12.9, 13.0 and the newest
 
 The PTX of each is also loaded in more ways by tests/nvrtc_variants.py. `newest` is the one that .venv has; the ordinary
 run of the tests uses it for the corpus, so without arguments only the loading is done. Wheels are installed once, into
@@ -45,6 +46,8 @@ WHEELS = {
     ],
 }
 IN_CI = "13.0"
+JIT_VERSIONS = ["12.9", "13.0", NEWEST]
+JIT_TESTS = ROOT / "build" / "dev" / "tests" / "jit" / "jit_tests"
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,14 @@ class Result:
 
 def main() -> int:
     words = sys.argv[1:]
-    if unknown := [word for word in words if word not in {*WHEELS, NEWEST, "--long"}]:
-        print(f"unknown: {' '.join(unknown)}; there are --long, {', '.join(WHEELS)} and {NEWEST}", file=sys.stderr)
+    if unknown := [word for word in words if word not in {*WHEELS, NEWEST, "--long", "--jit"}]:
+        print(
+            f"unknown: {' '.join(unknown)}; there are --long, --jit, {', '.join(WHEELS)} and {NEWEST}", file=sys.stderr
+        )
         return 2
+    if "--jit" in words:
+        named = [word for word in words if not word.startswith("--")]
+        return check_jit([available(version) for version in named or JIT_VERSIONS])
     results = []
     if words:
         chosen = [*WHEELS, NEWEST] if "--long" in words else words
@@ -97,6 +105,39 @@ def main() -> int:
         results.append(check_newest_in_ci(newest()))
     print_table(results)
     return 0 if all(result.good for result in results) else 1
+
+
+def available(version: str) -> Nvrtc:
+    if version == NEWEST:
+        return newest()
+    return of_toolkit(version) or of_wheels(version)
+
+
+def check_jit(versions: list[Nvrtc]) -> int:
+    """Runs jit_tests of build/dev and tests/python/jit with each; one line a version and program."""
+    lines = []
+    for nvrtc in versions:
+        say(f"the JIT's tests with NVRTC {nvrtc.version}, {nvrtc.library}")
+        report = BUILD / f"pytest-jit-{nvrtc.version}.xml"
+        BUILD.mkdir(parents=True, exist_ok=True)
+        pytest = [sys.executable, "-m", "pytest", "-q", "-r", "fEs", f"--junitxml={report}", "tests/python/jit"]
+        for name, command in (("jit_tests", [str(JIT_TESTS)]), ("tests/python/jit", pytest)):
+            start = time.monotonic()
+            status = subprocess.run(command, cwd=ROOT, env=nvrtc.environment()).returncode
+            used = told_version(report) if command is pytest else nvrtc.version
+            good = status == 0 and used == nvrtc.version
+            verdict = "passed" if good else f"FAILED: exit status {status}, used NVRTC {used}"
+            lines.append((good, f"{nvrtc.version:>6}  {name:<16}  {time.monotonic() - start:4.0f} s  {verdict}"))
+    print(*(line for _, line in lines), sep="\n")
+    return 0 if all(good for good, _ in lines) else 1
+
+
+def told_version(report: Path) -> str | None:
+    """What tests/python/jit/conftest.py says of the NVRTC that compiled."""
+    if not report.is_file():
+        return None
+    told = {item.get("name"): item.get("value") for item in ElementTree.parse(report).iter("property")}
+    return told.get("nvrtc")
 
 
 def check(nvrtc: Nvrtc) -> Result:

@@ -34,7 +34,7 @@ def place_of(text: str, frame: FrameType) -> Place:
 
 def sites(frame: FrameType | None) -> tuple[Site, ...]:
     """The call in `frame`, and those that led there."""
-    found = []
+    found: list[Site] = []
     while frame is not None and len(found) < _DEPTH:
         found.append((frame.f_code.co_filename, frame.f_lineno))
         frame = frame.f_back
@@ -90,7 +90,10 @@ def _telling_line(text: str) -> str:
 
 def _evaluated(text: str, content: str) -> Iterator[int]:
     """Lines of literals whose value is the text, also after dedent, cleandoc and strip."""
+    telling = _telling_line(text)
     for value, first, last in _literals(content):
+        if telling not in value:
+            continue
         rows, newlines = last - first, value.count("\n")
         if newlines == rows or (newlines == rows + 1 and value.endswith("\n")):
             begin = first

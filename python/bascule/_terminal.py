@@ -50,8 +50,7 @@ def _shows_colour() -> bool:
 
 def _is_uncaught() -> bool:
     """Python up to 3.12 prints in C, below no frame at all; later ones in a function of `traceback`."""
-    frame = sys._getframe(2).f_back  # past this function and its caller: __str__
-    frame = frame.f_back if frame is not None else None
+    frame = sys._getframe(2).f_back  # of this function's caller's caller: __str__
     while frame is not None:
         if frame.f_code.co_name != "_print_exception_bltin" and frame.f_globals.get("__name__") != "traceback":
             return False

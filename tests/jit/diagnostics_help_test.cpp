@@ -213,6 +213,28 @@ TEST_CASE("a function without a body is named as C++ spells it") {
     CHECK(contains(compile_error(one), "g(int) is declared and nowhere defined"));
 }
 
+TEST_CASE("a misspelt option brings the one that was meant, as NVRTC spells it") {
+    const auto message = [](const char* option) {
+        Program one = program("__global__ void f() {}");
+        one.options.extra = {option};
+        return compile_error(one);
+    };
+    CHECK(contains(message("--use_fast_maths"), "did you mean --use_fast_math?"));
+    CHECK(contains(message("-fmd=false"), "did you mean --fmad?"));
+    CHECK_FALSE(contains(message("--quite-another-thing"), "did you mean"));
+}
+
+TEST_CASE("C++23 compiles, or the error names the NVRTC that has it") {
+    Program one = program("__global__ void f(int* x) { if consteval { x[0] = 1; } }");
+    one.options.std = "c++23";
+    const Nvrtc::Version version = compiler().nvrtc()->version();
+    const bool has_it = version.major > 13 || (version.major == 13 && version.minor >= 3);
+    const std::string message = compile_error(one);
+    CAPTURE(message);
+    CHECK(message.empty() == has_it);
+    if (!has_it) CHECK(contains(message, "c++23 needs NVRTC 13.3"));
+}
+
 TEST_CASE("an unknown option brings the nearest that NVRTC has") {
     CHECK(nearest_option("--use_fast_maths") == "--use_fast_math");
     CHECK(nearest_option("-use_fast_mth") == "--use_fast_math");

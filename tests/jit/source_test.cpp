@@ -108,9 +108,9 @@ TEST_CASE("a limit of registers is kept by the code") {
         const std::string log = compiler().compile(one).log;
         return std::stoi(log.substr(log.find("Used ") + 5));
     };
-    CHECK(registers() > 32);
-    one.options.max_registers = 32;
-    CHECK(registers() <= 32);
+    CHECK(registers() > 24);
+    one.options.max_registers = 24;
+    CHECK(registers() <= 24);
 }
 
 TEST_CASE("a field with a value that cannot be is named, with what it takes") {

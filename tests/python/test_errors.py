@@ -36,7 +36,7 @@ def message(caught: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
 def test_a_kernel_that_does_not_compile_shows_its_own_line_and_a_caret():
     with pytest.raises(bascule.CompileError) as caught:
         bascule.compile("__global__ void k(float* p) {\n    p[0] = undefined_thing;\n}\n")
-    message(caught, "<string>:2", "undefined_thing", "p[0] = undefined_thing;", "^")
+    message(caught, "test_errors.py:", ">:2: error", "undefined_thing", "p[0] = undefined_thing;", "^")
     assert "undefined_thing" in caught.value.log
     assert "/bascule/" not in str(caught.value)
 
