@@ -106,6 +106,14 @@ void set_all(ArgumentPack& pack, std::span<const ArgumentValue> values) {
     for (std::size_t i = 0; i < values.size(); ++i) pack.set(static_cast<int>(i), values[i]);
 }
 
+/// The compiler may have to be asked: without the GIL.
+void compare_structures(const Kernel& kernel, const ArgumentPack& pack, Device device) {
+    if (pack.layout_claims().empty()) [[likely]]
+        return;
+    const py::gil_scoped_release release;
+    kernel.check_layouts(pack, device);
+}
+
 void enqueue(const Kernel& kernel, const LaunchPlan& plan, const LaunchConfig& config, ArgumentPack& pack,
              OwnerList& owners, Device device) {
     const StreamRef stream = choose_stream(plan.stream, std::nullopt, pack.common_stream(), device);
@@ -143,6 +151,7 @@ void run_chosen(const Launch& launch, const CallArguments& arguments) {
     const LoadedKernel& loaded = load(function, device);
     ArgumentPack pack(loaded.image->signature);
     set_all(pack, values.span());
+    compare_structures(function, pack, device);
     if (plan.empty()) return;
     const LaunchConfig config =
         plan.work.empty() ? plan.config : function.configuration_for(device, plan.work, plan.shared_bytes);
@@ -161,6 +170,7 @@ void run(Launch& launch, const CallArguments& arguments) {
     OwnerList owners;
     ArgumentReader reader(device, owners);
     read_arguments(pack, reader, arguments);
+    compare_structures(launch.kernel, pack, device);
     if (launch.plan.empty()) return;
     enqueue(launch.kernel, launch.plan, launch.config ? *launch.config : launch.plan.config, pack, owners,
             device);
@@ -260,6 +270,7 @@ Kernel check_arguments(const Kernel& kernel, std::span<PyObject* const> objects,
     if (function.is_function()) {
         ArgumentPack pack(load(function, device).image->signature);
         read_arguments(pack, reader, arguments);
+        compare_structures(function, pack, device);
         return function;
     }
     Slots<ArgumentValue> values(arguments.count());
@@ -267,6 +278,7 @@ Kernel check_arguments(const Kernel& kernel, std::span<PyObject* const> objects,
     function = choose(kernel, values.span(), device);
     ArgumentPack pack(load(function, device).image->signature);
     set_all(pack, values.span());
+    compare_structures(function, pack, device);
     return function;
 }
 
