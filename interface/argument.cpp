@@ -23,8 +23,9 @@ using Declared = ParameterType::Kind;
     throw error.with_argument(index, parameter.name);
 }
 
-/// What to pass for a parameter of this kind.
-std::string wanted(const Parameter& parameter) {
+}  // namespace
+
+std::string what_to_pass(const Parameter& parameter) {
     const ParameterType& declared = parameter.type;
     switch (declared.kind) {
         case Declared::scalar:
@@ -48,6 +49,8 @@ std::string wanted(const Parameter& parameter) {
     }
     return fmt::format("bascule.raw_bytes(its {} bytes)", parameter.bytes);
 }
+
+namespace {
 
 bool takes_arrays(const ParameterType& declared) noexcept {
     return declared.kind == Declared::pointer || declared.kind == Declared::array_view ||
@@ -104,7 +107,8 @@ void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (!takes_arrays(parameter.type)) {
         fail(Kind::type, index, parameter, describe(array),
-             fmt::format("It is passed by value: pass {}, or declare a pointer.", wanted(parameter)));
+             fmt::format("It is passed by value: pass {}, or declare a pointer.",
+                         parameter.type.kind == Declared::scalar ? "a scalar" : what_to_pass(parameter)));
     }
     try {
         write_array(array, parameter, slot(index));
@@ -137,7 +141,7 @@ void ArgumentPack::set(int index, const Scalar& scalar) {
         declared.kind == Declared::pointer && declared.element_kind != ParameterType::Element::function;
     fail(Kind::type, index, parameter, describe(scalar),
          address ? "Pass a device array; an integer address must be wrapped: bascule.raw_pointer(address)."
-                 : fmt::format("Pass {}.", wanted(parameter)));
+                 : fmt::format("Pass {}.", what_to_pass(parameter)));
 }
 
 void ArgumentPack::set(int index, const ScalarTuple& tuple) {
@@ -146,7 +150,7 @@ void ArgumentPack::set(int index, const ScalarTuple& tuple) {
     if (parameter.type.kind != Declared::vector || count != static_cast<std::size_t>(parameter.type.lanes)) {
         fail(parameter.type.kind == Declared::vector ? Kind::value : Kind::type, index, parameter,
              fmt::format("a tuple of {} number{}", count, count == 1 ? "" : "s"),
-             fmt::format("Pass {}.", wanted(parameter)));
+             fmt::format("Pass {}.", what_to_pass(parameter)));
     }
     const Parameter lane = lane_of(parameter);
     for (std::size_t i = 0; i < count; ++i) {
@@ -167,11 +171,12 @@ void ArgumentPack::set(int index, const StructuredScalar& structure) {
     if (declared.kind == Declared::vector) {
         if (!is_sequence_of(*structure.layout, declared.dtype, declared.lanes)) {
             fail(Kind::type, index, parameter, got,
-                 fmt::format("Pass {}, or a scalar with {} fields of {} side by side.", wanted(parameter),
-                             declared.lanes, declared.bfloat16 ? "bfloat16" : to_string(declared.dtype)));
+                 fmt::format("Pass {}, or a scalar with {} fields of {} side by side.",
+                             what_to_pass(parameter), declared.lanes,
+                             declared.bfloat16 ? "bfloat16" : to_string(declared.dtype)));
         }
     } else if (declared.kind != Declared::structure) {
-        fail(Kind::type, index, parameter, got, fmt::format("Pass {}.", wanted(parameter)));
+        fail(Kind::type, index, parameter, got, fmt::format("Pass {}.", what_to_pass(parameter)));
     } else if (structure.bytes.size() != parameter.bytes) {
         fail(Kind::value, index, parameter, got,
              fmt::format("The kernel's struct has {} bytes: make the dtype the same, with "
@@ -198,7 +203,7 @@ void ArgumentPack::set(int index, RawBytes bytes) {
     const std::string got = fmt::format("{} bytes", bytes.bytes.size());
     if (!is_class(parameter.type)) {
         fail(Kind::type, index, parameter, got,
-             fmt::format("Raw bytes are for structs passed by value: pass {}.", wanted(parameter)));
+             fmt::format("Raw bytes are for structs passed by value: pass {}.", what_to_pass(parameter)));
     }
     if (bytes.bytes.size() != parameter.bytes) {
         fail(Kind::value, index, parameter, got, fmt::format("Pass exactly {} bytes.", parameter.bytes));
@@ -209,8 +214,9 @@ void ArgumentPack::set(int index, RawBytes bytes) {
 void ArgumentPack::set_null(int index) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (parameter.type.kind != Declared::pointer) {
-        fail(Kind::type, index, parameter, "None",
-             fmt::format("None is a null pointer, and this is no pointer: pass {}.", wanted(parameter)));
+        fail(
+            Kind::type, index, parameter, "None",
+            fmt::format("None is a null pointer, and this is no pointer: pass {}.", what_to_pass(parameter)));
     }
     std::memset(slot(index), 0, parameter.bytes);
 }

@@ -71,6 +71,9 @@ struct LayoutClaim {
     std::shared_ptr<const StructLayout> layout;
 };
 
+/// What Python may pass for this parameter, for messages: "a device array", "a tuple of 4 numbers".
+std::string what_to_pass(const Parameter& parameter);
+
 /// The arguments of one launch, in the layout that the driver takes. Lives on the stack of a launch; up to 32
 /// parameters and 1 KiB of them need no allocation. Borrows the signature. Not thread-safe.
 ///

@@ -186,7 +186,9 @@ std::string describe(const ArrayView& view) {
     const std::string dtype = to_string(view.dtype);
     const char* article = dtype[0] == 'i' || dtype[0] == 'o' ? "an" : "a";
     std::string text =
-        view.dtype.kind == DType::Kind::opaque
+        view.layout != nullptr ? fmt::format("an array of structures {} and shape {}",
+                                             to_string(*view.layout), to_string(view.shape))
+        : view.dtype.kind == DType::Kind::opaque
             ? fmt::format("an array of {} an element and shape {}", dtype, to_string(view.shape))
             : fmt::format("{} {} array of shape {}", article, dtype, to_string(view.shape));
     if (!view.contiguous()) text += fmt::format(" with strides {}", to_string(view.strides));

@@ -23,11 +23,22 @@ void lay_out(Signature& signature) noexcept {
     signature.bytes = offset;
 }
 
+namespace {
+
+/// "float* x", "int (*x)(int)": the name stands where C++ has it.
+std::string declaration(const Parameter& parameter) {
+    const std::size_t star = parameter.spelling.find("(*)");
+    if (star == std::string::npos) return fmt::format("{} {}", parameter.spelling, parameter.name);
+    return std::string(parameter.spelling).insert(star + 2, parameter.name);
+}
+
+}  // namespace
+
 std::string to_string(const Signature& signature) {
     std::string text = fmt::format("void {}(", signature.kernel);
     const char* separator = "";
     for (const Parameter& parameter : signature.parameters) {
-        text += fmt::format("{}{} {}", separator, parameter.spelling, parameter.name);
+        text += separator + declaration(parameter);
         separator = ", ";
     }
     return text + ")";

@@ -11,6 +11,7 @@
 #include <bascule/interface/error.hpp>
 
 #include "array_object.hpp"
+#include "descr.hpp"
 #include "device_object.hpp"
 #include "interface_reader.hpp"
 #include "names.hpp"
@@ -149,11 +150,9 @@ bool is_host_array(PyObject* object) {
 
 [[noreturn]] void fail_unknown(PyObject* object, const Parameter& parameter, const std::string& absence) {
     const std::string got = fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
-    std::string wanted = "a device array (anything with __cuda_array_interface__)";
-    if (parameter.type.kind == ParameterType::Kind::scalar) wanted = "a Python or NumPy scalar";
-    if (parameter.type.kind == ParameterType::Kind::opaque) {
-        wanted = fmt::format("its {} bytes: a NumPy structured scalar, or bytes", parameter.bytes);
-    }
+    std::string wanted = what_to_pass(parameter);
+    if (wanted == "a device array") wanted += " (anything with __cuda_array_interface__)";
+    if (wanted == "a number") wanted = "a Python or NumPy scalar";
     throw ArgumentError(
         Kind::type,
         fmt::format("the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got, wanted,
@@ -176,17 +175,68 @@ bool ArgumentReader::read_bytes(PyObject* argument, RawBytes& bytes) {
     return true;
 }
 
-/// Everything that is no scalar and no array of ours.
-ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter) {
+/// numpy.void, or an array of no dimensions of it.
+bool is_void(PyObject* object) {
+    const py::handle value(object);
+    if (!is_numpy_scalar(object) && (!is_host_array(object) || !py::hasattr(value, "ndim"))) return false;
+    if (value.attr("ndim").cast<int>() != 0) return false;
+    return std::string(py::str(value.attr("dtype").attr("kind"))) == "V";
+}
+
+/// A structured scalar, or bytes without a meaning.
+ArgumentValue ArgumentReader::read_void(PyObject* argument) {
+    RawBytes bytes;
+    if (!read_bytes(argument, bytes)) throw py::error_already_set();
+    const py::object dtype = py::handle(argument).attr("dtype");
+    if (dtype.attr("names").is_none()) return bytes;
+    const std::shared_ptr<const StructLayout> layout = numpy_layout(dtype);
+    if (layout == nullptr) {
+        throw ArgumentError(
+            Kind::type,
+            "the fields of this structured scalar overlap or are out of order, so they cannot "
+            "be compared with the kernel's struct. Pass bascule.raw_bytes(x).");
+    }
+    return StructuredScalar{bytes.bytes, layout};
+}
+
+/// A tuple of scalars; nothing where an element is none.
+std::optional<ScalarTuple> read_tuple(PyObject* argument) {
+    ScalarTuple tuple;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(argument); ++i) {
+        const auto scalar = read_scalar(PyTuple_GET_ITEM(argument, i));
+        if (!scalar) return std::nullopt;
+        tuple.elements.push_back(*scalar);
+    }
+    return tuple;
+}
+
+/// What is passed by value and is no number.
+std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
     if (py::isinstance<RawPointerObject>(argument)) {
         return RawPointer{py::cast<RawPointerObject&>(argument).address};
     }
     RawBytes bytes;
-    if (parameter.type.kind == ParameterType::Kind::opaque && read_bytes(argument, bytes)) return bytes;
+    if (py::isinstance<RawBytesObject>(argument)) {
+        if (read_bytes(py::cast<RawBytesObject&>(argument).bytes.ptr(), bytes)) return bytes;
+    }
+    if (PyBytes_Check(argument) || PyByteArray_Check(argument) || PyMemoryView_Check(argument)) {
+        if (read_bytes(argument, bytes)) return bytes;
+    }
+    if (is_void(argument)) return read_void(argument);
+    if (PyTuple_Check(argument)) {
+        if (auto tuple = read_tuple(argument)) return *std::move(tuple);
+    }
+    return std::nullopt;
+}
+
+/// Everything that is no number and no array of ours.
+ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter) {
+    if (auto value = read_value(argument)) return *std::move(value);
     InterfaceSnapshot snapshot;
     if (read_interface(argument, snapshot)) {
         ArrayView view = resolve(validate(snapshot.raw), device_);
         view.masked = snapshot.masked;
+        view.layout = snapshot.layout;
         owners_->keep(argument);
         return view;
     }
@@ -259,6 +309,29 @@ void bind_arguments(py::module_& module) {
         .def("__repr__", [](const RawPointerObject& self) {
             return fmt::format("bascule.raw_pointer({:#x})", self.address);
         });
+    py::class_<RawBytesObject>(module, "RawBytes", "The bytes of a struct that is passed by value.")
+        .def("__bytes__", [](const RawBytesObject& self) { return self.bytes; })
+        .def("__len__", [](const RawBytesObject& self) { return py::len(self.bytes); })
+        .def("__repr__", [](const RawBytesObject& self) {
+            return fmt::format("<bascule.RawBytes, {} bytes>", py::len(self.bytes));
+        });
+    module.def(
+        "raw_bytes",
+        [](const py::object& buffer) {
+            if (PyObject_CheckBuffer(buffer.ptr()) == 0) {
+                throw ArgumentError(
+                    Kind::type,
+                    fmt::format("raw_bytes takes bytes, or an object that lends its memory (a NumPy array or "
+                                "scalar, a ctypes structure), got an object of type {}.",
+                                Py_TYPE(buffer.ptr())->tp_name));
+            }
+            const auto view = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(buffer.ptr()));
+            if (!view) throw py::error_already_set();
+            return RawBytesObject{py::bytes(view.attr("tobytes")())};
+        },
+        "buffer"_a,
+        "Pass the bytes of a struct by value; their number is checked and nothing else. They are copied "
+        "now.");
     module.def(
         "raw_pointer", [](std::uint64_t address) { return RawPointerObject{address}; }, "address"_a,
         "Pass an integer device address for a pointer parameter; nothing about it is checked.");

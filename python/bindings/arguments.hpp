@@ -2,6 +2,7 @@
 // say.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <pybind11/pybind11.h>
@@ -16,6 +17,11 @@ namespace bascule::python {
 /// bascule.raw_pointer(address).
 struct RawPointerObject {
     std::uint64_t address = 0;
+};
+
+/// bascule.raw_bytes(buffer): the bytes as they were then.
+struct RawBytesObject {
+    pybind11::bytes bytes;
 };
 
 /// Reads the arguments of one launch, each once. Arrays join `owners`; what was borrowed from buffers stays
@@ -38,7 +44,9 @@ class ArgumentReader {
   private:
     ArgumentValue read_any(PyObject* argument, const Parameter& parameter);
     ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
+    std::optional<ArgumentValue> read_value(PyObject* argument);
     bool read_bytes(PyObject* argument, RawBytes& bytes);
+    ArgumentValue read_void(PyObject* argument);
 
     Device device_;
     OwnerList* owners_;

@@ -10,6 +10,7 @@
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/emulated_device.hpp>
 
+#include "descr.hpp"
 #include "device_object.hpp"
 #include "interface_reader.hpp"
 #include "owners.hpp"
@@ -31,17 +32,22 @@ py::tuple to_tuple(const Dimensions& dimensions) {
 
 py::object numpy() { return py::module_::import("numpy"); }
 
-py::object numpy_dtype(DType dtype) { return numpy().attr("dtype")(to_typestr(dtype)); }
+py::object numpy_dtype(const ArrayView& view) {
+    if (view.layout != nullptr) return structured_dtype(*view.layout);
+    return numpy().attr("dtype")(to_typestr(view.dtype));
+}
 
 /// A host NumPy array's fields by the rules of the device interface: the two share them.
 ArrayView host_view(const py::object& array) {
     const py::dict fields = array.attr("__array_interface__");
     py::dict copy;
-    for (const char* key : {"shape", "typestr", "data", "strides"}) copy[key] = fields[key];
+    for (const char* key : {"shape", "typestr", "data", "strides", "descr"}) copy[key] = fields[key];
     copy["version"] = 3;
     InterfaceSnapshot snapshot;
     read_descriptor(copy.ptr(), snapshot);
-    return validate(snapshot.raw);
+    ArrayView view = validate(snapshot.raw);
+    view.layout = snapshot.layout;
+    return view;
 }
 
 /// The stream object that an array binds: the one given, else the default stream.
@@ -68,7 +74,8 @@ void tell_where_made(std::uint64_t address) {
                               fmt::format("made at {}:{}", file, PyFrame_GetLineNumber(frame)).c_str());
 }
 
-ArrayObject allocate(Dimensions shape, DType dtype, bool fortran, const py::object& stream) {
+ArrayObject allocate(Dimensions shape, DType dtype, std::shared_ptr<const StructLayout> layout, bool fortran,
+                     const py::object& stream) {
     const Device device = current_device();
     RawInterface raw;
     const std::string typestr = to_typestr(dtype);
@@ -84,6 +91,7 @@ ArrayObject allocate(Dimensions shape, DType dtype, bool fortran, const py::obje
         }
     }
     ArrayView view = validate(raw);
+    view.layout = std::move(layout);
     auto buffer = std::make_shared<DeviceBuffer>(view.size * dtype.itemsize, device);
     view.pointer = buffer->address();
     tell_where_made(view.pointer);
@@ -105,8 +113,9 @@ Dimensions to_shape(const py::object& shape) {
 }
 
 ArrayObject device_array(const py::object& shape, const py::object& dtype, const py::object& stream) {
-    const std::string typestr = py::str(numpy().attr("dtype")(dtype).attr("str"));
-    return allocate(to_shape(shape), parse_typestr(typestr), false, stream);
+    const py::object element = numpy().attr("dtype")(dtype);
+    const std::string typestr = py::str(element.attr("str"));
+    return allocate(to_shape(shape), parse_typestr(typestr), numpy_layout(element), false, stream);
 }
 
 ArrayObject to_device(const py::object& object, const py::object& stream) {
@@ -122,7 +131,7 @@ ArrayObject to_device(const py::object& object, const py::object& stream) {
         host = numpy().attr("ascontiguousarray")(host).attr("reshape")(host.attr("shape"));
         view = host_view(host);
     }
-    ArrayObject array = allocate(view.shape, view.dtype, !view.c_contiguous, stream);
+    ArrayObject array = allocate(view.shape, view.dtype, view.layout, !view.c_contiguous, stream);
     const StreamRef target(array.view.stream, array.device);
     const std::size_t bytes = view.size * view.dtype.itemsize;
     {
@@ -151,7 +160,7 @@ Span span_of(const ArrayView& view) {
 
 py::object copy_to_host(const py::object& self, const py::object& out, const py::object& stream) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
-    const py::object dtype = numpy_dtype(array.view.dtype);
+    const py::object dtype = numpy_dtype(array.view);
     const Span span = span_of(array.view);
     const py::object bytes = numpy().attr("empty")(span.bytes, "u1");
     const StreamRef bound(array.view.has_stream ? array.view.stream : default_stream(array.device).handle(),
@@ -188,7 +197,7 @@ py::object copy_to_host(const py::object& self, const py::object& out, const py:
 
 /// The values as a host array of exactly this shape and dtype, laid out as the device array is.
 py::object host_values(const py::object& values, const ArrayView& view) {
-    const py::object dtype = numpy_dtype(view.dtype);
+    const py::object dtype = numpy_dtype(view);
     const bool is_array = py::isinstance(values, numpy().attr("ndarray"));
     const py::object host =
         is_array ? values : py::object(numpy().attr("asarray")(values, "dtype"_a = dtype));
@@ -244,6 +253,7 @@ ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync)
     }
     const Device device = current_device();
     ArrayObject array{resolve(validate(snapshot.raw), device), device, nullptr, std::move(owner), py::none()};
+    array.view.layout = snapshot.layout;
     if (!sync) {
         array.view.has_stream = false;
         array.view.stream = 0;
@@ -278,6 +288,7 @@ py::dict exported_interface(const ArrayObject& array) {
     py::dict fields;
     fields["shape"] = to_tuple(view.shape);
     fields["typestr"] = to_typestr(view.dtype);
+    if (view.layout != nullptr) fields["descr"] = structured_dtype(*view.layout).attr("descr");
     fields["data"] = py::make_tuple(view.empty() ? 0 : view.pointer, view.readonly);
     fields["version"] = 3;
     fields["strides"] = view.c_contiguous ? py::object(py::none()) : py::object(to_tuple(view.strides));
@@ -321,7 +332,7 @@ Made by `to_device`, `device_array` and `as_cuda_array`.)");
         .def_property_readonly(
             "strides", [](const ArrayObject& self) { return to_tuple(self.view.strides); },
             "Bytes to skip to the next element along each axis.")
-        .def_property_readonly("dtype", [](const ArrayObject& self) { return numpy_dtype(self.view.dtype); })
+        .def_property_readonly("dtype", [](const ArrayObject& self) { return numpy_dtype(self.view); })
         .def_property_readonly("ndim", [](const ArrayObject& self) { return self.view.ndim(); })
         .def_property_readonly(
             "size", [](const ArrayObject& self) { return self.view.size; }, "Elements.")

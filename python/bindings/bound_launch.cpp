@@ -86,6 +86,7 @@ std::shared_ptr<Binding> make_binding(const Kernel& kernel, const LaunchPlan& pl
         for (const Owner& owner : owners.current())
             binding->owners.keep(static_cast<PyObject*>(owner.object));
     }
+    compare_structures(binding->function, binding->pack, device);
     binding->stream = choose_stream(plan.stream, std::nullopt, binding->pack.common_stream(), device);
     return binding;
 }

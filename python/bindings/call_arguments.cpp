@@ -1,6 +1,7 @@
 #include "call_arguments.hpp"
 
 #include "device_object.hpp"
+#include "errors.hpp"
 #include "toolkit.hpp"
 
 namespace py = pybind11;
@@ -10,8 +11,13 @@ namespace bascule::python {
 const LoadedKernel& load(const Kernel& kernel, Device device) {
     if (const LoadedKernel* hit = kernel.existing(device)) return *hit;
     prepare_toolkit();
-    const py::gil_scoped_release release;
-    return kernel.loaded(device);
+    const LoadedKernel* loaded = nullptr;
+    {
+        const py::gil_scoped_release release;
+        loaded = &kernel.loaded(device);
+    }
+    issue_compile_warnings(loaded->library->image(), kernel.module().source());
+    return *loaded;
 }
 
 Kernel settle(const Kernel& kernel, Device device) {
@@ -58,6 +64,13 @@ void set_all(ArgumentPack& pack, std::span<const ArgumentValue> values) {
     for (std::size_t i = 0; i < values.size(); ++i) pack.set(static_cast<int>(i), values[i]);
 }
 
+void compare_structures(const Kernel& kernel, const ArgumentPack& pack, Device device) {
+    if (pack.layout_claims().empty()) [[likely]]
+        return;
+    const py::gil_scoped_release release;
+    kernel.check_layouts(pack, device);
+}
+
 Kernel check_arguments(const Kernel& kernel, const CallArguments& arguments) {
     const Device device = current_device();
     OwnerList owners;
@@ -66,6 +79,7 @@ Kernel check_arguments(const Kernel& kernel, const CallArguments& arguments) {
     if (function.is_function()) {
         ArgumentPack pack(load(function, device).image->signature);
         read_arguments(pack, reader, arguments);
+        compare_structures(function, pack, device);
         return function;
     }
     Slots<ArgumentValue> values(arguments.count());
@@ -73,6 +87,7 @@ Kernel check_arguments(const Kernel& kernel, const CallArguments& arguments) {
     function = choose(kernel, values.span(), device);
     ArgumentPack pack(load(function, device).image->signature);
     set_all(pack, values.span());
+    compare_structures(function, pack, device);
     return function;
 }
 

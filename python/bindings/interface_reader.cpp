@@ -8,6 +8,7 @@
 
 #include <bascule/interface/error.hpp>
 
+#include "descr.hpp"
 #include "names.hpp"
 
 namespace py = pybind11;
@@ -171,7 +172,7 @@ void read_stream(PyObject* object, RawInterface& raw) {
 
 /// Strong references to the entries: later Python code cannot change what is parsed.
 struct Entries {
-    py::object shape, typestr, data, version, strides, mask, stream;
+    py::object shape, typestr, data, version, strides, mask, stream, descr;
 
     py::object* slot(PyObject* key) {
         const Names& n = names();
@@ -182,6 +183,7 @@ struct Entries {
         if (key == n.strides) return &strides;
         if (key == n.mask) return &mask;
         if (key == n.stream) return &stream;
+        if (key == n.descr) return &descr;
         return nullptr;
     }
 
@@ -189,7 +191,8 @@ struct Entries {
     py::object* slot_by_value(PyObject* key) {
         const Names& n = names();
         if (!PyUnicode_Check(key)) return nullptr;
-        for (PyObject* known : {n.shape, n.typestr, n.data, n.version, n.strides, n.mask, n.stream}) {
+        for (PyObject* known :
+             {n.shape, n.typestr, n.data, n.version, n.strides, n.mask, n.stream, n.descr}) {
             if (PyUnicode_Compare(key, known) == 0) return slot(known);
         }
         PyErr_Clear();
@@ -239,6 +242,9 @@ void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot) {
         raw.has_strides = true;
     }
     if (entries.stream && !entries.stream.is_none()) read_stream(entries.stream.ptr(), raw);
+    if (entries.descr && !entries.descr.is_none()) {
+        snapshot.layout = read_descr(entries.descr.ptr(), raw.typestr);
+    }
     snapshot.masked = entries.mask && !entries.mask.is_none();
 }
 

@@ -1,6 +1,7 @@
 // Reads the `__cuda_array_interface__` of a Python object: once, from one snapshot.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <pybind11/pybind11.h>
@@ -14,6 +15,7 @@ struct InterfaceSnapshot {
     RawInterface raw;
     bool masked = false;  ///< `mask` is there and not None
     pybind11::object typestr;
+    std::shared_ptr<const StructLayout> layout;  ///< of `descr`, where it names fields
     std::string absence;  ///< why there is no descriptor: the words of the AttributeError
 };
 

@@ -75,6 +75,7 @@ void run_chosen(const Launch& launch, const CallArguments& arguments) {
     const LoadedKernel& loaded = load(function, device);
     ArgumentPack pack(loaded.image->signature);
     set_all(pack, values.span());
+    compare_structures(function, pack, device);
     if (plan.empty()) return;
     const LaunchConfig config =
         plan.work.empty() ? plan.config : function.configuration_for(device, plan.work, plan.shared_bytes);
@@ -93,6 +94,7 @@ void run(Launch& launch, const CallArguments& arguments) {
     OwnerList owners;
     ArgumentReader reader(device, owners);
     read_arguments(pack, reader, arguments);
+    compare_structures(launch.kernel, pack, device);
     if (launch.plan.empty()) return;
     enqueue(launch.kernel, launch.plan, launch.config ? *launch.config : launch.plan.config, pack, owners,
             device);

@@ -15,6 +15,7 @@ struct Names {
     PyObject* version = PyUnicode_InternFromString("version");
     PyObject* strides = PyUnicode_InternFromString("strides");
     PyObject* mask = PyUnicode_InternFromString("mask");
+    PyObject* descr = PyUnicode_InternFromString("descr");
     PyObject* stream = PyUnicode_InternFromString("stream");
 };
 

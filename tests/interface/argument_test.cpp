@@ -29,7 +29,7 @@ void check_not_accepted(const Parameter& parameter, const Value& value, Kind kin
 
 Parameter void_pointer() {
     Parameter parameter = pointer_parameter("void*", "|V1");
-    parameter.type.any_element = true;
+    parameter.type.element_kind = ParameterType::Element::any;
     return parameter;
 }
 
@@ -49,7 +49,8 @@ Parameter bfloat16_pointer() {
 /// A pointer to a struct; `bytes` 0 when its size is not known.
 Parameter struct_pointer(std::uint32_t bytes) {
     Parameter parameter = pointer_parameter("S*", "|V1");
-    parameter.type.opaque_element = true;
+    parameter.type.element_kind = ParameterType::Element::structure;
+    parameter.type.element = "S";
     parameter.type.dtype.itemsize = bytes;
     return parameter;
 }

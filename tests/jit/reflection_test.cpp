@@ -18,8 +18,8 @@ struct Row {
     Kind kind;
     const char* dtype;  ///< typestr of the scalar or of the elements; empty: not to be looked at
     std::uint32_t bytes, alignment;
-    const char* flags =
-        "";  ///< c: constant, b: bfloat16, h: character, v: any_element, o: opaque_element, 1-9: rank
+    const char* flags = "";  ///< c: constant, b: bfloat16, h: character, v: void, s: structure, p: pointer,
+                             ///< f: function, o: of elements without a dtype, 1-9: rank, or lanes behind an l
 };
 
 constexpr const char* types = R"(
@@ -29,6 +29,12 @@ struct Point { float x, y; double z; };
 namespace ns { struct Tiny { char c; }; enum Colour { red }; template <class T, int N> struct Box { T t[N]; };
                template <int A> struct Outer { template <class T> struct Inner { T t; }; }; }
 typedef int (*callback)(int);
+typedef float (*rows)[4];
+typedef float (*planes)[2][4];
+typedef int Point::*member;
+union Either { int i; double d; };
+struct Counted { int i; __device__ Counted(const Counted& other) : i(other.i) {} };
+namespace ns { struct Hidden; enum class Level : short { low }; enum class Flag : bool { no }; }
 )";
 
 constexpr Row rows[] = {
@@ -64,10 +70,19 @@ constexpr Row rows[] = {
     {"const __nv_bfloat16*", "const __nv_bfloat16*", Kind::pointer, "|V2", 8, 8, "cb"},
     {"void*", "void*", Kind::pointer, "", 8, 8, "v"},
     {"const void*", "const void*", Kind::pointer, "", 8, 8, "cv"},
-    {"Point*", "Point*", Kind::pointer, "", 8, 8, "o"},
-    {"const float4*", "const float4*", Kind::pointer, "", 8, 8, "co"},
-    {"float**", "float**", Kind::pointer, "", 8, 8, "o"},
-    {"const float* const*", "const float* const*", Kind::pointer, "", 8, 8, "co"},
+    {"Point*", "Point*", Kind::pointer, "|V16", 8, 8, "s"},
+    {"const float4*", "const float4*", Kind::pointer, "<f4", 8, 8, "cl4"},
+    {"volatile int*", "volatile int*", Kind::pointer, "<i4", 8, 8},
+    {"const volatile int*", "const volatile int*", Kind::pointer, "<i4", 8, 8, "c"},
+    {"__half2*", "__half2*", Kind::pointer, "<f2", 8, 8, "l2"},
+    {"const __nv_bfloat162*", "const __nv_bfloat162*", Kind::pointer, "|V2", 8, 8, "cbl2"},
+    {"ns::Colour*", "ns::Colour*", Kind::pointer, "<u4", 8, 8},
+    {"ns::Hidden*", "ns::Hidden*", Kind::pointer, "|V0", 8, 8, "o"},
+    {"Either*", "Either*", Kind::pointer, "|V8", 8, 8, "o"},
+    {"rows", "float (*) [4]", Kind::pointer, "<f4", 8, 8, "l4"},
+    {"planes", "float (*) [2][4]", Kind::pointer, "|V32", 8, 8, "o"},
+    {"float**", "float**", Kind::pointer, "<u8", 8, 8, "p"},
+    {"const float* const*", "const float* const*", Kind::pointer, "<u8", 8, 8, "cp"},
     {"bascule::array_view<float>", "bascule::array_view<float>", Kind::array_view, "<f4", 24, 8},
     {"bascule::array_view<const float>", "bascule::array_view<const float>", Kind::array_view, "<f4", 24, 8,
      "c"},
@@ -77,17 +92,27 @@ constexpr Row rows[] = {
     {"bascule::array_view<unsigned char, 3>", "bascule::array_view<unsigned char, 3>", Kind::array_view,
      "|u1", 56, 8, "3"},
     {"const bascule::array_view<int, 4>", "bascule::array_view<int, 4>", Kind::array_view, "<i4", 72, 8, "4"},
-    {"bascule::array_view<Point>", "bascule::array_view<Point>", Kind::array_view, "", 24, 8, "o"},
-    {"bascule::array_view<const float*>", "bascule::array_view<const float*>", Kind::array_view, "", 24, 8,
-     "o"},
-    {"Point", "Point", Kind::opaque, "", 16, 8},
-    {"ns::Tiny", "ns::Tiny", Kind::opaque, "", 1, 1},
-    {"ns::Colour", "ns::Colour", Kind::opaque, "", 4, 4},
-    {"ns::Box<const float*, 3>", "ns::Box<const float*, 3>", Kind::opaque, "", 24, 8},
-    {"ns::Box<ns::Box<int, 2>, 3>", "ns::Box<ns::Box<int, 2>, 3>", Kind::opaque, "", 24, 4},
-    {"ns::Outer<3>::Inner<float>", "ns::Outer<3>::Inner<float>", Kind::opaque, "", 4, 4},
-    {"float4", "float4", Kind::opaque, "", 16, 16},
-    {"callback", "int (*)(int)", Kind::opaque, "", 8, 8},
+    {"bascule::array_view<Point>", "bascule::array_view<Point>", Kind::array_view, "|V16", 24, 8, "s"},
+    {"bascule::array_view<const int2>", "bascule::array_view<const int2>", Kind::array_view, "<i4", 24, 8,
+     "cl2"},
+    {"bascule::array_view<const float*>", "bascule::array_view<const float*>", Kind::array_view, "<u8", 24, 8,
+     "p"},
+    {"Point", "Point", Kind::structure, "|V16", 16, 8},
+    {"ns::Tiny", "ns::Tiny", Kind::structure, "|V1", 1, 1},
+    {"ns::Colour", "ns::Colour", Kind::scalar, "<u4", 4, 4},
+    {"ns::Level", "ns::Level", Kind::scalar, "<i2", 2, 2},
+    {"ns::Flag", "ns::Flag", Kind::scalar, "|b1", 1, 1},
+    {"Either", "Either", Kind::opaque, "|V8", 8, 8},
+    {"Counted", "Counted", Kind::opaque, "|V4", 4, 4},
+    {"member", "int Point::*", Kind::opaque, "|V8", 8, 8},
+    {"dim3", "dim3", Kind::vector, "<u4", 12, 4, "l3"},
+    {"double4_32a", "double4_32a", Kind::vector, "<f8", 32, 32, "l4"},
+    {"uchar4", "uchar4", Kind::vector, "|u1", 4, 4, "l4"},
+    {"ns::Box<const float*, 3>", "ns::Box<const float*, 3>", Kind::structure, "|V24", 24, 8},
+    {"ns::Box<ns::Box<int, 2>, 3>", "ns::Box<ns::Box<int, 2>, 3>", Kind::structure, "|V24", 24, 4},
+    {"ns::Outer<3>::Inner<float>", "ns::Outer<3>::Inner<float>", Kind::structure, "|V4", 4, 4},
+    {"float4", "float4", Kind::vector, "<f4", 16, 16, "l4"},
+    {"callback", "int (*)(int)", Kind::pointer, "", 8, 8, "f"},
 };
 
 TEST_CASE("each kind of parameter is known by spelling, dtype, size and alignment") {
@@ -112,11 +137,15 @@ TEST_CASE("each kind of parameter is known by spelling, dtype, size and alignmen
         CHECK(got.type.constant == has('c'));
         CHECK(got.type.bfloat16 == has('b'));
         CHECK(got.type.character == has('h'));
-        CHECK(got.type.any_element == has('v'));
-        CHECK(got.type.opaque_element == has('o'));
-        const int rank =
-            !flags.empty() && flags.back() >= '1' && flags.back() <= '9' ? flags.back() - '0' : 1;
-        CHECK(got.type.rank == rank);
+        using Element = ParameterType::Element;
+        CHECK((got.type.element_kind == Element::any) == has('v'));
+        CHECK((got.type.element_kind == Element::structure) == has('s'));
+        CHECK((got.type.element_kind == Element::pointer) == has('p'));
+        CHECK((got.type.element_kind == Element::function) == has('f'));
+        CHECK((got.type.element_kind == Element::opaque) == has('o'));
+        const bool digit = !flags.empty() && flags.back() >= '1' && flags.back() <= '9';
+        CHECK(got.type.lanes == (digit && has('l') ? flags.back() - '0' : 0));
+        CHECK(got.type.rank == (digit && !has('l') ? flags.back() - '0' : 1));
         CHECK(got.bytes == row.bytes);
         CHECK(got.alignment == row.alignment);
         end = (end + row.alignment - 1) / row.alignment * row.alignment;

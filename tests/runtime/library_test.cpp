@@ -205,4 +205,36 @@ TEST_CASE("more shared memory than there is beside the static part is refused, w
         }
     });
     CHECK(launches == 0);
+TEST_CASE("a kernel whose parameters the compiler and the driver see differently is not launched") {
+    const Device device(0);
+    const std::shared_ptr<Image> image = image_of(
+        ".visible .entry empty(.param .u32 n, .param .align 8 .b8 s[24], .param .u64 p)\n{\n    ret;\n}\n");
+    const auto parameter = [](const char* name, std::uint32_t bytes, std::uint32_t alignment) {
+        Parameter result;
+        result.name = name;
+        result.bytes = bytes;
+        result.alignment = alignment;
+        return result;
+    };
+    const auto load = [&](std::vector<Parameter> parameters) {
+        Signature& signature = image->kernels[0].signature;
+        signature.parameters = std::move(parameters);
+        lay_out(signature);
+        std::string message;
+        try {
+            Library(image, device).load(image->kernels[0], device);
+        } catch (const Error& error) {
+            message = error.what();
+        }
+        return message;
+    };
+    const Parameter n = parameter("n", 4, 4);
+    const Parameter s = parameter("s", 24, 8);
+    const Parameter p = parameter("p", 8, 8);
+    CHECK(load({n, s, p}).empty());
+    CHECK(load({n, parameter("s", 24, 4), p}).find("'s' 24 bytes at 4, and the driver 24 bytes at 8") !=
+          std::string::npos);
+    CHECK(load({n, parameter("s", 16, 8), p}).find("'s' 16 bytes at 8") != std::string::npos);
+    CHECK(load({n, s}).find("report this") != std::string::npos);
+    CHECK_FALSE(load({n, s, p, parameter("q", 8, 8)}).empty());
 }

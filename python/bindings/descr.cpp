@@ -1,0 +1,145 @@
+// Source: NumPy's array interface protocol, `descr`.
+#include "descr.hpp"
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/array_interface.hpp>
+#include <bascule/interface/error.hpp>
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+using Kind = ArgumentError::Kind;
+
+constexpr int deepest = 16;  // structures inside structures; a list may hold itself
+
+[[noreturn]] void fail(Kind kind, const std::string& message) {
+    throw ArgumentError(kind, "'descr' of __cuda_array_interface__ " + message, {.field = "descr"});
+}
+
+[[noreturn]] void fail_form(py::handle got) {
+    fail(Kind::type, fmt::format("must be a list of (name, type) or (name, type, shape), got {}.",
+                                 shortened(std::string(py::str(py::repr(got))))));
+}
+
+std::string text_of(py::handle object) {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+    if (text == nullptr) {
+        PyErr_Clear();  // lone surrogates
+        fail(Kind::value, "has a name or a type that is no text.");
+    }
+    return {text, static_cast<std::size_t>(size)};
+}
+
+/// "name", or ("title", "name").
+std::string name_of(py::handle name, py::handle entry) {
+    if (PyTuple_Check(name.ptr()) && PyTuple_GET_SIZE(name.ptr()) == 2) {
+        name = PyTuple_GET_ITEM(name.ptr(), 1);
+    }
+    if (!PyUnicode_Check(name.ptr())) fail_form(entry);
+    return text_of(name);
+}
+
+std::int64_t extent_of(py::handle extent, py::handle entry) {
+    if (!PyLong_Check(extent.ptr()) || PyBool_Check(extent.ptr())) fail_form(entry);
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(extent.ptr(), &overflow);
+    if (overflow != 0) fail(Kind::value, "has a field of more than 2**63 elements.");
+    return value;
+}
+
+std::vector<DescrEntry> entries_of(py::handle descr, int depth);
+
+DescrEntry entry_of(py::handle object, int depth) {
+    if (!PyTuple_Check(object.ptr())) fail_form(object);
+    const Py_ssize_t size = PyTuple_GET_SIZE(object.ptr());
+    if (size != 2 && size != 3) fail_form(object);
+    DescrEntry entry;
+    entry.name = name_of(PyTuple_GET_ITEM(object.ptr(), 0), object);
+    const py::handle type = PyTuple_GET_ITEM(object.ptr(), 1);
+    if (PyUnicode_Check(type.ptr())) {
+        entry.typestr = text_of(type);
+        if (entry.typestr.empty())
+            fail(Kind::value, fmt::format("has no type for '{}'.", shortened(entry.name)));
+    } else {
+        entry.nested = entries_of(type, depth + 1);
+    }
+    if (size == 2) return entry;
+    const py::handle shape = PyTuple_GET_ITEM(object.ptr(), 2);
+    if (!PyTuple_Check(shape.ptr())) {
+        entry.shape.push_back(extent_of(shape, object));
+        return entry;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.ptr()); ++i) {
+        entry.shape.push_back(extent_of(PyTuple_GET_ITEM(shape.ptr(), i), object));
+    }
+    return entry;
+}
+
+std::vector<DescrEntry> entries_of(py::handle descr, int depth) {
+    if (!PyList_Check(descr.ptr())) fail_form(descr);
+    if (depth > deepest) fail(Kind::value, fmt::format("nests structures more than {} deep.", deepest));
+    // A tuple of the same references: what is read cannot change meanwhile.
+    const auto entries = py::reinterpret_steal<py::tuple>(PyList_AsTuple(descr.ptr()));
+    if (!entries) throw py::error_already_set();
+    std::vector<DescrEntry> result;
+    for (py::handle entry : entries) result.push_back(entry_of(entry, depth));
+    return result;
+}
+
+}  // namespace
+
+std::shared_ptr<const StructLayout> read_descr(PyObject* descr, std::string_view typestr) {
+    const DType dtype = parse_typestr(typestr);
+    const std::vector<DescrEntry> entries = entries_of(descr, 0);
+    const bool plain = entries.size() == 1 && entries[0].name.empty() && entries[0].shape.empty();
+    if (plain && entries[0].typestr == typestr) return nullptr;  // what nearly every array says
+    if (dtype.kind != DType::Kind::opaque) {
+        if (plain && !entries[0].typestr.empty() && parse_typestr(entries[0].typestr) == dtype)
+            return nullptr;
+        fail(Kind::value,
+             fmt::format("contradicts 'typestr', which is \"{}\": for the array's library to mend.",
+                         shortened(typestr)));
+    }
+    StructLayout layout = parse_descr(entries, dtype.itemsize);
+    if (layout.fields.empty()) return nullptr;
+    return std::make_shared<const StructLayout>(std::move(layout));
+}
+
+std::shared_ptr<const StructLayout> numpy_layout(const py::object& dtype) {
+    if (dtype.attr("names").is_none()) return nullptr;
+    const auto descr = py::reinterpret_steal<py::object>(PyObject_GetAttrString(dtype.ptr(), "descr"));
+    if (!descr) {
+        if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw py::error_already_set();
+        PyErr_Clear();  // overlapping fields have none
+        return nullptr;
+    }
+    return read_descr(descr.ptr(), std::string(py::str(dtype.attr("str"))));
+}
+
+py::object structured_dtype(const StructLayout& layout) {
+    py::list names;
+    py::list formats;
+    py::list offsets;
+    for (const StructField& field : layout.fields) {
+        py::object format = py::str(to_typestr(field.dtype));
+        if (!field.nested.empty()) format = structured_dtype({field.dtype.itemsize, field.nested});
+        py::tuple shape(field.shape.size());
+        for (std::size_t d = 0; d < field.shape.size(); ++d) shape[d] = py::int_(field.shape[d]);
+        names.append(field.name);
+        formats.append(field.shape.empty() ? format : py::object(py::make_tuple(format, shape)));
+        offsets.append(field.offset);
+    }
+    const py::dict description("names"_a = names, "formats"_a = formats, "offsets"_a = offsets,
+                               "itemsize"_a = layout.bytes);
+    return py::module_::import("numpy").attr("dtype")(description);
+}
+
+}  // namespace bascule::python
