@@ -14,27 +14,18 @@ _MOST = 1024
 # told by identity; the tuple keeps them, so that no others can get their address.
 modules: dict[str | None, _bascule.Module] = {}
 with_options: dict[tuple[str | None, int], tuple[_bascule.Module, _bascule.CompileOptions]] = {}
-hits = 0  # since `count`
 
 
 def keep(text: str, options: _bascule.CompileOptions | None, module: _bascule.Module) -> None:
     """Remember a module that has been compiled, if nothing on disk can change it."""
     if not _bascule._reads_no_files(text, _bascule.CompileOptions() if options is None else options):
         return
-    table: dict = modules if options is None else with_options
-    if len(table) >= _MOST:
-        table.clear()
+    if len(modules) + len(with_options) >= _MOST:
+        forget()
     if options is None:
         modules[text] = module
     else:
         with_options[text, id(options)] = (module, options)
-
-
-def count() -> None:
-    """Tell the cache how often it was not asked."""
-    global hits
-    pending, hits = hits, 0
-    _bascule._cache_count(pending)
 
 
 def forget() -> None:
