@@ -14,14 +14,23 @@ _MOST = 1024
 # told by identity; the tuple keeps them, so that no others can get their address.
 modules: dict[str | None, _bascule.Module] = {}
 with_options: dict[tuple[str | None, int], tuple[_bascule.Module, _bascule.CompileOptions]] = {}
+_seen: dict[tuple[str, int], _bascule.CompileOptions | None] = {}  # compiled once; keeps the options, too
 
 
 def keep(text: str, options: _bascule.CompileOptions | None, module: _bascule.Module) -> None:
-    """Remember a module that has been compiled, if nothing on disk can change it."""
+    """Remember a module that has been compiled, if nothing on disk can change it.
+
+    The second of a text is kept, not the first: that one's kernels say that they were compiled, the others' that they
+    came from memory.
+    """
+    key = (text, id(options))
+    if key not in _seen:
+        if len(_seen) >= _MOST:
+            forget()
+        _seen[key] = options
+        return
     if not _bascule._reads_no_files(text, _bascule.CompileOptions() if options is None else options):
         return
-    if len(modules) + len(with_options) >= _MOST:
-        forget()
     if options is None:
         modules[text] = module
     else:
@@ -30,5 +39,6 @@ def keep(text: str, options: _bascule.CompileOptions | None, module: _bascule.Mo
 
 def forget() -> None:
     """Ask the cache again about every text."""
+    _seen.clear()
     modules.clear()
     with_options.clear()

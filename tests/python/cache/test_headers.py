@@ -129,7 +129,9 @@ def test_sixteen_threads_on_one_program_compile_it_once() -> None:
 
 def test_a_text_compiled_again_is_counted_and_cleared() -> None:
     text = "__global__ void again(int* p) { *p = 17; }"
+    assert bascule.compile(text).again.origin == "compiled"
     module = bascule.compile(text)
+    assert module.again.origin == "memory"
     before = bascule.cache.stats()
     assert bascule.compile(text) is module
     assert bascule.cache.stats().from_memory == before.from_memory + 1

@@ -6,11 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import compile_counter
 import processes
 import pytest
 from processes import finish, run, start
 
-HERE = Path(__file__).parent
 DEFINES = {"VALUE": "3"}
 
 
@@ -34,7 +34,8 @@ def test_the_count_of_nvrtc_calls_is_what_nvrtc_sees(directory: Path, tmp_path: 
     if compiler is None:
         pytest.skip("needs a C compiler")
     library, count = tmp_path / "counter.so", tmp_path / "count"
-    source = HERE / "compile_counter.c"
+    source = tmp_path / "counter.c"
+    source.write_text(compile_counter.SOURCE)
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
     counting = {"LD_PRELOAD": str(library), "COMPILE_COUNTER": str(count)}
     texts = [processes.TEXT, processes.TEXT + " ", processes.TEXT]

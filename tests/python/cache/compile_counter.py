@@ -1,3 +1,6 @@
+"""A library to preload that counts calls of NVRTC from outside."""
+
+SOURCE = r"""
 /* Counts real calls of nvrtcCompileProgram, whoever makes them: preloaded, it hands out its own function for that
    name when somebody asks dlsym, and writes the count to the file named by COMPILE_COUNTER when the process ends. */
 #define _GNU_SOURCE
@@ -33,3 +36,4 @@ __attribute__((destructor)) static void report(void) {
     fprintf(file, "%lu", calls);
     fclose(file);
 }
+"""
