@@ -14,30 +14,31 @@ _MOST = 1024
 # told by identity; the tuple keeps them, so that no others can get their address.
 modules: dict[str | None, _bascule.Module] = {}
 with_options: dict[tuple[str | None, int], tuple[_bascule.Module, _bascule.CompileOptions]] = {}
-hits = 0  # since `count`
+_seen: dict[tuple[str, int], _bascule.CompileOptions | None] = {}  # compiled once; keeps the options, too
 
 
 def keep(text: str, options: _bascule.CompileOptions | None, module: _bascule.Module) -> None:
-    """Remember a module that has been compiled, if nothing on disk can change it."""
+    """Remember a module that has been compiled, if nothing on disk can change it.
+
+    The second of a text is kept, not the first: that one's kernels say that they were compiled, the others' that they
+    came from memory.
+    """
+    key = (text, id(options))
+    if key not in _seen:
+        if len(_seen) >= _MOST:
+            forget()
+        _seen[key] = options
+        return
     if not _bascule._can_be_shared(text, _bascule.CompileOptions() if options is None else options):
         return
-    table: dict = modules if options is None else with_options
-    if len(table) >= _MOST:
-        table.clear()
     if options is None:
         modules[text] = module
     else:
         with_options[text, id(options)] = (module, options)
 
 
-def count() -> None:
-    """Tell the cache how often it was not asked."""
-    global hits
-    pending, hits = hits, 0
-    _bascule._cache_count(pending)
-
-
 def forget() -> None:
     """Ask the cache again about every text."""
+    _seen.clear()
     modules.clear()
     with_options.clear()

@@ -10,7 +10,7 @@ be used costs a `CacheWarning`, never a compile.
 
 from __future__ import annotations
 
-from bascule import _bascule, _remembered
+from bascule import _bascule, _compile, _remembered
 
 CacheStatistics = _bascule.CacheStatistics
 
@@ -19,13 +19,12 @@ __all__ = ["CacheStatistics", "clear", "directory", "stats"]
 
 def stats() -> _bascule.CacheStatistics:
     """Counts since the process started: `compiled`, `from_memory`, `from_disk` (programs) and `nvrtc_calls`."""
-    _remembered.count()
+    _bascule._cache_count(_compile.take_hits())
     return _bascule._cache_statistics()
 
 
 def clear() -> None:
     """Forget every compiled program in memory. Kernels in use stay valid; what is on disk stays there."""
-    _remembered.count()
     _remembered.forget()
     _bascule._cache_clear()
 

@@ -314,19 +314,21 @@ TEST_CASE("the directory is the one named, else the user's own, else none") {
     const Environment named("BASCULE_CACHE_DIR", nullptr), caches("XDG_CACHE_HOME", nullptr),
         home("HOME", "/usr");
     CHECK(default_cache_directory() == "/usr/.cache/bascule");
-    for (const char* nowhere : {"", "relative", "/", "/tmp", "/tmp/somebody"}) {
-        const Environment other("HOME", nowhere);
-        CAPTURE(std::string(nowhere));
+    const std::string shared = fs::temp_directory_path().string();  // where anybody may write
+    for (const std::string& nowhere :
+         {std::string(), std::string("relative"), std::string("/"), shared, shared + "/me"}) {
+        const Environment other("HOME", nowhere.c_str());
+        CAPTURE(nowhere);
         CHECK(default_cache_directory().empty());
     }
     const Environment no_home("HOME", nullptr);
     CHECK(default_cache_directory().empty());
     const Environment relative("XDG_CACHE_HOME", "relative");
     CHECK(default_cache_directory().empty());
-    const Environment absolute("XDG_CACHE_HOME", "/tmp/caches");
-    CHECK(default_cache_directory() == "/tmp/caches/bascule");
-    const Environment directory("BASCULE_CACHE_DIR", "/tmp/mine");
-    CHECK(default_cache_directory() == "/tmp/mine");
+    const Environment absolute("XDG_CACHE_HOME", "/caches");
+    CHECK(default_cache_directory() == "/caches/bascule");
+    const Environment directory("BASCULE_CACHE_DIR", "/mine");
+    CHECK(default_cache_directory() == "/mine");
     const Environment off("BASCULE_CACHE_DIR", "");
     CHECK(default_cache_directory().empty());
 }

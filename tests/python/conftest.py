@@ -15,12 +15,13 @@ os.environ.setdefault("BASCULE_DEVICE", "emulated")
 os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "lazy")
 # What earlier runs compiled is nothing to go by: each has a cache of its own, which its child processes share.
 os.environ["BASCULE_CACHE_DIR"] = tempfile.mkdtemp(prefix="bascule-cache-")
-atexit.register(shutil.rmtree, os.environ["BASCULE_CACHE_DIR"], ignore_errors=True)
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 import bascule  # noqa: E402
+
+atexit.register(shutil.rmtree, os.environ["BASCULE_CACHE_DIR"], ignore_errors=True)
 
 SCALE = """
 __global__ void scale(float* p, float f, int n) {
