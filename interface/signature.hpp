@@ -21,8 +21,8 @@ struct ViewLayout {
     };
     std::uint32_t pointer = 0;      ///< the data pointer's offset
     std::uint32_t index_bytes = 8;  ///< of one extent or stride
-    std::vector<Slot> extents;      ///< of the axes whose extent is not part of the type
-    std::vector<Slot> strides;      ///< in elements
+    std::vector<Slot> extents{};    ///< of the axes whose extent is not part of the type
+    std::vector<Slot> strides{};    ///< in elements
 
     bool operator==(const ViewLayout&) const = default;
 };

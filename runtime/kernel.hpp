@@ -19,6 +19,8 @@
 namespace bascule {
 
 class Kernel;
+template <class Signature>
+class TypedKernel;
 
 /// How the image of a kernel came about, for tables and reports.
 struct Provenance {
@@ -92,6 +94,13 @@ class Kernel {
     /// The overload with exactly these parameter types, separated by commas: "float*, int".
     /// Throws: CompileError when there is none.
     Kernel overload(const std::string& parameter_types) const;
+    /// With a C++ signature, so that calls are checked and converted by the host's compiler:
+    /// `typed<void(float, const float*, float*, int)>({"float"})`. Template arguments that are left out
+    /// follow from the signature, overloads too. Throws: ArgumentError naming the first parameter whose type
+    /// is another one; CompileError, LibraryError, CudaError.
+    template <class Signature>
+    TypedKernel<Signature> typed(std::vector<std::string> template_arguments = {},
+                                 Device device = Device::current()) const;
     /// What the text declares for this many arguments, types as they are written: names and places for
     /// messages. Lives as long as the module. Throws: ArgumentError when no declaration takes so many.
     const Signature& declared(std::size_t arguments) const;
@@ -145,3 +154,5 @@ class Kernel {
 };
 
 }  // namespace bascule
+
+#include <bascule/runtime/typed_kernel.hpp>

@@ -205,6 +205,8 @@ TEST_CASE("more shared memory than there is beside the static part is refused, w
         }
     });
     CHECK(launches == 0);
+}
+
 TEST_CASE("a kernel whose parameters the compiler and the driver see differently is not launched") {
     const Device device(0);
     const std::shared_ptr<Image> image = image_of(

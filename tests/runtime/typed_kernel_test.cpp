@@ -1,0 +1,127 @@
+#include <doctest/doctest.h>
+
+#include <bascule/interface/error.hpp>
+#include <bascule/runtime/global.hpp>
+
+#include "support.hpp"
+
+using namespace bascule;
+using namespace bascule::testing;
+
+namespace {
+
+constexpr const char* text = R"(
+template <class T> __global__ void saxpy(T a, const T* x, T* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += a * x[i];
+}
+struct Pair { int a; float b; };
+__global__ void unpack(Pair p, double* out) { out[0] = p.a; out[1] = p.b; }
+__global__ void set(float* p) { *p = 1; }
+__global__ void set(double* p) { *p = 2; }
+__global__ void view(bascule::array_view<const float> x, float* out) { *out = x[0] + x.size(); }
+template <class T, int N> __global__ void fill(T* p) { p[threadIdx.x] = N; }
+__device__ int calls = 0;
+template <class T> __global__ void count(T*) { ++calls; }
+)";
+
+template <class T>
+std::vector<T> read(const DeviceBuffer& buffer, const Stream& stream) {
+    std::vector<T> values(buffer.bytes() / sizeof(T));
+    copy_to_host(stream, values.data(), buffer.address(), buffer.bytes());
+    return values;
+}
+
+template <class T>
+T* pointer(const DeviceBuffer& buffer) {
+    return reinterpret_cast<T*>(buffer.address());
+}
+
+}  // namespace
+
+TEST_CASE("a typed kernel converts its arguments as C++ does and launches") {
+    const TestModule program(text);
+    const Stream stream;
+    const DeviceBuffer x(100 * sizeof(float)), y(100 * sizeof(float));
+    const std::vector<float> start = counting(100);
+    copy_to_device(stream, x.address(), start.data(), x.bytes());
+    copy_to_device(stream, y.address(), start.data(), y.bytes());
+    const auto launch =
+        program.module.kernel("saxpy").typed<void(float, const float*, float*, int)>({"float"});
+    launch(stream, {.grid = {4}, .block = {32}}, 2, pointer<const float>(x), pointer<float>(y), 100);
+    const std::vector<float> result = read<float>(y, stream);
+    for (std::size_t i = 0; i < 100; ++i) CHECK(result[i] == 3 * start[i]);
+}
+
+TEST_CASE("template arguments that are left out follow from the signature") {
+    const TestModule program(text);
+    const auto launch = program.module.kernel("saxpy").typed<void(double, const double*, double*, int)>();
+    CHECK(to_string(launch.kernel().signature()) ==
+          "void saxpy<double>(double a, const double* x, double* y, int n)");
+    CHECK(program.module.kernel("fill").typed<void(int*)>({"int", "7"}).kernel().expression() ==
+          "fill<int, 7>");
+}
+
+TEST_CASE("an overload is the one with the signature") {
+    const TestModule program(text);
+    const Stream stream;
+    const DeviceBuffer p(8);
+    program.module.kernel("set").typed<void(double*)>()(stream, {}, pointer<double>(p));
+    CHECK(read<double>(p, stream)[0] == 2);
+    program.module.kernel("set").typed<void(float*)>()(stream, {}, pointer<float>(p));
+    CHECK(read<float>(p, stream)[0] == 1);
+}
+
+TEST_CASE("a structure goes by value, byte by byte, and an array goes to a view") {
+    struct Pair {
+        int a;
+        float b;
+    };
+    const TestModule program(text);
+    const Stream stream;
+    const DeviceBuffer out(2 * sizeof(double)), x(4 * sizeof(float)), sum(sizeof(float));
+    program.module.kernel("unpack").typed<void(Pair, double*)>()(stream, {}, Pair{3, 0.5f},
+                                                                 pointer<double>(out));
+    CHECK(read<double>(out, stream) == std::vector<double>{3, 0.5});
+    const std::vector<float> start = {5, 6, 7, 8};
+    copy_to_device(stream, x.address(), start.data(), x.bytes());
+    program.module.kernel("view").typed<void(ArrayView, float*)>()(stream, {}, floats(x),
+                                                                   pointer<float>(sum));
+    CHECK(read<float>(sum, stream)[0] == 9);
+}
+
+TEST_CASE("a signature that is not the kernel's is refused, with both types, before anything is launched") {
+    const TestModule program(text);
+    const Kernel saxpy = program.module.kernel("saxpy");
+    CHECK_THROWS_WITH_AS(
+        (saxpy.typed<void(float, const double*, float*, int)>({"float"})),
+        doctest::Contains("argument 2 'x': the kernel declares `const float*`, and typed<...> says "
+                          "const double*"),
+        ArgumentError);
+    CHECK_THROWS_WITH_AS((saxpy.typed<void(float, const float*, const float*, int)>({"float"})),
+                         doctest::Contains("argument 3 'y': the kernel declares `float*`"), ArgumentError);
+    CHECK_THROWS_WITH_AS((saxpy.typed<void(float, const float*, float*, long)>({"float"})),
+                         doctest::Contains("argument 4 'n': the kernel declares `int`"), ArgumentError);
+    CHECK_THROWS_WITH_AS((saxpy.typed<void(float, const float*)>({"float"})),
+                         doctest::Contains("takes 4 arguments"), ArgumentError);
+    CHECK_THROWS_WITH_AS((saxpy.typed<void(float, const float*, double*, int)>()),
+                         doctest::Contains("disagree on T"), ArgumentError);
+}
+
+TEST_CASE("each instance has variables of its own") {
+    const TestModule program(text);
+    const Stream stream;
+    const DeviceBuffer p(8);
+    const auto of_float = program.module.kernel("count").typed<void(float*)>();
+    const auto of_double = program.module.kernel("count").typed<void(double*)>();
+    for (int i = 0; i < 3; ++i) of_float(stream, {}, pointer<float>(p));
+    of_double(stream, {}, pointer<double>(p));
+    stream.ref().synchronize();
+    const auto count = [&](const Kernel& kernel) {
+        int value = 0;
+        copy_to_host(stream, &value, find_global(kernel, "calls").address, sizeof value);
+        return value;
+    };
+    CHECK(count(of_float.kernel()) == 3);
+    CHECK(count(of_double.kernel()) == 1);
+}
