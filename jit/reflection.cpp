@@ -229,7 +229,9 @@ void describe_rows(const DemangledType& type, std::size_t star, Facts row, Param
         out.dtype = {Kind::opaque, row.bytes};
         out.lanes = 0;
     }
-    out.element = type.name.substr(0, star) + type.name.substr(star + 4);
+    DemangledType bare = element;
+    bare.constant = bare.is_volatile = false;
+    out.element = spell(bare) + type.name.substr(star + 5);
     out.constant = element.constant;
     out.alignment = row.alignment;
 }
