@@ -118,7 +118,7 @@ DemangledType parse_type(std::string_view text) {
         type.is_volatile = true;
         return type;
     }
-    if (drop_suffix(text, "__restrict")) return parse_type(text);
+    if (drop_suffix(text, " restrict") || drop_suffix(text, "__restrict")) return parse_type(text);
     if (drop_suffix(text, "*")) {
         type.pointee.push_back(parse_type(text));
         return type;

@@ -88,7 +88,7 @@ def kernel(claim, source, signature, arguments, received):
 def refused(claim, declared, argument, error, *says, types=""):
     """The launch is refused with an error that says all of this."""
     source = f"{types}__global__ void k({declared} p) {{}}"
-    ROWS.append(Row(claim, source, lambda: (argument() if callable(argument) else argument,), None, None, error, says))
+    ROWS.append(Row(claim, source, lambda: (argument() if callable(argument) else argument,), error=error, says=says))
 
 
 def device(*arguments: Any, **options: Any) -> Callable[[], bascule.DeviceArray]:
@@ -206,7 +206,7 @@ value(
 # --- Enumerations are the integers under them
 
 ENUMS = "enum Colour { red, green }; enum class Small : unsigned char { a }; enum class Flag : bool { no, yes };\n"
-value("an enum is an unsigned integer by the compiler's choice", "Colour", 1, struct.pack("<I", 1), types=ENUMS)
+value("an enum is the integer that the compiler chose", "Colour", -1, struct.pack("<i", -1), types=ENUMS)
 value("an enum class has the range that it declares", "Small", 255, b"\xff", types=ENUMS)
 refused("an enum class overflows as its integer does", "Small", 256, OverflowError, "`Small`", "0 to 255", types=ENUMS)
 refused("an enum of bool takes 0 and 1", "Flag", 2, OverflowError, "`Flag`", types=ENUMS)
