@@ -118,7 +118,7 @@ DemangledType parse_type(std::string_view text) {
         type.is_volatile = true;
         return type;
     }
-    if (drop_suffix(text, "__restrict")) return parse_type(text);
+    if (drop_suffix(text, " restrict") || drop_suffix(text, "__restrict")) return parse_type(text);
     if (drop_suffix(text, "*")) {
         type.pointee.push_back(parse_type(text));
         return type;
@@ -141,6 +141,10 @@ DemangledType parse_type(std::string_view text) {
 std::string spell(const DemangledType& type) {
     if (type.literal == dynamic_extent) return "cuda::std::dynamic_extent";
     if (!type.literal.empty()) return type.literal;
+    if (const std::size_t rows = type.name.find(" (*) ["); type.is_closed && rows != type.name.npos) {
+        return spell(parse_type(std::string_view(type.name).substr(0, rows))) + " (*)" +
+               type.name.substr(rows + 5);
+    }
     const std::string qualifiers =
         std::string(type.constant ? "const " : "") + (type.is_volatile ? "volatile " : "");
     if (type.is_pointer()) {

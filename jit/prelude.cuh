@@ -128,28 +128,26 @@ template <class T_>
 struct unqualified<const volatile T_> {
     using result_ = T_;
 };
-template <class T_>
+template <class>
 struct is_bool {
-    static constexpr bool value_ = false;
+    enum { value_ = 0 };
 };
 template <>
 struct is_bool<bool> {
-    static constexpr bool value_ = true;
+    enum { value_ = 1 };
 };
 
 /// 0: says its name; enumerations over 1: signed, 2: unsigned integers, 3: bool; 4: trivially copyable class,
-/// 5: union, 6: another class; 7: incomplete, void or a function.
+/// 5: union, 6: another class; 7: incomplete, void or a function. Enumerators: static members would be in the
+/// image.
 template <class T_, bool = __is_enum(T_)>
 struct form_of {
-    static constexpr int value_ = __is_union(T_)                ? 5
-                                  : !__is_class(T_)             ? 0
-                                  : __is_trivially_copyable(T_) ? 4
-                                                                : 6;
+    enum { value_ = __is_union(T_) ? 5 : !__is_class(T_) ? 0 : __is_trivially_copyable(T_) ? 4 : 6 };
 };
 template <class T_>
 struct form_of<T_, true> {
     using integer_ = __underlying_type(T_);
-    static constexpr int value_ = is_bool<integer_>::value_ ? 3 : integer_(-1) < integer_(0) ? 1 : 2;
+    enum { value_ = is_bool<integer_>::value_ ? 3 : integer_(-1) < integer_(0) ? 1 : 2 };
 };
 
 template <class T_, class = void>

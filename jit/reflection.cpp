@@ -1,13 +1,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <cxxabi.h>
-#include <memory>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/jit/demangle.hpp>
 #include <bascule/jit/demangled_type.hpp>
 #include <bascule/jit/reflection.hpp>
 
@@ -229,7 +228,9 @@ void describe_rows(const DemangledType& type, std::size_t star, Facts row, Param
         out.dtype = {Kind::opaque, row.bytes};
         out.lanes = 0;
     }
-    out.element = type.name.substr(0, star) + type.name.substr(star + 4);
+    DemangledType bare = element;
+    bare.constant = bare.is_volatile = false;
+    out.element = spell(bare) + type.name.substr(star + 5);
     out.constant = element.constant;
     out.alignment = row.alignment;
 }
@@ -264,13 +265,6 @@ ParameterType describe_parameter(const DemangledType& type, Facts whole, Facts e
 }
 
 // --- The reflected name
-
-std::string demangle(const std::string& name) {
-    int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> text(
-        abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
-    return status == 0 && text != nullptr ? std::string(text.get()) : std::string();
-}
 
 /// The text between `open` and the parenthesis that closes it.
 std::string_view inside_parentheses(std::string_view text, std::size_t open) {

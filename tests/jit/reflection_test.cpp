@@ -1,7 +1,9 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <bascule/jit/demangle.hpp>
 #include <bascule/jit/reflection.hpp>
 
 #include "support.hpp"
@@ -26,7 +28,7 @@ constexpr const char* types = R"(
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>
 struct Point { float x, y; double z; };
-namespace ns { struct Tiny { char c; }; enum Colour { red }; template <class T, int N> struct Box { T t[N]; };
+namespace ns { struct Tiny { char c; }; enum Colour { red }; enum Large { large = 3000000000u }; template <class T, int N> struct Box { T t[N]; };
                template <int A> struct Outer { template <class T> struct Inner { T t; }; }; }
 typedef int (*callback)(int);
 typedef float (*rows)[4];
@@ -76,11 +78,11 @@ constexpr Row rows[] = {
     {"const volatile int*", "const volatile int*", Kind::pointer, "<i4", 8, 8, "c"},
     {"__half2*", "__half2*", Kind::pointer, "<f2", 8, 8, "l2"},
     {"const __nv_bfloat162*", "const __nv_bfloat162*", Kind::pointer, "|V2", 8, 8, "cbl2"},
-    {"ns::Colour*", "ns::Colour*", Kind::pointer, "<u4", 8, 8},
+    {"ns::Colour*", "ns::Colour*", Kind::pointer, "<i4", 8, 8},
     {"ns::Hidden*", "ns::Hidden*", Kind::pointer, "|V0", 8, 8, "o"},
     {"Either*", "Either*", Kind::pointer, "|V8", 8, 8, "o"},
-    {"rows", "float (*) [4]", Kind::pointer, "<f4", 8, 8, "l4"},
-    {"planes", "float (*) [2][4]", Kind::pointer, "|V32", 8, 8, "o"},
+    {"rows", "float (*)[4]", Kind::pointer, "<f4", 8, 8, "l4"},
+    {"planes", "float (*)[2][4]", Kind::pointer, "|V32", 8, 8, "o"},
     {"float**", "float**", Kind::pointer, "<u8", 8, 8, "p"},
     {"const float* const*", "const float* const*", Kind::pointer, "<u8", 8, 8, "cp"},
     {"bascule::array_view<float>", "bascule::array_view<float>", Kind::array_view, "<f4", 24, 8},
@@ -99,7 +101,8 @@ constexpr Row rows[] = {
      "p"},
     {"Point", "Point", Kind::structure, "|V16", 16, 8},
     {"ns::Tiny", "ns::Tiny", Kind::structure, "|V1", 1, 1},
-    {"ns::Colour", "ns::Colour", Kind::scalar, "<u4", 4, 4},
+    {"ns::Colour", "ns::Colour", Kind::scalar, "<i4", 4, 4},
+    {"ns::Large", "ns::Large", Kind::scalar, "<u4", 4, 4},
     {"ns::Level", "ns::Level", Kind::scalar, "<i2", 2, 2},
     {"ns::Flag", "ns::Flag", Kind::scalar, "|b1", 1, 1},
     {"Either", "Either", Kind::opaque, "|V8", 8, 8},
@@ -153,6 +156,34 @@ TEST_CASE("each kind of parameter is known by spelling, dtype, size and alignmen
         end += row.bytes;
     }
     CHECK(signature.bytes == end);
+}
+
+TEST_CASE("a long parameter list is read, as the C++ library would read a short one") {
+    // The library gives up beyond 1024 characters; in pieces both must say the same.
+    std::string text = types;
+    for (std::size_t i = 0; i < std::size(rows); ++i) {
+        const std::string next = rows[(i + 1) % std::size(rows)].declared;
+        text += fmt::format(
+            "__global__ void k{}({} p, {} q, ns::Outer<4>::Inner<ns::Box<const {}, -2 + 5>>* r) {{}}\n", i,
+            rows[i].declared, next, rows[i].declared);
+    }
+    const Image image = compile(text);
+    REQUIRE(image.kernels.size() == std::size(rows));
+    for (const KernelImage& kernel : image.kernels) {
+        REQUIRE(kernel.reflected.size() < 1024);
+        const std::string theirs = demangle(kernel.reflected);
+        CHECK_FALSE(theirs.empty());
+        CHECK(read_mangled(kernel.reflected) == theirs);
+    }
+}
+
+TEST_CASE("what is no signature is not read") {
+    for (const char* name :
+         {"", "_Z", "_ZN", "_ZN7bascule", "_ZN7bascule9signatureI", "_ZN7bascule9signatureIS5_EEvv",
+          "_ZN7bascule9signatureIPFv99xEEEvv", "_ZN7bascule9signatureIT_EEvv", "main"}) {
+        CHECK(read_mangled(name).empty());
+    }
+    CHECK(read_mangled("_ZN7bascule9signatureI" + std::string(100000, 'P')).empty());
 }
 
 TEST_CASE("CCCL's types are known without their inline namespace") {

@@ -31,7 +31,7 @@ namespace ns {
 struct Inner { short key; double weight; };
 struct Particle { char kind; float position[3]; Inner inner[2]; unsigned char flags[2][4]; };
 }
-struct Static { static int count; int a; };
+struct Static { static constexpr int count = 3; int a; };
 __global__ void k(ns::Particle* p) {}
 )";
 
@@ -166,7 +166,7 @@ TEST_CASE("spans and mdspans tell where they keep their extents and strides") {
         " cuda::std::mdspan<float, cuda::std::extents<short, 2, dynamic_extent>, cuda::std::layout_stride> d,"
         " cuda::std::mdspan<float, cuda::std::extents<long, 2, 3>, cuda::std::layout_left> e) {}");
     const std::vector<Parameter>& parameters = image.kernels.at(0).signature.parameters;
-    const auto layout = [&](std::size_t i) { return parameters[i].type.layout.value_or(ViewLayout{99}); };
+    const auto layout = [&](std::size_t i) { return parameters[i].type.layout.value_or(ViewLayout()); };
     for (const Parameter& parameter : parameters) {
         CHECK(parameter.type.kind == ParameterType::Kind::span);
         REQUIRE(parameter.type.layout);

@@ -27,6 +27,7 @@ class Row:
     arguments: Callable[[], tuple[Any, ...]]
     signature: str | None = None
     received: bytes | None = None
+    padding: frozenset[int] = frozenset()  # bytes of `received` that a copy in C++ may leave out
     error: type[Exception] | None = None
     says: tuple[str, ...] = ()
 
@@ -41,11 +42,28 @@ template <class T> __device__ void write(unsigned char*& out, const T& value) {
 """
 
 
-def value(claim, declared, argument, received, *, spelled=None, types=""):
-    """The kernel gets exactly these bytes for a parameter passed by value."""
+def padding_of(dtype: Any) -> frozenset[int]:
+    """The bytes that no field covers."""
+    covered = np.zeros(1, dtype)
+    fill(covered)
+    return frozenset(np.flatnonzero(covered.view("u1") == 0).tolist())
+
+
+def fill(array: np.ndarray) -> None:
+    """Sets every bit of every field."""
+    if array.dtype.names is None:
+        array[...] = np.frombuffer(b"\xff" * array.dtype.itemsize, array.dtype)[0]
+        return
+    for name in array.dtype.names:
+        fill(array[name])
+
+
+def value(claim, declared, argument, received, *, spelled=None, shown=None, types="", struct=None):
+    """The kernel gets exactly these bytes for a parameter passed by value; `struct` tells what is padding."""
     source = f"{types}{COPY}__global__ void k({declared} value, unsigned char* out) {{ write(out, value); }}"
-    signature = f"void k({spelled or declared} value, unsigned char* out)"
-    ROWS.append(Row(claim, source, lambda: (argument,), signature, bytes(received)))
+    signature = f"void k({shown or f'{spelled or declared} value'}, unsigned char* out)"
+    padding = frozenset() if struct is None else padding_of(struct)
+    ROWS.append(Row(claim, source, lambda: (argument,), signature, bytes(received), padding))
 
 
 def pointer(claim, declared, host, *, spelled=None, types="", name=None, count=None, element="p[i]", received=None):
@@ -70,7 +88,7 @@ def kernel(claim, source, signature, arguments, received):
 def refused(claim, declared, argument, error, *says, types=""):
     """The launch is refused with an error that says all of this."""
     source = f"{types}__global__ void k({declared} p) {{}}"
-    ROWS.append(Row(claim, source, lambda: (argument() if callable(argument) else argument,), None, None, error, says))
+    ROWS.append(Row(claim, source, lambda: (argument() if callable(argument) else argument,), error=error, says=says))
 
 
 def device(*arguments: Any, **options: Any) -> Callable[[], bascule.DeviceArray]:
@@ -188,7 +206,7 @@ value(
 # --- Enumerations are the integers under them
 
 ENUMS = "enum Colour { red, green }; enum class Small : unsigned char { a }; enum class Flag : bool { no, yes };\n"
-value("an enum is an unsigned integer by the compiler's choice", "Colour", 1, struct.pack("<I", 1), types=ENUMS)
+value("an enum is the integer that the compiler chose", "Colour", -1, struct.pack("<i", -1), types=ENUMS)
 value("an enum class has the range that it declares", "Small", 255, b"\xff", types=ENUMS)
 refused("an enum class overflows as its integer does", "Small", 256, OverflowError, "`Small`", "0 to 255", types=ENUMS)
 refused("an enum of bool takes 0 and 1", "Flag", 2, OverflowError, "`Flag`", types=ENUMS)
@@ -298,31 +316,28 @@ kernel(
     struct.pack("<Q", 77),
 )
 refused("an array of numbers is no array of pointers", "float**", zeros("f4"), TypeError, "`float**`", "uint64")
-kernel(
+FUNCTION = "typedef int (*Function)(int);\n"
+value(
     "a function's address is a raw pointer that a kernel wrote down",
-    "__global__ void k(int (*p)(int), unsigned char* out) { write(out, (unsigned long long)p); }",
-    "void k(int (*p)(int), unsigned char* out)",
-    lambda: (bascule.raw_pointer(5),),
+    "Function",
+    bascule.raw_pointer(5),
     struct.pack("<Q", 5),
+    shown="int (*value)(int)",
+    types=FUNCTION,
 )
-ROWS.append(
-    Row(
-        "an array is no function",
-        "__global__ void k(int (*p)(int)) {}",
-        lambda: (bascule.to_device(np.zeros(3, "i4")),),
-        error=TypeError,
-        says=("`int (*)(int)`", "template argument"),
-    )
-)
+refused("an array is no function", "Function", zeros("i4"), TypeError, "`int (*)(int)`", "template", types=FUNCTION)
 refused(
     "a struct that is not defined has no layout", "struct Hidden*", zeros("V8"), TypeError, "`Hidden`", "not defined"
 )
-pointer(
+kernel(
     "rows of four floats are an array whose last axis has four",
-    "",
-    np.arange(12, dtype="f4").reshape(3, 4),
-    name="const float (*p)[4]",
-    spelled="float const (*p) [4]",
+    """
+    typedef float Quad[4];
+    __global__ void k(const Quad* p, unsigned char* out) { for (int i = 0; i < 12; ++i) write(out, p[i / 4][i % 4]); }
+    """,
+    "void k(const float (*p)[4], unsigned char* out)",
+    lambda: (bascule.to_device(np.arange(12, dtype="f4").reshape(3, 4)),),
+    np.arange(12, dtype="f4").tobytes(),
 )
 
 
@@ -409,10 +424,10 @@ def structures(dtype: Any, count: int = 3) -> np.ndarray:
     return bytes_.view(dtype)
 
 
-def in_table(claim: str, declared: str, dtype: Any) -> None:
-    """By value and by pointer."""
+def in_table(claim: str, declared: str, dtype: Any, struct: Any = None) -> None:
+    """By value and by pointer; `struct` where the dtype names fewer fields."""
     host = structures(dtype)
-    value(f"{claim}, by value", declared, host[0], host[0].tobytes(), types=STRUCTS)
+    value(f"{claim}, by value", declared, host[0], host[0].tobytes(), types=STRUCTS, struct=struct or dtype)
     pointer(f"{claim}, by pointer", f"const {declared}*", host, types=STRUCTS)
 
 
@@ -435,12 +450,25 @@ in_table(
     "a field may be left out: its bytes are passed",
     "Point",
     {"names": ["y"], "formats": ["f8"], "offsets": [8], "itemsize": 16},
+    POINT,
 )
 value(
-    "raw bytes are a struct of that size", "Point", bascule.raw_bytes(bytes(range(16))), bytes(range(16)), types=STRUCTS
+    "raw bytes are a struct of that size",
+    "Point",
+    bascule.raw_bytes(bytes(range(16))),
+    bytes(range(16)),
+    types=STRUCTS,
+    struct=POINT,
 )
 value("raw bytes are a union", "Either", bascule.raw_bytes(np.float32(1)), np.float32(1).tobytes(), types=STRUCTS)
-value("raw bytes are a class with private members", "Closed", bascule.raw_bytes(bytes(16)), bytes(16), types=STRUCTS)
+value(
+    "raw bytes are a class with private members",
+    "Closed",
+    bascule.raw_bytes(bytes(16)),
+    bytes(16),
+    types=STRUCTS,
+    struct=POINT,
+)
 value(
     "raw bytes are an opaque struct of 128 bytes, as CUtensorMap",
     "const __grid_constant__ Map",
@@ -509,23 +537,22 @@ refused(
         structures(
             np.dtype(
                 [
-                    ("at", [("x", "i4"), ("pad", "V4"), ("y", "f8")]),
-                    ("tags", "u1", (3,)),
-                    ("v", "f4", (2, 3)),
-                    ("id", "i4"),
-                ],
-                align=True,
+                    ("at", {"names": ["x", "y"], "formats": ["f4", "i8"], "offsets": [0, 8], "itemsize": 16}),
+                    *BODY.descr[1:],
+                ]
             )
         )
     ),
     TypeError,
-    "'at.",
+    "'at.y'",
     types=STRUCTS,
 )
 refused(
     "private members are no fields",
     "const Closed*",
-    lambda: bascule.to_device(structures([("x_", "f4"), ("p", "V4"), ("y", "f8")])),
+    lambda: bascule.to_device(
+        structures({"names": ["x_", "y"], "formats": ["f4", "f8"], "offsets": [0, 8], "itemsize": 16})
+    ),
     TypeError,
     "private",
     "raw_bytes",

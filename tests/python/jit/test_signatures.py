@@ -23,7 +23,9 @@ def test_the_kernel_receives(row: Row):
     margin = 64
     out = bascule.to_device(np.full(len(row.received) + margin, 0xA5, "u1"))
     kernel[1, 1](*row.arguments(), out)
-    got = out.copy_to_host().tobytes()
+    got = bytearray(out.copy_to_host().tobytes())
+    for place in row.padding:
+        got[place] = row.received[place]
     assert kernel.signature == row.signature
     assert got[: len(row.received)] == row.received
     assert got[len(row.received) :] == b"\xa5" * margin
