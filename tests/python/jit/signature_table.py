@@ -535,16 +535,19 @@ refused(
     "const Body*",
     lambda: bascule.to_device(
         structures(
-            np.dtype(
-                [
-                    ("at", {"names": ["x", "y"], "formats": ["f4", "i8"], "offsets": [0, 8], "itemsize": 16}),
-                    *BODY.descr[1:],
-                ]
-            )
+            {
+                "names": list(BODY.names),
+                "formats": [np.dtype([("x", "f4"), ("y", "i8")], align=True)]
+                + [BODY.fields[name][0] for name in BODY.names[1:]],
+                "offsets": [BODY.fields[name][1] for name in BODY.names],
+                "itemsize": BODY.itemsize,
+            }
         )
     ),
     TypeError,
     "'at.y'",
+    "`double`",
+    "int64",
     types=STRUCTS,
 )
 refused(
