@@ -16,10 +16,10 @@ os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "lazy")
 # What earlier runs compiled is nothing to go by: each has a cache of its own, which its child processes share.
 os.environ["BASCULE_CACHE_DIR"] = tempfile.mkdtemp(prefix="bascule-cache-")
 
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
+import numpy as np
+import pytest
 
-import bascule  # noqa: E402
+import bascule
 
 atexit.register(shutil.rmtree, os.environ["BASCULE_CACHE_DIR"], ignore_errors=True)
 

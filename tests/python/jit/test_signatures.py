@@ -7,9 +7,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from signature_table import ROWS, Row
 
 import bascule
+
+from .signature_table import ROWS, Row
 
 
 def test_the_table_has_at_least_120_kernels_of_different_claims():
