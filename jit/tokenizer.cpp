@@ -257,8 +257,9 @@ class Finder {
                                       KernelDeclaration& kernel) {
         std::vector<Token> type;
         for (auto token = tokens.begin(); token != tokens.end() && !token->is("="); ++token) {
-            const bool is_name = !name.empty() && token->is(name) &&
-                                 (token + 1 == tokens.end() || token[1].is("=") || token[1].is("["));
+            const bool is_name =
+                !name.empty() && token->is(name) &&
+                (token + 1 == tokens.end() || token[1].is("=") || token[1].is("[") || token[1].is(")"));
             if (is_name) continue;
             type.push_back(*token);
             if (token->is("auto")) kernel.template_parameters.push_back(abbreviated(kernel));
@@ -280,6 +281,7 @@ class Finder {
     /// A parameter's name is the last word outside brackets, if a type stands before it: `const float* x[4]`,
     /// and no name: `float`, `const Point`, `ns::Point`.
     static std::string parameter_name(std::span<const Token> tokens) {
+        if (const std::string name = name_in_declarator(tokens); !name.empty()) return name;
         std::string name;
         bool has_type = false;
         bool joined = false;
@@ -302,6 +304,16 @@ class Finder {
             if (token.is("(") || token.is("<") || token.is("[")) ++depth;
         }
         return name;
+    }
+
+    /// `f` of `int (*f)(float)`, `rows` of `const float (*rows)[4]`; empty for other declarators.
+    static std::string name_in_declarator(std::span<const Token> tokens) {
+        for (std::size_t i = 0; i + 3 < tokens.size(); ++i) {
+            const bool named = tokens[i].is("(") && (tokens[i + 1].is("*") || tokens[i + 1].is("&")) &&
+                               tokens[i + 2].kind == Token::Kind::word && tokens[i + 3].is(")");
+            if (named) return std::string(tokens[i + 2].text);
+        }
+        return {};
     }
 
     /// Words that say nothing about whether a name follows.

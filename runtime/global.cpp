@@ -71,15 +71,15 @@ ArrayView Global::view() const {
     return validate(fields);
 }
 
-Global find_global(const Kernel& kernel, const std::string& name, Device device, Cache& cache) {
+Global find_global(const Kernel& kernel, const std::string& name, Device device) {
     const Library& library = *kernel.loaded(device).library;
     const Source& source = kernel.module().source();
     const std::vector<std::string> known = find_variables(source.text);
     const std::string wanted = qualified(name, known, source, library.image());
     Global global{{}, 0, device};
     try {
-        global.variable =
-            reflect_variable(cache, {source, kernel.module().options(), library.image().arch}, wanted);
+        global.variable = reflect_variable(kernel.module().cache(),
+                                           {source, kernel.module().options(), library.image().arch}, wanted);
     } catch (const CompileError& error) {
         if (error.details().name_expression.empty()) throw;
         fail_name(error, name, known, source, library.image());
@@ -103,7 +103,7 @@ Global find_global(const Kernel& kernel, const std::string& name, Device device,
     return global;
 }
 
-Global find_global(const Module& module, const std::string& name, Device device, Cache& cache) {
+Global find_global(const Module& module, const std::string& name, Device device) {
     const auto& declarations = module.declarations();
     const auto found = std::find_if(declarations.begin(), declarations.end(),
                                     [](const auto& declaration) { return declaration.is_template; });
@@ -124,7 +124,7 @@ Global find_global(const Module& module, const std::string& name, Device device,
                          module.source().name),
              name, *image);
     }
-    return find_global(module.kernel(image->kernels[0].name), name, device, cache);
+    return find_global(module.kernel(image->kernels[0].name), name, device);
 }
 
 }  // namespace bascule

@@ -26,12 +26,10 @@ struct Global {
 /// Compiles and loads the kernel if need be, and asks the compiler for the variable's type once.
 /// Throws: CompileError for a name that is no variable of the text ("did you mean 'table'?"), and for one
 /// that no kernel uses, so that the compiler left it out; LibraryError, CudaError.
-Global find_global(const Kernel& kernel, const std::string& name, Device device = Device::current(),
-                   Cache& cache = Cache::process_default());
+Global find_global(const Kernel& kernel, const std::string& name, Device device = Device::current());
 
 /// The copy that all kernels of a module share. Throws: as above; ArgumentError where the module has
 /// templates, whose instances are images of their own.
-Global find_global(const Module& module, const std::string& name, Device device = Device::current(),
-                   Cache& cache = Cache::process_default());
+Global find_global(const Module& module, const std::string& name, Device device = Device::current());
 
 }  // namespace bascule

@@ -39,6 +39,7 @@ class Module {
 
     const Source& source() const noexcept;
     const CompileOptions& options() const noexcept;
+    Cache& cache() const noexcept;  ///< where its images come from
     /// The __global__ functions of the text, templates included, in order.
     const std::vector<KernelDeclaration>& declarations() const noexcept;
     /// Whether all kernels are templates: then there is nothing to compile before one is chosen.

@@ -72,6 +72,7 @@ Module::Module(Source source, CompileOptions options, Cache& cache)
 
 const Source& Module::source() const noexcept { return state_->source; }
 const CompileOptions& Module::options() const noexcept { return state_->options; }
+Cache& Module::cache() const noexcept { return state_->cache; }
 const std::vector<KernelDeclaration>& Module::declarations() const noexcept { return state_->declarations; }
 
 bool Module::only_templates() const noexcept {

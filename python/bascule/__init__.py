@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bascule import _errors, cache, config, emulated
 from bascule._bascule import (
+    BoundLaunch,
     CompileOptions,
     Device,
     DeviceArray,
@@ -57,6 +58,7 @@ from bascule._errors import (
 
 __all__ = [
     "ArgumentError",
+    "BoundLaunch",
     "CacheWarning",
     "CompileError",
     "CompileOptions",

@@ -9,6 +9,7 @@
 
 #include <bascule/interface/error.hpp>
 #include <bascule/jit/diagnostics.hpp>
+#include <bascule/jit/reflection.hpp>
 
 #include "bound_launch.hpp"
 #include "call_arguments.hpp"
@@ -333,6 +334,7 @@ void bind_kernels(py::module_& module) {
     module.def("_cache_statistics", [] { return Cache::process_default().statistics(); });
     module.def("_cache_clear", [] { Cache::process_default().clear(); });
     module.def("_nvrtc_info", &nvrtc_info);
+    module.def("_prelude", [] { return prelude_text(); });
     module.def("_forget_toolkit", &forget_toolkit);
 }
 

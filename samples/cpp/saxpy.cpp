@@ -17,30 +17,6 @@ __global__ void saxpy(float a, const float* x, float* y, int n) {
 }
 )";
 
-/// The buffer as the array that a kernel's argument is checked against, written by `stream`.
-bascule::ArrayView floats(const bascule::DeviceBuffer& buffer, const bascule::Stream& stream) {
-    bascule::RawInterface fields;
-    fields.shape.push_back(static_cast<std::int64_t>(buffer.bytes() / sizeof(float)));
-    fields.typestr = "<f4";
-    fields.pointer = buffer.address();
-    fields.has_stream = true;
-    fields.stream = stream.ref().handle();
-    return bascule::validate(fields);
-}
-
-bascule::Scalar scalar(float value) {
-    bascule::Scalar scalar;
-    scalar.kind = bascule::Scalar::Kind::floating;
-    scalar.floating = value;
-    return scalar;
-}
-
-bascule::Scalar scalar(std::size_t value) {
-    bascule::Scalar scalar;
-    scalar.integer = static_cast<std::int64_t>(value);
-    return scalar;
-}
-
 bascule::Kernel compile() {
     bascule::Source source;
     source.text = text;
@@ -64,18 +40,16 @@ void run(std::size_t n) {
     copy_to_device(stream, device_y.address(), y.data(), device_y.bytes());
 
     const bascule::Kernel saxpy = compile();
-    bascule::ArgumentPack args(saxpy.signature(device));  // compiles, or finds it compiled
-    args.set(0, scalar(a));
-    args.set(1, floats(device_x, stream));
-    args.set(2, floats(device_y, stream));
-    args.set(3, scalar(n));
+    // Compiles, or finds it compiled; checks that these are the kernel's types.
+    const auto launch = saxpy.typed<void(float, const float*, float*, int)>();
 
     const std::uint64_t work = n;
     const bascule::LaunchConfig config = saxpy.configuration_for(device, {&work, 1});
     std::printf("%s on %s%s: grid %s, block %s\n", to_string(saxpy.signature(device)).c_str(),
                 device.name().c_str(), device.emulated() ? " (emulated)" : "", to_string(config.grid).c_str(),
                 to_string(config.block).c_str());
-    saxpy.launch(stream, config, args);
+    launch(stream, config, a, reinterpret_cast<const float*>(device_x.address()),
+           reinterpret_cast<float*>(device_y.address()), static_cast<int>(n));
 
     std::vector<float> result(n);
     copy_to_host(stream, result.data(), device_y.address(), device_y.bytes());

@@ -3,6 +3,8 @@
 //
 //   front:  wave -> x ----------------\            (the launch of `mix` waits for x on the device,
 //   back:   wave -> y -> mix(x, y) -> z             the host waits only for the result)
+//
+// `wave` is a template: the signature that the host writes chooses the instance.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -19,8 +21,9 @@ namespace {
 constexpr const char* text = R"(
 __constant__ float weights[2];
 
-__global__ void wave(float* out, float frequency, int n) {
-    for (auto i : bascule::grid_stride(n)) out[i] = sinf(frequency * static_cast<float>(i));
+template <class T>
+__global__ void wave(bascule::array_view<T> out, T frequency) {
+    for (auto i : bascule::grid_stride(out.size())) out[i] = sin(frequency * static_cast<T>(i));
 }
 
 __global__ void mix(const float* x, const float* y, float* z, int n) {
@@ -56,38 +59,14 @@ class Floats {
     bascule::StreamRef stream_;
 };
 
-bascule::Scalar scalar(float value) {
-    bascule::Scalar scalar;
-    scalar.kind = bascule::Scalar::Kind::floating;
-    scalar.floating = value;
-    return scalar;
-}
-
-bascule::Scalar scalar(std::size_t value) {
-    bascule::Scalar scalar;
-    scalar.integer = static_cast<std::int64_t>(value);
-    return scalar;
-}
-
-/// Launches with as many threads as fill the device; `arguments` are views and scalars, in the kernel's
-/// order.
-template <class... Arguments>
-void launch(const bascule::Kernel& kernel, const bascule::Stream& stream, std::uint64_t threads,
-            const Arguments&... arguments) {
-    const bascule::Device device = stream.ref().device();
-    bascule::ArgumentPack pack(kernel.signature(device));  // compiles at the first time, or finds it compiled
-    int index = 0;
-    (pack.set(index++, arguments), ...);
-    kernel.launch(stream, kernel.configuration_for(device, {&threads, 1}), pack);
-}
-
 void run(std::size_t n) {
     bascule::Source source;
     source.text = text;
     source.name = "two_streams.cu";  // for messages
     const bascule::Module module(source);
-    const bascule::Kernel wave = module.kernel("wave");
-    const bascule::Kernel mix = module.kernel("mix");
+    using bascule::ArrayView;
+    const auto wave = module.kernel("wave").typed<void(ArrayView, float)>({"float"});
+    const auto mix = module.kernel("mix").typed<void(ArrayView, ArrayView, ArrayView, int)>();
 
     const bascule::Device device = bascule::Device::current();
     const bascule::Stream front(device);
@@ -98,12 +77,15 @@ void run(std::size_t n) {
 
     // A variable of the device code, written in the order of the stream on which it is read.
     const float weights[2] = {0.75F, -2.0F};
-    const bascule::Global table = find_global(mix, "weights", device);
+    const bascule::Global table = find_global(mix.kernel(), "weights", device);
     copy_to_device(back, table.address, weights, sizeof weights);
 
-    launch(wave, front, n, x.view(), scalar(0.001F), scalar(n));
-    launch(wave, back, n, y.view(), scalar(0.003F), scalar(n));
-    launch(mix, back, n, x.view(), y.view(), z.view(), scalar(n));
+    const std::uint64_t work = n;  // threads; the block size fills the device
+    const bascule::LaunchConfig waves = wave.kernel().configuration_for(device, {&work, 1});
+    wave(front, waves, x.view(), 0.001F);
+    wave(back, waves, y.view(), 0.003F);
+    mix(back, mix.kernel().configuration_for(device, {&work, 1}), x.view(), y.view(), z.view(),
+        static_cast<int>(n));
     std::printf("launched on two streams of %s%s; nothing has been waited for\n", device.name().c_str(),
                 device.emulated() ? " (emulated)" : "");
 

@@ -88,6 +88,8 @@ TEST_CASE("a parameter's name is told from its type") {
         {"float", "k()"},
         {"const float* __restrict__ x", "k(x)"},
         {"const float*", "k()"},
+        {"int (*f)(float)", "k(f)"},
+        {"const float (*rows)[4]", "k(rows)"},
         {"float const* const x", "k(x)"},
         {"unsigned int n", "k(n)"},
         {"unsigned int", "k()"},
