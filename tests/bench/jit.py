@@ -180,10 +180,10 @@ def measure_templates(nvrtc, rounds):
         ("a template, told by its text", TEMPLATE, "axpy", "<= 1.10", (2, x, x)),
         ("a template, the compiler asked", OPAQUE, "through", "<= 2.1", (x,)),
     )
+    prelude = _bascule._prelude()
     for what, text, kernel, goal, arguments in cases:
         texts = [unique(text) for _ in range(2 * rounds)]
         ours, bare = iter(texts), iter(texts)
-        prelude = _bascule._prelude()
         times = medians(
             rounds,
             bare=lambda bare=bare, kernel=kernel: milliseconds(
