@@ -22,6 +22,10 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
+// Compared by pointer: a lookup among all bound types would be a good part of a launch.
+PyTypeObject* raw_pointer_type = nullptr;
+PyTypeObject* raw_bytes_type = nullptr;
+
 using Kind = ArgumentError::Kind;
 
 Scalar scalar_of(bool value) {
@@ -212,11 +216,11 @@ std::optional<ScalarTuple> read_tuple(PyObject* argument) {
 
 /// What is passed by value and is no number.
 std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
-    if (py::isinstance<RawPointerObject>(argument)) {
+    if (Py_TYPE(argument) == raw_pointer_type) {
         return RawPointer{py::cast<RawPointerObject&>(argument).address};
     }
     RawBytes bytes;
-    if (py::isinstance<RawBytesObject>(argument)) {
+    if (Py_TYPE(argument) == raw_bytes_type) {
         if (read_bytes(py::cast<RawBytesObject&>(argument).bytes.ptr(), bytes)) return bytes;
     }
     if (PyBytes_Check(argument) || PyByteArray_Check(argument) || PyMemoryView_Check(argument)) {
@@ -335,6 +339,8 @@ void bind_arguments(py::module_& module) {
     module.def(
         "raw_pointer", [](std::uint64_t address) { return RawPointerObject{address}; }, "address"_a,
         "Pass an integer device address for a pointer parameter; nothing about it is checked.");
+    raw_pointer_type = reinterpret_cast<PyTypeObject*>(py::type::of<RawPointerObject>().ptr());
+    raw_bytes_type = reinterpret_cast<PyTypeObject*>(py::type::of<RawBytesObject>().ptr());
 }
 
 }  // namespace bascule::python
