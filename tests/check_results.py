@@ -27,6 +27,8 @@ def missing_cpp_tests(report: Path) -> Iterator[str]:
         summary = DOCTEST_SUMMARY.search(output)
         if not summary or int(summary[1]) == 0:
             yield f"ctest: {label} ran no test case"
+    if "install" not in cases:
+        yield "ctest: the installation was not tried; is tests/install still included?"
     if not any(name.startswith("sample_") for name in cases):
         yield "ctest: no C++ sample was run"
     for name, case in cases.items():
