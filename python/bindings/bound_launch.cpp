@@ -5,15 +5,14 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <structmember.h>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <bascule/runtime/ordering.hpp>
 
+#include "callable_object.hpp"
 #include "device_object.hpp"
-#include "errors.hpp"
 #include "owners.hpp"
 
 namespace py = pybind11;
@@ -50,11 +49,6 @@ struct Bound {
     py::object arguments;  // tuple and dict, as `rebind()` reads them again
     py::object keywords;
     std::shared_ptr<Binding> binding;
-};
-
-struct BoundObject {
-    PyObject_HEAD vectorcallfunc vectorcall;
-    Bound* bound;
 };
 
 PyTypeObject* bound_type = nullptr;
@@ -122,56 +116,43 @@ PyObject* call(PyObject* self, PyObject* const*, std::size_t flags, PyObject* ke
                         "a bound launch takes no arguments: they were bound; rebind(...) binds others");
         return nullptr;
     }
-    try {
-        launch(*reinterpret_cast<BoundObject*>(self)->bound);
-        Py_RETURN_NONE;
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
+    return guarded([&] {
+        launch(held_by<Bound>(self));
+        return py::none();
+    });
 }
 
 /// Nothing changes when an argument is refused.
-PyObject* rebind(PyObject* self, PyObject* arguments, PyObject* keywords) {
-    try {
-        Bound& bound = *reinterpret_cast<BoundObject*>(self)->bound;
-        const bool again = PyTuple_GET_SIZE(arguments) == 0 && keywords == nullptr;
-        const auto positional =
-            again ? py::tuple(bound.arguments) : py::reinterpret_borrow<py::tuple>(py::handle(arguments));
-        py::object named = bound.keywords;
-        if (!again) named = keywords == nullptr ? py::none() : py::reinterpret_borrow<py::object>(keywords);
-        std::vector<PyObject*> objects;
-        py::object names;
-        const CallArguments call = call_arguments(positional, named, objects, names);
-        bound.binding = make_binding(bound.kernel, bound.plan, call);
-        bound.arguments = positional;
-        bound.keywords = named;
-        Py_RETURN_NONE;
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
+void bind_again(Bound& bound, const py::tuple& arguments, const py::object& keywords) {
+    std::vector<PyObject*> objects;
+    py::object names;
+    const CallArguments call = call_arguments(arguments, keywords, objects, names);
+    bound.binding = make_binding(bound.kernel, bound.plan, call);
+    bound.arguments = arguments;
+    bound.keywords = keywords;
 }
 
-void deallocate(PyObject* self) {
-    PyTypeObject* type = Py_TYPE(self);
-    delete reinterpret_cast<BoundObject*>(self)->bound;
-    type->tp_free(self);
-    Py_DECREF(type);
+PyObject* rebind(PyObject* self, PyObject* arguments, PyObject* keywords) {
+    return guarded([&] {
+        Bound& bound = held_by<Bound>(self);
+        if (PyTuple_GET_SIZE(arguments) == 0 && keywords == nullptr) {
+            bind_again(bound, py::tuple(bound.arguments), py::object(bound.keywords));
+        } else {
+            bind_again(
+                bound, py::reinterpret_borrow<py::tuple>(arguments),
+                keywords == nullptr ? py::object(py::none()) : py::reinterpret_borrow<py::object>(keywords));
+        }
+        return py::none();
+    });
 }
 
 PyObject* repr(PyObject* self) {
-    try {
-        const Bound& bound = *reinterpret_cast<BoundObject*>(self)->bound;
-        const LaunchConfig& config = bound.binding->config;
-        const std::string text =
-            fmt::format("<bascule.BoundLaunch {}[{}, {}]>", bound.binding->function.expression(),
-                        bascule::to_string(config.grid), bascule::to_string(config.block));
-        return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
+    return guarded([&] {
+        const Binding& binding = *held_by<Bound>(self).binding;
+        return py::str(fmt::format("<bascule.BoundLaunch {}[{}, {}]>", binding.function.expression(),
+                                   bascule::to_string(binding.config.grid),
+                                   bascule::to_string(binding.config.block)));
+    });
 }
 
 constexpr const char* documentation =
@@ -185,30 +166,11 @@ constexpr const char* rebind_documentation =
     "Read and check the same arguments again, or others in their place. When one is refused the old ones "
     "stay bound.";
 
-PyMemberDef members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(BoundObject, vectorcall), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr},
-};
-
 PyMethodDef methods[] = {
     {"rebind", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&rebind)),
      METH_VARARGS | METH_KEYWORDS, rebind_documentation},
     {nullptr, nullptr, 0, nullptr},
 };
-
-PyType_Slot slots[] = {
-    {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
-    {Py_tp_repr, reinterpret_cast<void*>(&repr)},
-    {Py_tp_doc, const_cast<char*>(documentation)},
-    {Py_tp_members, members},
-    {Py_tp_methods, methods},
-    {0, nullptr},
-};
-
-PyType_Spec spec = {"bascule.BoundLaunch", static_cast<int>(sizeof(BoundObject)), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                    slots};
 
 }  // namespace
 
@@ -226,18 +188,11 @@ py::object make_bound_launch(const Kernel& kernel, const LaunchPlan& plan, const
     }
     auto bound = std::make_unique<Bound>(
         Bound{kernel, plan, py::tuple(positional), named, make_binding(kernel, plan, arguments)});
-    auto* object = reinterpret_cast<BoundObject*>(bound_type->tp_alloc(bound_type, 0));
-    if (object == nullptr) throw py::error_already_set();
-    object->vectorcall = &call;
-    object->bound = bound.release();
-    return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(object));
+    return make_callable(bound_type, &call, std::move(bound));
 }
 
 void register_bound_launch(py::module_& module) {
-    PyObject* type = PyType_FromSpec(&spec);
-    if (type == nullptr) throw py::error_already_set();
-    bound_type = reinterpret_cast<PyTypeObject*>(type);
-    module.attr("BoundLaunch") = py::reinterpret_steal<py::object>(type);
+    bound_type = register_callable<Bound>(module, "bascule.BoundLaunch", documentation, methods, &repr);
 }
 
 }  // namespace bascule::python

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <structmember.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,8 +12,8 @@
 
 #include "bound_launch.hpp"
 #include "call_arguments.hpp"
+#include "callable_object.hpp"
 #include "device_object.hpp"
-#include "errors.hpp"
 #include "owners.hpp"
 
 namespace py = pybind11;
@@ -29,11 +28,6 @@ struct Launch {
     std::optional<Device> device;          // once the first call has come
     const LoadedKernel* loaded = nullptr;  // of a kernel that is one function
     std::optional<LaunchConfig> config;    // of that function, where the plan says how much work there is
-};
-
-struct LauncherObject {
-    PyObject_HEAD vectorcallfunc vectorcall;
-    Launch* launch;
 };
 
 PyTypeObject* launcher_type = nullptr;
@@ -101,33 +95,17 @@ void run(Launch& launch, const CallArguments& arguments) {
 }
 
 PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* keywords) {
-    try {
-        run(*reinterpret_cast<LauncherObject*>(self)->launch,
-            {arguments, PyVectorcall_NARGS(flags), keywords});
-        Py_RETURN_NONE;
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
+    return guarded([&] {
+        run(held_by<Launch>(self), {arguments, PyVectorcall_NARGS(flags), keywords});
+        return py::none();
+    });
 }
 
 PyObject* bind(PyObject* self, PyObject* const* arguments, Py_ssize_t positional, PyObject* keywords) {
-    try {
-        const Launch& launch = *reinterpret_cast<LauncherObject*>(self)->launch;
-        return make_bound_launch(launch.kernel, launch.plan, {arguments, positional, keywords})
-            .release()
-            .ptr();
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
-}
-
-void deallocate(PyObject* self) {
-    PyTypeObject* type = Py_TYPE(self);
-    delete reinterpret_cast<LauncherObject*>(self)->launch;
-    type->tp_free(self);
-    Py_DECREF(type);
+    return guarded([&] {
+        const Launch& launch = held_by<Launch>(self);
+        return make_bound_launch(launch.kernel, launch.plan, {arguments, positional, keywords});
+    });
 }
 
 std::string geometry(const Launch& launch) {
@@ -142,15 +120,10 @@ std::string geometry(const Launch& launch) {
 }
 
 PyObject* repr(PyObject* self) {
-    try {
-        const Launch& launch = *reinterpret_cast<LauncherObject*>(self)->launch;
-        const std::string text =
-            fmt::format("<bascule.Launcher {}{}>", launch.kernel.name(), geometry(launch));
-        return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
+    return guarded([&] {
+        const Launch& launch = held_by<Launch>(self);
+        return py::str(fmt::format("<bascule.Launcher {}{}>", launch.kernel.name(), geometry(launch)));
+    });
 }
 
 constexpr const char* documentation =
@@ -160,11 +133,6 @@ constexpr const char* documentation =
     "argument against the kernel's parameters first, then orders the launch with the arrays' streams; it "
     "does not wait for the\n"
     "kernel. Any thread may call it.";
-
-PyMemberDef members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(LauncherObject, vectorcall), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr},
-};
 
 constexpr const char* bind_documentation =
     "bind($self, /, *arguments, **keywords)\n--\n\n"
@@ -179,37 +147,16 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyType_Slot slots[] = {
-    {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
-    {Py_tp_repr, reinterpret_cast<void*>(&repr)},
-    {Py_tp_doc, const_cast<char*>(documentation)},
-    {Py_tp_members, members},
-    {Py_tp_methods, methods},
-    {0, nullptr},
-};
-
-PyType_Spec spec = {"bascule.Launcher", static_cast<int>(sizeof(LauncherObject)), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                    slots};
-
 }  // namespace
 
 py::object make_launcher(const Kernel& kernel, LaunchPlan plan) {
     auto launch =
         std::make_unique<Launch>(Launch{kernel, std::move(plan), std::nullopt, nullptr, std::nullopt});
-    auto* object = reinterpret_cast<LauncherObject*>(launcher_type->tp_alloc(launcher_type, 0));
-    if (object == nullptr) throw py::error_already_set();
-    object->vectorcall = &call;
-    object->launch = launch.release();
-    return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(object));
+    return make_callable(launcher_type, &call, std::move(launch));
 }
 
 void register_launcher(py::module_& module) {
-    PyObject* type = PyType_FromSpec(&spec);
-    if (type == nullptr) throw py::error_already_set();
-    launcher_type = reinterpret_cast<PyTypeObject*>(type);
-    module.attr("Launcher") = py::reinterpret_steal<py::object>(type);
+    launcher_type = register_callable<Launch>(module, "bascule.Launcher", documentation, methods, &repr);
 }
 
 }  // namespace bascule::python
