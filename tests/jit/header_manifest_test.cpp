@@ -334,7 +334,8 @@ TEST_CASE("every header that NVRTC says it read is in the manifest") {
         }
         const std::set<std::string> read =
             files_read_by_nvrtc(one, directory.path() + "/trace" + std::to_string(text.size()));
-        CHECK(read.size() >= 3);
+        // Before 13.0 the report has no headers in it.
+        if (compiler().nvrtc()->version().major >= 13) CHECK(read.size() >= 3);
         for (const std::string& path : read) {
             CAPTURE(path);
             CHECK(tracked.contains(path));

@@ -39,7 +39,7 @@ struct Counted { int i; __device__ Counted(const Counted& other) : i(other.i) {}
 namespace ns { struct Hidden; enum class Level : short { low }; enum class Flag : bool { no }; }
 )";
 
-constexpr Row rows[] = {
+constexpr Row all_rows[] = {
     {"bool", "bool", Kind::scalar, "|b1", 1, 1},
     {"char", "char", Kind::scalar, "|i1", 1, 1, "h"},
     {"signed char", "signed char", Kind::scalar, "|i1", 1, 1},
@@ -118,7 +118,17 @@ constexpr Row rows[] = {
     {"callback", "int (*)(int)", Kind::pointer, "", 8, 8, "f"},
 };
 
+/// Those whose types the NVRTC under test has: double4 of 32 bytes came with 13.0.
+std::vector<Row> known_rows() {
+    std::vector<Row> rows(std::begin(all_rows), std::end(all_rows));
+    if (compiler().nvrtc()->version().major < 13) {
+        std::erase_if(rows, [](const Row& row) { return std::string(row.declared) == "double4_32a"; });
+    }
+    return rows;
+}
+
 TEST_CASE("each kind of parameter is known by spelling, dtype, size and alignment") {
+    const std::vector<Row> rows = known_rows();
     std::string text = std::string(types) + "__global__ void k(";
     for (std::size_t i = 0; i < std::size(rows); ++i) {
         text += (i == 0 ? "" : ", ") + std::string(rows[i].declared) + " p" + std::to_string(i);
@@ -159,6 +169,7 @@ TEST_CASE("each kind of parameter is known by spelling, dtype, size and alignmen
 }
 
 TEST_CASE("a long parameter list is read, as the C++ library would read a short one") {
+    const std::vector<Row> rows = known_rows();
     // The library gives up beyond 1024 characters; in pieces both must say the same.
     std::string text = types;
     for (std::size_t i = 0; i < std::size(rows); ++i) {
