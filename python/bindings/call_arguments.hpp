@@ -63,8 +63,8 @@ Kernel choose(const Kernel& kernel, std::span<const ArgumentValue> values, Devic
 /// Checks each value against the pack's signature. Throws: ArgumentError.
 void set_all(ArgumentPack& pack, std::span<const ArgumentValue> values);
 
-/// Compares the structures among the arguments with the kernel's own, field by field. The compiler may have to be
-/// asked: without the GIL. Throws: ArgumentError that names the field.
+/// Compares the structures among the arguments with the kernel's own, field by field. The compiler may have
+/// to be asked: without the GIL. Throws: ArgumentError that names the field.
 void compare_structures(const Kernel& kernel, const ArgumentPack& pack, Device device);
 
 /// The function that these arguments mean, loaded for the current device, each argument checked; nothing is
