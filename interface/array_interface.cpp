@@ -57,11 +57,15 @@ bool is_packed(const ArrayView& view, int first, int last, int step) noexcept {
     return true;
 }
 
+}  // namespace
+
 void find_contiguity(ArrayView& view) noexcept {
     const int last = view.ndim() - 1;
     view.c_contiguous = view.empty() || last < 0 || is_packed(view, 0, last, 1);
     view.f_contiguous = view.empty() || last < 0 || is_packed(view, last, 0, -1);
 }
+
+namespace {
 
 [[noreturn]] void fail_extent(const ArrayView& view) {
     fail("data", fmt::format("{:#x}", view.pointer),

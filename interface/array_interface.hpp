@@ -90,6 +90,9 @@ struct ArrayView {
 /// Throws: ArgumentError whose message names the key and the value.
 ArrayView validate(const RawInterface& raw);
 
+/// Sets `c_contiguous` and `f_contiguous` by size, shape and strides.
+void find_contiguity(ArrayView& view) noexcept;
+
 /// Strides in bytes of a C-contiguous array.
 Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept;
 

@@ -26,6 +26,7 @@ class ArgumentError : public Error {
         value,          ///< ValueError
         overflow,       ///< OverflowError
         missing_key,    ///< a KeyError that is a ValueError too
+        index,          ///< IndexError
         not_supported,  ///< NotImplementedError
     };
 

@@ -42,6 +42,7 @@ namespace bascule {
     FUNCTION(cuLaunchKernelEx, 11060)                  \
     FUNCTION(cuOccupancyMaxPotentialBlockSize, 6050)   \
     FUNCTION(cuMemAlloc, 3020)                         \
+    FUNCTION(cuMemAllocManaged, 6000)                  \
     FUNCTION(cuMemFree, 3020)                          \
     FUNCTION(cuMemGetInfo, 3020)                       \
     FUNCTION(cuMemHostAlloc, 2020)                     \
@@ -50,6 +51,8 @@ namespace bascule {
     FUNCTION(cuMemcpyDtoHAsync, 3020)                  \
     FUNCTION(cuMemcpyDtoDAsync, 3020)                  \
     FUNCTION(cuMemsetD8Async, 3020)                    \
+    FUNCTION(cuMemsetD16Async, 3020)                   \
+    FUNCTION(cuMemsetD32Async, 3020)                   \
     FUNCTION(cuPointerGetAttributes, 7000)             \
     FUNCTION(cuStreamCreateWithPriority, 5050)         \
     FUNCTION(cuStreamDestroy, 4000)                    \

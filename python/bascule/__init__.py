@@ -113,6 +113,7 @@ for _public in (
     _errors.ArgumentValueError,
     _errors.ArgumentOverflowError,
     _errors.ArgumentKeyError,
+    _errors.ArgumentIndexError,
     _errors.ArgumentNotImplementedError,
     _errors.KernelAttributeError,
     CompileOptions,

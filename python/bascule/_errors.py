@@ -57,6 +57,10 @@ class ArgumentKeyError(ArgumentError, KeyError, ValueError):
     __str__ = Exception.__str__  # KeyError would quote the message
 
 
+class ArgumentIndexError(ArgumentError, IndexError):
+    """An index that the array does not have."""
+
+
 class ArgumentNotImplementedError(ArgumentError, NotImplementedError):
     """Valid, and not supported yet."""
 

@@ -20,12 +20,20 @@ struct ArrayObject {
     pybind11::object stream;               ///< the bound stream's object, kept alive
 };
 
+/// The Python class while its parts are bound.
+using ArrayClass = pybind11::class_<ArrayObject>;
+
 /// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no cast machinery.
 const ArrayObject* as_array(PyObject* object) noexcept;
 
 /// A bascule.DeviceArray of memory that `owner` owns, bound to the device's default stream.
 pybind11::object make_array(const ArrayView& view, Device device, pybind11::object owner);
 
+/// The stream object that an array binds: the one given, else the default stream.
+pybind11::object stream_to_bind(const pybind11::object& stream, Device device);
+void bind_stream(ArrayObject& array, pybind11::object stream);
+
+/// The class DeviceArray, and the functions that make arrays.
 void bind_arrays(pybind11::module_& module);
 
 }  // namespace bascule::python

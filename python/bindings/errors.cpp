@@ -48,6 +48,8 @@ const char* class_of(ArgumentError::Kind kind) {
             return "ArgumentOverflowError";
         case ArgumentError::Kind::missing_key:
             return "ArgumentKeyError";
+        case ArgumentError::Kind::index:
+            return "ArgumentIndexError";
         case ArgumentError::Kind::not_supported:
             return "ArgumentNotImplementedError";
     }

@@ -1,0 +1,24 @@
+// Between NumPy and the interface's values: shapes, dtypes, host arrays.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/interface/array_interface.hpp>
+
+namespace bascule::python {
+
+pybind11::object numpy();
+
+pybind11::tuple to_tuple(const Dimensions& dimensions);
+
+/// A shape as people write it: an integer, or a tuple or list of them. Throws: ArgumentError.
+Dimensions to_shape(const pybind11::object& shape);
+
+/// The numpy.dtype of an array's elements, with the fields of its layout.
+pybind11::object numpy_dtype(const ArrayView& view);
+
+/// A host NumPy array's fields by the rules of the device interface: the two share them. Throws:
+/// ArgumentError.
+ArrayView host_view(const pybind11::object& array);
+
+}  // namespace bascule::python
