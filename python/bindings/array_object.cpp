@@ -13,6 +13,7 @@
 #include "descr.hpp"
 #include "device_object.hpp"
 #include "interface_reader.hpp"
+#include "mask.hpp"
 #include "owners.hpp"
 #include "stream_object.hpp"
 
@@ -48,19 +49,6 @@ ArrayView host_view(const py::object& array) {
     ArrayView view = validate(snapshot.raw);
     view.layout = snapshot.layout;
     return view;
-}
-
-/// The stream object that an array binds: the one given, else the default stream.
-py::object stream_to_bind(const py::object& stream, Device device) {
-    if (py::isinstance<StreamObject>(stream)) return stream;
-    const std::optional<StreamRef> given = to_stream(stream, device);
-    return py::cast(StreamObject{nullptr, given.value_or(default_stream(device)), stream});
-}
-
-void bind_stream(ArrayObject& array, py::object stream) {
-    array.view.has_stream = true;
-    array.view.stream = stream.cast<StreamObject&>().ref.handle();
-    array.stream = std::move(stream);
 }
 
 /// On the emulated device, fault reports name the line of Python that made an allocation.
@@ -119,11 +107,10 @@ ArrayObject device_array(const py::object& shape, const py::object& dtype, const
 }
 
 ArrayObject to_device(const py::object& object, const py::object& stream) {
-    if (py::hasattr(object, "mask") && py::hasattr(object, "filled")) {
-        throw ArgumentError(
-            ArgumentError::Kind::not_supported,
-            "to_device: masked arrays are not supported yet; pass object.filled(value), and its mask as "
-            "an array of its own.");
+    if (is_numpy_masked(object)) {
+        ArrayObject array = to_device(object.attr("data"), stream);
+        upload_mask(array, object);
+        return array;
     }
     py::object host = numpy().attr("asarray")(object);
     ArrayView view = host_view(host);
@@ -158,7 +145,7 @@ Span span_of(const ArrayView& view) {
     return {low, static_cast<std::size_t>(high - low)};
 }
 
-py::object copy_to_host(const py::object& self, const py::object& out, const py::object& stream) {
+py::object copy_values_to_host(const py::object& self, const py::object& out, const py::object& stream) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
     const py::object dtype = numpy_dtype(array.view);
     const Span span = span_of(array.view);
@@ -195,8 +182,20 @@ py::object copy_to_host(const py::object& self, const py::object& out, const py:
     return out;
 }
 
+py::object copy_to_host(const py::object& self, const py::object& out, const py::object& stream) {
+    const ArrayObject& array = self.cast<const ArrayObject&>();
+    return with_host_mask(array, copy_values_to_host(self, data_to_fill(array, out), stream), out);
+}
+
 /// The values as a host array of exactly this shape and dtype, laid out as the device array is.
 py::object host_values(const py::object& values, const ArrayView& view) {
+    if (is_numpy_masked(values)) {
+        throw ArgumentError(
+            ArgumentError::Kind::not_supported,
+            "`values` is a numpy.ma array, and copy_from_host leaves the mask of an array as it is: "
+            "pass values.data, and copy numpy.logical_not of its mask to array.mask.",
+            {.field = "values"});
+    }
     const py::object dtype = numpy_dtype(view);
     const bool is_array = py::isinstance(values, numpy().attr("ndarray"));
     const py::object host =
@@ -244,24 +243,19 @@ void copy_from_host(const py::object& self, const py::object& values, const py::
 
 /// A view of memory that somebody else owns, with the producer's stream bound, or none with sync=False.
 ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync) {
-    if (snapshot.masked) {
-        throw ArgumentError(
-            ArgumentError::Kind::not_supported,
-            "the array has a mask, and masked arrays are not supported yet: pass its data and its mask as "
-            "two arrays.",
-            {.field = "mask"});
-    }
     const Device device = current_device();
     ArrayObject array{resolve(validate(snapshot.raw), device), device, nullptr, std::move(owner), py::none()};
     array.view.layout = snapshot.layout;
     if (!sync) {
         array.view.has_stream = false;
         array.view.stream = 0;
+        import_mask(array, snapshot.mask, sync);
         return array;
     }
     const StreamRef stream =
         array.view.has_stream ? StreamRef(array.view.stream, device) : default_stream(device);
     bind_stream(array, py::cast(StreamObject{nullptr, stream, array.owner}));
+    import_mask(array, snapshot.mask, sync);
     return array;
 }
 
@@ -293,6 +287,7 @@ py::dict exported_interface(const ArrayObject& array) {
     fields["version"] = 3;
     fields["strides"] = view.c_contiguous ? py::object(py::none()) : py::object(to_tuple(view.strides));
     fields["stream"] = view.has_stream ? py::object(py::int_(view.stream)) : py::object(py::none());
+    if (array.mask) fields["mask"] = array.mask;
     return fields;
 }
 
@@ -308,6 +303,18 @@ std::size_t length(const ArrayObject& array) {
 }
 
 }  // namespace
+
+py::object stream_to_bind(const py::object& stream, Device device) {
+    if (py::isinstance<StreamObject>(stream)) return stream;
+    const std::optional<StreamRef> given = to_stream(stream, device);
+    return py::cast(StreamObject{nullptr, given.value_or(default_stream(device)), stream});
+}
+
+void bind_stream(ArrayObject& array, py::object stream) {
+    array.view.has_stream = true;
+    array.view.stream = stream.cast<StreamObject&>().ref.handle();
+    array.stream = std::move(stream);
+}
 
 const ArrayObject* as_array(PyObject* object) noexcept {
     if (Py_TYPE(object) != array_type) return nullptr;
@@ -356,6 +363,7 @@ values : numpy.ndarray of the same shape and dtype, or numbers of that shape; fr
 stream : where the copy is enqueued; None means the bound stream.)")
         .def("__len__", &length)
         .def("__repr__", &repr);
+    bind_masks(module, type);
     array_type = reinterpret_cast<PyTypeObject*>(type.ptr());
 
     module.def("to_device", &to_device, "array"_a, py::kw_only(), "stream"_a = py::none(),

@@ -18,6 +18,7 @@ struct ArrayObject {
     std::shared_ptr<DeviceBuffer> buffer;  ///< null when the memory is somebody else's
     pybind11::object owner;                ///< whose memory it is, kept alive; None otherwise
     pybind11::object stream;               ///< the bound stream's object, kept alive
+    pybind11::object mask{};  ///< of view.mask: a DeviceArray or a BitMask, kept alive; null without
 };
 
 /// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no cast machinery.
@@ -25,6 +26,10 @@ const ArrayObject* as_array(PyObject* object) noexcept;
 
 /// A bascule.DeviceArray of memory that `owner` owns, bound to the device's default stream.
 pybind11::object make_array(const ArrayView& view, Device device, pybind11::object owner);
+
+/// The stream object that an array binds: the one given, else the default stream.
+pybind11::object stream_to_bind(const pybind11::object& stream, Device device);
+void bind_stream(ArrayObject& array, pybind11::object stream);
 
 void bind_arrays(pybind11::module_& module);
 
