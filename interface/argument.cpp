@@ -6,6 +6,7 @@
 
 #include <bascule/interface/argument.hpp>
 #include <bascule/interface/error.hpp>
+#include <bascule/interface/mask.hpp>
 #include <bascule/interface/scalar_conversion.hpp>
 
 namespace bascule {
@@ -36,6 +37,7 @@ std::string what_to_pass(const Parameter& parameter) {
             }
             return "a device array";
         case Declared::array_view:
+        case Declared::masked_view:
         case Declared::span:
             return "a device array";
         case Declared::vector:
@@ -51,11 +53,6 @@ std::string what_to_pass(const Parameter& parameter) {
 }
 
 namespace {
-
-bool takes_arrays(const ParameterType& declared) noexcept {
-    return declared.kind == Declared::pointer || declared.kind == Declared::array_view ||
-           declared.kind == Declared::span;
-}
 
 bool is_complex_vector(const ParameterType& declared) noexcept {
     return declared.kind == Declared::vector && declared.lanes == 2 &&
@@ -122,6 +119,12 @@ void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
     if (array.has_stream && ordered) {
         ++arrays_with_stream_;
         add_producer(array.stream, index);
+    }
+    // A mask that names no stream is ordered with its array.
+    if (array.mask != nullptr && array.mask->array.has_stream && ordered) {
+        ++arrays_;
+        ++arrays_with_stream_;
+        add_producer(array.mask->array.stream, index);
     }
 }
 
@@ -190,8 +193,7 @@ void ArgumentPack::set(int index, const StructuredScalar& structure) {
 void ArgumentPack::set(int index, RawPointer pointer) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (parameter.type.kind != Declared::pointer) {
-        const bool view =
-            parameter.type.kind == Declared::array_view || parameter.type.kind == Declared::span;
+        const bool view = takes_arrays(parameter.type);
         fail(Kind::type, index, parameter, fmt::format("the raw pointer {:#x}", pointer.address),
              view ? "A view needs a shape too: pass a device array." : "Only pointer parameters take one.");
     }

@@ -52,11 +52,11 @@ const char* article(const std::string& word) noexcept {
 
 ArgumentType type_of(const ArgumentValue& value) noexcept {
     if (const auto* array = std::get_if<ArrayView>(&value)) {
-        return {Kind::array, array->dtype, array->ndim(), array->readonly};
+        return {Kind::array, array->dtype, array->ndim(), array->readonly, array->mask != nullptr};
     }
     if (const auto* scalar = std::get_if<Scalar>(&value)) {
-        if (scalar->dtype) return {Kind::strong_scalar, *scalar->dtype, 0, false};
-        return {Kind::weak_scalar, weak_type(*scalar), 0, false};
+        if (scalar->dtype) return {Kind::strong_scalar, *scalar->dtype};
+        return {Kind::weak_scalar, weak_type(*scalar)};
     }
     return {};
 }
@@ -95,6 +95,7 @@ Fit fit(const ArgumentType& argument, const ParameterType& parameter) noexcept {
             return scalar ? fit_scalar(argument, parameter) : Fit::none;
         case ParameterType::Kind::pointer:
         case ParameterType::Kind::array_view:
+        case ParameterType::Kind::masked_view:
         case ParameterType::Kind::span:
             if (argument.kind == Kind::none) return Fit::convertible;
             if (argument.kind != Kind::array || (argument.readonly && !parameter.constant)) return Fit::none;
@@ -103,7 +104,12 @@ Fit fit(const ArgumentType& argument, const ParameterType& parameter) noexcept {
                 return Fit::none;
             }
             if (!accepts(parameter, argument.dtype)) return Fit::none;
-            return parameter.element_kind == ParameterType::Element::any ? Fit::convertible : Fit::exact;
+            if (parameter.element_kind == ParameterType::Element::any) return Fit::convertible;
+            if (parameter.kind == ParameterType::Kind::masked_view) {
+                return argument.masked ? Fit::exact : Fit::same_kind;
+            }
+            // Refused when it is written, with the word masked_view, unless another overload says that word.
+            return argument.masked ? Fit::convertible : Fit::exact;
         default:
             return scalar ? Fit::none : Fit::convertible;
     }

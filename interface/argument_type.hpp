@@ -22,6 +22,7 @@ struct ArgumentType {
     DType dtype;
     std::int32_t rank = 0;
     bool readonly = false;
+    bool masked = false;
 
     bool operator==(const ArgumentType&) const = default;
 };

@@ -5,6 +5,8 @@
 
 #include <bascule/interface/array_argument.hpp>
 #include <bascule/interface/error.hpp>
+#include <bascule/interface/mask.hpp>
+#include <bascule/interface/view_layout.hpp>
 
 namespace bascule {
 namespace {
@@ -40,12 +42,18 @@ bool is_vector_struct(const ParameterType& declared, const ArrayView& array) noe
            is_sequence_of(*array.layout, declared.dtype, declared.lanes);
 }
 
+std::shared_ptr<const MaskView> without_last_axis(const MaskView& mask) {
+    const auto axes = static_cast<std::size_t>(mask.strides.size() - 1);
+    return std::make_shared<const MaskView>(MaskView{mask.array, Dimensions({mask.strides.begin(), axes})});
+}
+
 /// The array as the kernel sees it: a vector type takes the last axis for itself.
 ArrayView without_lanes(const ArrayView& array, int lanes) {
     ArrayView view = array;
     view.shape = Dimensions({array.shape.begin(), static_cast<std::size_t>(array.ndim() - 1)});
     view.strides = Dimensions({array.strides.begin(), static_cast<std::size_t>(array.ndim() - 1)});
     view.dtype = {DType::Kind::opaque, array.dtype.itemsize * static_cast<std::uint32_t>(lanes)};
+    if (array.mask != nullptr) view.mask = without_last_axis(*array.mask);
     return view;
 }
 
@@ -56,8 +64,9 @@ std::string declaration_for(const ParameterType& declared, DType dtype) {
     if (element.empty()) return {};
     const char* constant = declared.constant ? "const " : "";
     if (declared.kind == Declared::pointer) return fmt::format("{}{}*", constant, element);
-    if (declared.rank == 1) return fmt::format("bascule::array_view<{}{}>", constant, element);
-    return fmt::format("bascule::array_view<{}{}, {}>", constant, element, declared.rank);
+    const char* view = declared.kind == Declared::masked_view ? "masked_view" : "array_view";
+    if (declared.rank == 1) return fmt::format("bascule::{}<{}{}>", view, constant, element);
+    return fmt::format("bascule::{}<{}{}, {}>", view, constant, element, declared.rank);
 }
 
 std::string vector_advice(const ParameterType& declared, const ArrayView& array) {
@@ -112,6 +121,11 @@ std::string opaque_advice(const ParameterType& declared) {
 
 // --- Access
 
+/// A view that the prelude defines: any strides.
+bool is_own_view(const ParameterType& declared) noexcept {
+    return declared.kind == Declared::array_view || declared.kind == Declared::masked_view;
+}
+
 void check_access(const Parameter& parameter, const ArrayView& array) {
     if (array.readonly && !parameter.type.constant) {
         fail(Kind::value, parameter, array,
@@ -141,7 +155,7 @@ bool is_packed(const ArrayView& array, bool c_order) noexcept {
 
 std::string view_declaration(const ParameterType& declared, const ArrayView& array) {
     ParameterType view = declared;
-    view.kind = Declared::array_view;
+    if (!is_own_view(declared)) view.kind = Declared::array_view;
     view.rank = array.ndim();
     const std::string text = declaration_for(view, declared.lanes > 0 ? declared.dtype : array.dtype);
     return text.empty() ? "bascule::array_view<T, N>" : text;
@@ -169,11 +183,10 @@ void check_contiguous(const Parameter& parameter, const ArrayView& seen, const A
 
 [[noreturn]] void fail_rank(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
     const ParameterType& declared = parameter.type;
-    const bool own = declared.kind == Declared::array_view && seen.ndim() > 0;
+    const bool own = is_own_view(declared);
     fail(Kind::value, parameter, array,
-         fmt::format("The {} has {} dimension{}, the array {}{}: reshape it{}.",
-                     declared.kind == Declared::array_view ? "view" : "span", declared.rank,
-                     declared.rank == 1 ? "" : "s", seen.ndim(),
+         fmt::format("The {} has {} dimension{}, the array {}{}: reshape it{}.", own ? "view" : "span",
+                     declared.rank, declared.rank == 1 ? "" : "s", seen.ndim(),
                      declared.lanes > 0 ? " beside the one inside the elements" : "",
                      own ? fmt::format(", or declare `{}`", view_declaration(declared, seen)) : ""));
 }
@@ -199,19 +212,37 @@ void check_stride_alignment(const Parameter& parameter, const ArrayView& seen, c
     }
 }
 
-/// bascule::array_view<T, N> as the prelude lays it out: the pointer, N extents, N strides in bytes.
-void write_view(const Parameter& parameter, const ArrayView& seen, const ArrayView& array, std::byte* out) {
-    const std::size_t row = static_cast<std::size_t>(seen.ndim()) * sizeof(std::int64_t);
-    if (parameter.bytes != sizeof seen.pointer + 2 * row) {
-        fail(Kind::value, parameter, array,
-             fmt::format(
-                 "This view takes {} bytes in the kernel, and Bascule writes {}: the kernel was compiled "
-                 "against another Bascule's array_view. Compile it with this one.",
-                 parameter.bytes, sizeof seen.pointer + 2 * row));
+void check_view_bytes(const Parameter& parameter, const ArrayView& array) {
+    const ViewBytes bytes = view_bytes(parameter.type.kind == Declared::masked_view, parameter.type.rank);
+    if (parameter.bytes == bytes.plain || parameter.bytes == bytes.checked) return;
+    fail(Kind::value, parameter, array,
+         fmt::format("This view takes {} bytes in the kernel, and Bascule writes {}: the kernel was compiled "
+                     "against another Bascule's views. Compile it with this one.",
+                     parameter.bytes, bytes.plain));
+}
+
+/// A vector type is one element: one of its lanes cannot be invalid alone.
+void check_mask(const Parameter& parameter, const ArrayView& array) {
+    if (array.mask == nullptr) return;
+    if (parameter.type.kind != Declared::masked_view) {
+        fail(Kind::not_supported, parameter, array,
+             "The kernel would ignore which elements are valid: declare `bascule::masked_view<T, N>`, which "
+             "takes masks, or pass the data and the mask as two arrays.");
     }
-    std::memcpy(out, &seen.pointer, sizeof seen.pointer);
-    std::memcpy(out + 8, seen.shape.begin(), row);
-    std::memcpy(out + 8 + row, seen.strides.begin(), row);
+    if (array.mask->strides.size() != array.ndim()) {
+        throw Error(
+            fmt::format("{} has a mask of {} dimensions: it was changed without its mask. Please report "
+                        "how the array was made.",
+                        describe(array), array.mask->strides.size()));
+    }
+    if (!has_lanes(parameter.type, array)) return;
+    const int last = array.ndim() - 1;
+    if (array.mask->strides[last] == 0) return;
+    fail(
+        Kind::not_supported, parameter, array,
+        fmt::format("One `{}` is valid as a whole: pass a mask whose last axis is 1, or declare the elements "
+                    "`{}`.",
+                    parameter.type.element, cuda_name(array.dtype)));
 }
 
 // --- Spans of CCCL
@@ -296,10 +327,11 @@ void write(const ArrayView& seen, const ArrayView& array, const Parameter& param
     }
     if (seen.ndim() != declared.rank) fail_rank(parameter, seen, array);
     check_broadcast(parameter, seen, array);
-    if (declared.kind == Declared::array_view) {
+    if (is_own_view(declared)) {
         check_stride_alignment(parameter, seen, array);
         check_access(parameter, array);
-        write_view(parameter, seen, array, out);
+        check_view_bytes(parameter, array);
+        write_view(seen, parameter, out);
         return;
     }
     check_order(parameter, seen, array);
@@ -352,12 +384,7 @@ bool accepts(const ParameterType& declared, const ArrayView& array) noexcept {
 
 void write_array(const ArrayView& array, const Parameter& parameter, std::byte* out) {
     const ParameterType& declared = parameter.type;
-    if (array.masked) {
-        fail(Kind::not_supported, parameter, array,
-             "It has a 'mask', and the kernel would ignore which elements are valid. Only "
-             "bascule::masked_view<T, N> takes masked arrays; otherwise pass the data and the mask as two "
-             "arrays.");
-    }
+    check_mask(parameter, array);
     if (!accepts(declared, array)) fail_elements(parameter, array);
     if (!has_lanes(declared, array)) {
         write(array, array, parameter, out);

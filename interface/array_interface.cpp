@@ -197,6 +197,7 @@ std::string describe(const ArrayView& view) {
             : fmt::format("{} {} array of shape {}", article, dtype, to_string(view.shape));
     if (!view.contiguous()) text += fmt::format(" with strides {}", to_string(view.strides));
     if (view.readonly) text += " that is read-only";
+    if (view.mask != nullptr) text += view.readonly ? " and has a mask" : " with a mask";
     return text;
 }
 

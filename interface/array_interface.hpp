@@ -64,12 +64,13 @@ struct RawInterface {
     std::uint64_t stream = 0;
 };
 
+struct MaskView;  // mask.hpp
+
 /// A validated array: what a kernel can be handed. Borrows the memory; owns nothing.
 struct ArrayView {
     std::uint64_t pointer = 0;  ///< the first logical element, as the device sees it; may be 0 when empty
     DType dtype;
     bool readonly = false;
-    bool masked = false;  ///< some elements may be invalid: the producer gave a mask
     bool c_contiguous =
         false;  ///< axes of extent 1 have any stride; empty arrays are contiguous in every order
     bool f_contiguous = false;
@@ -80,6 +81,7 @@ struct ArrayView {
     Dimensions shape;
     Dimensions strides;                            ///< bytes, always filled in
     std::shared_ptr<const StructLayout> layout{};  ///< of the elements, where `descr` names their fields
+    std::shared_ptr<const MaskView> mask{};        ///< which elements are valid; null: all of them
 
     int ndim() const noexcept { return shape.size(); }
     bool empty() const noexcept { return size == 0; }

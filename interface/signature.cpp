@@ -13,12 +13,21 @@ int Signature::find(std::string_view name) const noexcept {
     return -1;
 }
 
+std::uint32_t tag_of(std::string_view kernel) noexcept {
+    std::uint32_t hash = 2166136261U;  // FNV-1a
+    for (const char each : kernel) hash = (hash ^ static_cast<unsigned char>(each)) * 16777619U;
+    return hash;
+}
+
 void lay_out(Signature& signature) noexcept {
+    const std::uint32_t kernel = tag_of(signature.kernel);
+    std::int32_t index = 0;
     std::uint32_t offset = 0;
     for (Parameter& parameter : signature.parameters) {
         offset = (offset + parameter.alignment - 1) / parameter.alignment * parameter.alignment;
         parameter.offset = offset;
         offset += parameter.bytes;
+        parameter.tag = {kernel, index++};
     }
     signature.bytes = offset;
 }

@@ -30,13 +30,14 @@ struct ViewLayout {
 /// One parameter's type, reduced to what an argument is checked against. A value.
 struct ParameterType {
     enum class Kind : std::uint8_t {
-        scalar,      ///< bool, integers, enumerations, float, double, __half, __nv_bfloat16, complex
-        pointer,     ///< T*; `any_element` for void*
-        array_view,  ///< bascule::array_view<T, rank>
-        vector,      ///< float4 and its like by value: `lanes` times `dtype`
-        span,        ///< cuda::std::span, cuda::std::mdspan with a layout of CCCL's
-        structure,   ///< a trivially copyable class
-        opaque,      ///< anything else passed by value: bytes
+        scalar,       ///< bool, integers, enumerations, float, double, __half, __nv_bfloat16, complex
+        pointer,      ///< T*; `any_element` for void*
+        array_view,   ///< bascule::array_view<T, rank>
+        masked_view,  ///< bascule::masked_view<T, rank>: takes masks
+        vector,       ///< float4 and its like by value: `lanes` times `dtype`
+        span,         ///< cuda::std::span, cuda::std::mdspan with a layout of CCCL's
+        structure,    ///< a trivially copyable class
+        opaque,       ///< anything else passed by value: bytes
     };
     /// What a pointer or a view is made of, where it is no element type of ours.
     enum class Element : std::uint8_t {
@@ -68,6 +69,18 @@ struct ParameterType {
     std::optional<ViewLayout> layout{};  ///< span alone: empty until it was read
 };
 
+/// Which parameter of which kernel a view came in by. Views that check their bounds carry it into the kernel,
+/// so that a report can name them: 8 bytes as they are.
+struct ViewTag {
+    std::uint32_t kernel = 0;  ///< tag_of(its name)
+    std::int32_t parameter = 0;
+
+    bool operator==(const ViewTag&) const = default;
+};
+
+/// A hash of a kernel's name.
+std::uint32_t tag_of(std::string_view kernel) noexcept;
+
 /// One parameter of a kernel.
 struct Parameter {
     std::string name;      ///< "x"; "arg2" where the text gives none
@@ -76,6 +89,7 @@ struct Parameter {
     std::uint32_t bytes = 0;      ///< sizeof
     std::uint32_t alignment = 1;  ///< alignof
     std::uint32_t offset = 0;     ///< in the parameter buffer
+    ViewTag tag;
 };
 
 /// A kernel's whole parameter list.
@@ -88,7 +102,14 @@ struct Signature {
     int find(std::string_view name) const noexcept;
 };
 
-/// Fills in the offsets and the total, each parameter aligned as the compiler said.
+/// Whether arrays are what it takes.
+inline bool takes_arrays(const ParameterType& declared) noexcept {
+    using Kind = ParameterType::Kind;
+    return declared.kind == Kind::pointer || declared.kind == Kind::array_view ||
+           declared.kind == Kind::masked_view || declared.kind == Kind::span;
+}
+
+/// Fills in the offsets and the total, each parameter aligned as the compiler said, and the tags.
 void lay_out(Signature& signature) noexcept;
 
 /// "void saxpy(float a, const float* x, float* y)".

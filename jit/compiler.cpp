@@ -18,9 +18,12 @@ namespace {
 
 constexpr const char* defines_name = "bascule_defines.h";
 
-/// Whether a macro may be meant for NVRTC's own headers, which stand before everything else.
+/// Views check every index, and say where one was wrong: on for debugging, unless it is defined as 0.
+constexpr const char* check_bounds = "BASCULE_CHECK_BOUNDS";
+
+/// Whether a macro may be meant for what stands before the user's text: NVRTC's own headers, and the prelude.
 bool configures_nvrtc(const std::string& macro) {
-    return macro.starts_with("_") || macro.starts_with("CUDA") || macro == "NDEBUG";
+    return macro.starts_with("_") || macro.starts_with("CUDA") || macro == "NDEBUG" || macro == check_bounds;
 }
 
 /// A define of T or type would break NVRTC's own headers: those that are for the user's text alone come
@@ -42,6 +45,9 @@ std::vector<std::string> all_options(const Program& program, const Nvrtc& nvrtc)
     if (!program.source.directory.empty()) options.push_back("-I" + program.source.directory);
     CompileOptions own = program.options;
     std::erase_if(own.defines, [](const auto& define) { return !configures_nvrtc(define.first); });
+    const bool said = std::any_of(own.defines.begin(), own.defines.end(),
+                                  [](const auto& define) { return define.first == check_bounds; });
+    if (own.debug && !said) own.defines.emplace_back(check_bounds, "1");
     for (std::string& argument : to_arguments(own)) options.push_back(std::move(argument));
     for (const std::string& path : nvrtc.include_paths()) options.push_back("-I" + path);
     return options;

@@ -69,7 +69,8 @@ DemangledType closed(std::string_view text, bool is_function) {
 
 bool is_default_argument(const DemangledType& type, std::size_t index) {
     const DemangledType& argument = type.arguments[index];
-    if (type.name == "bascule::array_view") return index == 1 && argument.literal == "1";
+    if (type.name == "bascule::array_view" || type.name == "bascule::masked_view")
+        return index == 1 && argument.literal == "1";
     if (type.name == "cuda::std::span") return index == 1 && argument.literal == dynamic_extent;
     if (type.name != "cuda::std::mdspan") return false;
     if (index == 3) return argument.name == "cuda::std::default_accessor";

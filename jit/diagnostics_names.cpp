@@ -71,6 +71,7 @@ constexpr std::array unqualified = {
     NameRow{"__any", "since CUDA 9 it takes a mask: __any_sync(0xffffffff, condition)."},
     NameRow{"__all", "since CUDA 9 it takes a mask: __all_sync(0xffffffff, condition)."},
     NameRow{"array_view", "its namespace is missing: bascule::array_view."},
+    NameRow{"masked_view", "its namespace is missing: bascule::masked_view."},
     NameRow{"grid_stride", "its namespace is missing: bascule::grid_stride."},
     NameRow{"cooperative_groups", "#include <cooperative_groups.h> for it."},
     NameRow{"cg", "#include <cooperative_groups.h> and say `namespace cg = cooperative_groups;`."},
@@ -304,7 +305,7 @@ std::string help_for_name(const std::string& name, const Diagnostic& diagnostic,
         if (!header.empty()) return fmt::format("#include <{}> for it.", header);
     }
     if (qualified.starts_with("bascule::")) {
-        const std::string nearest = nearest_name(last, {"array_view", "grid_stride"});
+        const std::string nearest = nearest_name(last, {"array_view", "masked_view", "grid_stride"});
         if (!nearest.empty()) return fmt::format("did you mean bascule::{}?", nearest);
     }
     if (const std::string help = find_row(unqualified, name); !help.empty()) return help;

@@ -1,82 +1,8 @@
-// Bascule's device header: every program gets it before its own first line. Names that no kernel uses end in
-// an underscore, out of the way of macros: people define N and T, index and count.
+// Bascule's device header, behind the views: every program gets it before its own first line. grid_stride, and
+// the templates that tell a kernel's parameters to whoever launches it.
 #pragma once
 
 namespace bascule {
-
-/// Has a `result_` where the first is the second, const.
-template <class, class>
-struct adds_const {};
-template <class T_>
-struct adds_const<const T_, T_> {
-    using result_ = T_;
-};
-
-/// An array of N dimensions with any strides. Made by the launch from an array argument; borrows the memory.
-template <class T_, int N_ = 1>
-class array_view {
-  public:
-    using element_type = T_;
-
-    /// The same elements, read-only: a view of float goes where one of const float is asked for.
-    template <class U_, class = typename adds_const<U_, T_>::result_>
-    __host__ __device__ operator array_view<U_, N_>() const {
-        array_view<U_, N_> view_;
-        view_.data_ = data_;
-        for (int d_ = 0; d_ < N_; ++d_) {
-            view_.extents_[d_] = extents_[d_];
-            view_.strides_[d_] = strides_[d_];
-        }
-        return view_;
-    }
-
-    __host__ __device__ T_* data() const { return data_; }
-    /// Elements along dimension d.
-    __host__ __device__ long long extent(int d_) const { return extents_[d_]; }
-    /// Bytes from one element to the next along dimension d.
-    __host__ __device__ long long stride(int d_) const { return strides_[d_]; }
-    /// Elements in all.
-    __host__ __device__ long long size() const {
-        long long count_ = 1;
-        for (int d_ = 0; d_ < N_; ++d_) count_ *= extents_[d_];
-        return count_;
-    }
-
-    /// The element at one index a dimension.
-    template <class... I_>
-    __host__ __device__ T_& operator()(I_... indices_) const {
-        static_assert(sizeof...(I_) == N_, "array_view: one index for each dimension");
-        const long long index_[N_] = {static_cast<long long>(indices_)...};
-        long long bytes_ = 0;
-        for (int d_ = 0; d_ < N_; ++d_) bytes_ += index_[d_] * strides_[d_];
-        return at_(bytes_);
-    }
-
-    /// The element of a one-dimensional view.
-    __host__ __device__ T_& operator[](long long i_) const {
-        static_assert(N_ == 1, "array_view: operator[] is for one dimension; use operator()(i, j, ...)");
-        return at_(i_ * strides_[0]);
-    }
-
-  private:
-    template <class, int>
-    friend class array_view;
-    template <class>
-    struct bytes_of {
-        using result_ = char;
-    };
-    template <class U_>
-    struct bytes_of<const U_> {
-        using result_ = const char;
-    };
-    __host__ __device__ T_& at_(long long bytes_) const {
-        return *reinterpret_cast<T_*>(reinterpret_cast<typename bytes_of<T_>::result_*>(data_) + bytes_);
-    }
-
-    T_* data_;
-    long long extents_[N_];
-    long long strides_[N_];
-};
 
 /// The indices below `count` that fall to this thread when the whole grid strides over them:
 /// `for (auto i : bascule::grid_stride(count))`.
@@ -107,8 +33,6 @@ struct marker {};
 
 // A kernel's parameter list, spelled in a mangled name. Never defined: it leaves nothing in the image. Behind
 // the types stand, for each parameter and then for each one's elements: size, alignment, form.
-template <int...>
-struct values {};
 template <class...>
 struct layouts {};
 

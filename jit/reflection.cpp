@@ -245,8 +245,9 @@ ParameterType describe_parameter(const DemangledType& type, Facts whole, Facts e
     } else if (type.is_function) {
         out.kind = Declared::pointer;
         out.element_kind = Element::function;
-    } else if (type.name == "bascule::array_view" && type.arguments.size() == 2) {
-        out.kind = Declared::array_view;
+    } else if ((type.name == "bascule::array_view" || type.name == "bascule::masked_view") &&
+               type.arguments.size() == 2) {
+        out.kind = type.name == "bascule::array_view" ? Declared::array_view : Declared::masked_view;
         out.rank = std::atoi(type.arguments[1].literal.c_str());
         describe_elements(type.arguments[0], element, out);
     } else if (describe_span(type, out) || describe_mdspan(type, out)) {

@@ -17,7 +17,7 @@ struct TypePattern {
         fixed,    ///< mentions no template parameter
         value,    ///< T
         pointer,  ///< T*, const T*
-        view,     ///< bascule::array_view<T, N>, cuda::std::span<T>: the elements of an array
+        view,     ///< bascule::array_view<T, N>, masked_view, cuda::std::span<T>: the elements of an array
         unclear,  ///< mentions one in a way that says nothing here: typename Traits<T>::type
     };
     Kind kind = Kind::fixed;

@@ -12,6 +12,7 @@
 
 #include <bascule/interface/error.hpp>
 #include <bascule/jit/dynamic_library.hpp>
+#include <bascule/runtime/bounds_report.hpp>
 #include <bascule/runtime/device.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/emulated_device.hpp>
@@ -262,6 +263,12 @@ void Driver::fail(CUresult code, const char* call, const std::string& doing) con
     details.doing = doing;
     if (emulated_ != nullptr && (has_report(code) || std::string_view(call) == "cuInit"))
         details.report = with_user_places(emulated_->newest_report());
+    // A trap of ours: what the kernel wrote down before says more.
+    if (code == CUDA_ERROR_ILLEGAL_INSTRUCTION || code == CUDA_ERROR_LAUNCH_FAILED) {
+        if (const std::string bounds = bounds_report(); !bounds.empty()) {
+            details.report = with_user_places(bounds);
+        }
+    }
     const std::string message = message_of(code, doing, details.report);
     throw CudaError(message, std::move(details));
 }

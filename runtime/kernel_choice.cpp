@@ -46,6 +46,8 @@ ParameterType type_in_text(const std::string& text, const TypePattern& pattern) 
     const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
     if (pattern.kind == TypePattern::Kind::value || pattern.kind == TypePattern::Kind::pointer || has("*")) {
         type.kind = Declared::pointer;
+    } else if (has("masked_view")) {
+        type.kind = Declared::masked_view;
     } else if (pattern.kind == TypePattern::Kind::view || has("array_view") || has("span")) {
         type.kind = Declared::array_view;
     }

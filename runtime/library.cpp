@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/runtime/bounds_report.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/library.hpp>
 
@@ -83,6 +84,7 @@ Library::Library(std::shared_ptr<const Image> image, Device device)
                      fmt::format("loading code for {} on {}{}", to_string(image_->arch), device.name(),
                                  log.empty() ? "" : " (the driver says: " + log + ")"));
     }
+    if (checks_bounds(*image_)) bounds_number_ = remember_parameters(*image_);
     load_milliseconds_ =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
@@ -106,6 +108,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
                      fmt::format("loading kernel '{}' on {}", kernel.name, device.name()));
     }
     check_parameters(driver, loaded->native, kernel);
+    if (bounds_number_ != 0) place_bounds_record(*this, bounds_number_, device);
     const auto ask = [&](CUfunction_attribute which) {
         return attribute(driver, which, loaded->native, device);
     };

@@ -62,7 +62,8 @@ class Library {
     CUlib_st* native_ = nullptr;
     std::shared_ptr<const Image> image_;
     double load_milliseconds_ = 0;
-    std::unique_ptr<char[]> log_;  // where the driver writes, also when it compiles lazily
+    std::uint32_t bounds_number_ = 0;  // under which the image's parameters are remembered; 0: no checks
+    std::unique_ptr<char[]> log_;      // where the driver writes, also when it compiles lazily
 };
 
 }  // namespace bascule

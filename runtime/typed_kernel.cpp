@@ -38,8 +38,7 @@ bool fits(const HostType& type, const Parameter& parameter) {
         case HostType::Kind::pointer:
             return declared.kind == Declared::pointer && fits_pointer(type, declared);
         case HostType::Kind::array:
-            return declared.kind == Declared::pointer || declared.kind == Declared::array_view ||
-                   declared.kind == Declared::span;
+            return takes_arrays(declared);
         case HostType::Kind::bytes:
             return (declared.kind == Declared::structure || declared.kind == Declared::opaque ||
                     declared.kind == Declared::vector) &&

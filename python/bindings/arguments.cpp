@@ -14,6 +14,7 @@
 #include "descr.hpp"
 #include "device_object.hpp"
 #include "interface_reader.hpp"
+#include "mask.hpp"
 #include "names.hpp"
 
 namespace py = pybind11;
@@ -239,7 +240,10 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     InterfaceSnapshot snapshot;
     if (read_interface(argument, snapshot)) {
         ArrayView view = resolve(validate(snapshot.raw), device_);
-        view.masked = snapshot.masked;
+        if (snapshot.mask) {
+            view.mask = read_mask(snapshot.mask.ptr(), view, device_);
+            owners_->keep(snapshot.mask.ptr());
+        }
         view.layout = snapshot.layout;
         owners_->keep(argument);
         return view;

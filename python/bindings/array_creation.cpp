@@ -10,6 +10,7 @@
 
 #include "descr.hpp"
 #include "device_object.hpp"
+#include "mask.hpp"
 #include "numpy_values.hpp"
 
 namespace py = pybind11;
@@ -36,11 +37,10 @@ ArrayObject device_array(const py::object& shape, const py::object& dtype, const
 }
 
 ArrayObject to_device(const py::object& object, const py::object& stream) {
-    if (py::hasattr(object, "mask") && py::hasattr(object, "filled")) {
-        throw ArgumentError(
-            ArgumentError::Kind::not_supported,
-            "to_device: masked arrays are not supported yet; pass object.filled(value), and its mask as "
-            "an array of its own.");
+    if (is_numpy_masked(object)) {
+        ArrayObject array = to_device(object.attr("data"), stream);
+        upload_mask(array, object);
+        return array;
     }
     py::object host = numpy().attr("asarray")(object);
     ArrayView view = host_view(host);

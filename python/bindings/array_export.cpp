@@ -18,6 +18,7 @@ py::dict exported_interface(const ArrayObject& array) {
     fields["version"] = 3;
     fields["strides"] = view.c_contiguous ? py::object(py::none()) : py::object(to_tuple(view.strides));
     fields["stream"] = view.has_stream ? py::object(py::int_(view.stream)) : py::object(py::none());
+    if (array.mask) fields["mask"] = array.mask;
     return fields;
 }
 

@@ -10,6 +10,7 @@
 #include "array_object.hpp"
 #include "device_object.hpp"
 #include "interface_reader.hpp"
+#include "mask.hpp"
 #include "stream_object.hpp"
 
 namespace py = pybind11;
@@ -18,30 +19,21 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// A mask has nowhere to go in a DeviceArray.
-void refuse_mask(const InterfaceSnapshot& snapshot) {
-    if (!snapshot.masked) return;
-    throw ArgumentError(
-        ArgumentError::Kind::not_supported,
-        "the array has a mask, and masked arrays are not supported yet: pass its data and its mask as "
-        "two arrays.",
-        {.field = "mask"});
-}
-
 /// A view of memory that somebody else owns, with the producer's stream bound, or none with sync=False.
 ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync) {
-    refuse_mask(snapshot);
     const Device device = current_device();
     ArrayObject array{resolve(validate(snapshot.raw), device), device, nullptr, std::move(owner), py::none()};
     array.view.layout = snapshot.layout;
     if (!sync) {
         array.view.has_stream = false;
         array.view.stream = 0;
+        import_mask(array, snapshot.mask, sync);
         return array;
     }
     const StreamRef stream =
         array.view.has_stream ? StreamRef(array.view.stream, device) : default_stream(device);
     bind_stream(array, py::cast(StreamObject{nullptr, stream, array.owner}));
+    import_mask(array, snapshot.mask, sync);
     return array;
 }
 

@@ -18,6 +18,7 @@ struct ArrayObject {
     std::shared_ptr<DeviceBuffer> buffer;  ///< null when the memory is somebody else's
     pybind11::object owner;                ///< whose memory it is, kept alive; None otherwise
     pybind11::object stream;               ///< the bound stream's object, kept alive
+    pybind11::object mask{};  ///< of view.mask: a DeviceArray or a BitMask, kept alive; null without
 };
 
 /// The Python class while its parts are bound.

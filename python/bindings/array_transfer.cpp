@@ -7,6 +7,7 @@
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/memory.hpp>
 
+#include "mask.hpp"
 #include "numpy_values.hpp"
 #include "owners.hpp"
 #include "stream_object.hpp"
@@ -34,7 +35,7 @@ Span span_of(const ArrayView& view) {
     return {low, static_cast<std::size_t>(high - low)};
 }
 
-py::object copy_to_host(const py::object& self, const py::object& out, const py::object& stream) {
+py::object copy_values_to_host(const py::object& self, const py::object& out, const py::object& stream) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
     const py::object dtype = numpy_dtype(array.view);
     const Span span = span_of(array.view);
@@ -71,8 +72,20 @@ py::object copy_to_host(const py::object& self, const py::object& out, const py:
     return out;
 }
 
+py::object copy_to_host(const py::object& self, const py::object& out, const py::object& stream) {
+    const ArrayObject& array = self.cast<const ArrayObject&>();
+    return with_host_mask(array, copy_values_to_host(self, data_to_fill(array, out), stream), out);
+}
+
 /// The values as a host array of exactly this shape and dtype, laid out as the device array is.
 py::object host_values(const py::object& values, const ArrayView& view) {
+    if (is_numpy_masked(values)) {
+        throw ArgumentError(
+            ArgumentError::Kind::not_supported,
+            "`values` is a numpy.ma array, and copy_from_host leaves the mask of an array as it is: "
+            "pass values.data, and copy numpy.logical_not of its mask to array.mask.",
+            {.field = "values"});
+    }
     const py::object dtype = numpy_dtype(view);
     const bool is_array = py::isinstance(values, numpy().attr("ndarray"));
     const py::object host =

@@ -3,6 +3,7 @@
 #include "interface_reader.hpp"
 
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -245,7 +246,7 @@ void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot) {
     if (entries.descr && !entries.descr.is_none()) {
         snapshot.layout = read_descr(entries.descr.ptr(), raw.typestr);
     }
-    snapshot.masked = entries.mask && !entries.mask.is_none();
+    if (entries.mask && !entries.mask.is_none()) snapshot.mask = std::move(entries.mask);
 }
 
 bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {

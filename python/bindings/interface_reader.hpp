@@ -13,7 +13,7 @@ namespace bascule::python {
 /// One read of a producer's descriptor. Keeps what `raw` borrows from.
 struct InterfaceSnapshot {
     RawInterface raw;
-    bool masked = false;  ///< `mask` is there and not None
+    pybind11::object mask;  ///< what `mask` names, unread; null where it is missing or None
     pybind11::object typestr;
     std::shared_ptr<const StructLayout> layout;  ///< of `descr`, where it names fields
     std::string absence;  ///< why there is no descriptor: the words of the AttributeError

@@ -1,0 +1,197 @@
+// Masks: which fit an array, and the bytes that a masked_view gets; which parameter a view says it came in
+// by.
+#include <array>
+#include <vector>
+
+#include <bascule/interface/argument_type.hpp>
+#include <bascule/interface/mask.hpp>
+#include <bascule/interface/view_layout.hpp>
+
+#include "support.hpp"
+
+namespace bascule::testing {
+namespace {
+
+using Kind = ArgumentError::Kind;
+
+ArrayView masked(ArrayView array, const ArrayView& mask) {
+    array.mask = mask_for(array, mask);
+    return array;
+}
+
+Parameter masked_parameter(int rank, std::size_t extra = 0) {
+    Parameter parameter = view_parameter("const float", "<f4", rank);
+    parameter.spelling = "bascule::masked_view<const float, " + std::to_string(rank) + ">";
+    parameter.type.kind = ParameterType::Kind::masked_view;
+    parameter.bytes = static_cast<std::uint32_t>(24 + 24 * rank + static_cast<int>(extra));
+    return parameter;
+}
+
+std::vector<std::int64_t> written(const Parameter& parameter, const ArrayView& array) {
+    const Signature declared = signature({parameter});
+    ArgumentPack pack(declared);
+    pack.set(0, array);
+    std::vector<std::int64_t> words(parameter.bytes / 8);
+    std::memcpy(words.data(), pack.table()[0], parameter.bytes);
+    return words;
+}
+
+constexpr auto data = static_cast<std::int64_t>(address);
+
+TEST_CASE("a mask is spread over its array: trailing axes meet, and axes of 1 do not step") {
+    const ArrayView array = testing::array("<f4", {2, 3, 4});
+    const auto strides = [&](const ArrayView& mask) { return to_string(mask_for(array, mask)->strides); };
+    CHECK(strides(testing::array("|b1", {2, 3, 4})) == "(12, 4, 1)");
+    CHECK(strides(testing::array("<i4", {3, 1})) == "(0, 4, 0)");
+    CHECK(strides(testing::array("<u8", {})) == "(0, 0, 0)");
+    CHECK(strides(strided("|u1", {2, 1, 4}, {-7, 99, 3})) == "(-7, 0, 3)");
+    CHECK(strides(testing::array("<t1", {3, 4})) == "(0, 4, 1)");  // bits
+}
+
+TEST_CASE("what is no mask of the array is refused in words") {
+    const ArrayView array = testing::array("<f4", {3, 4});
+    const auto refused = [&](const ArrayView& mask, Kind kind,
+                             std::initializer_list<std::string_view> parts) {
+        check_refused([&] { mask_for(array, mask); }, kind, parts);
+    };
+    refused(testing::array("<f4", {3, 4}), Kind::type, {"'mask'", "float32", "single bits"});
+    refused(testing::array("|b1", {4, 3}), Kind::value, {"(4, 3)", "(3, 4)", "broadcasts"});
+    refused(testing::array("|b1", {1, 3, 4}), Kind::value, {"(1, 3, 4)"});
+    refused(testing::array("|b1", {0, 4}), Kind::value, {"(0, 4)"});
+    refused(strided("<t1", {3, 4}, {8, 1}), Kind::value, {"C order", "leave 'strides' out"});
+    refused(strided("<u4", {3, 4}, {18, 4}), Kind::value, {"aligned to their 4 bytes"});
+    ArrayView odd = testing::array("<i2", {4});
+    odd.pointer += 1;
+    refused(odd, Kind::value, {"aligned to their 2 bytes"});
+}
+
+TEST_CASE("a masked_view is an array_view, the mask, its strides and the bytes of one element") {
+    const ArrayView array = strided("<f4", {3, 4}, {-16, 8});
+    CHECK(written(masked_parameter(2), array) == std::vector<std::int64_t>{data, 3, 4, -16, 8, 0, 0, 0, 0});
+    CHECK(written(masked_parameter(2), masked(array, testing::array("<i4", {3, 1}))) ==
+          std::vector<std::int64_t>{data, 3, 4, -16, 8, data, 4, 0, 4});
+    CHECK(written(masked_parameter(2), masked(array, testing::array("<t1", {3, 4}))) ==
+          std::vector<std::int64_t>{data, 3, 4, -16, 8, data, 4, 1, 0});
+}
+
+TEST_CASE("a view without dimensions has room for one") {
+    Parameter parameter = view_parameter("float", "<f4", 0);
+    parameter.bytes = 24;
+    CHECK(written(parameter, array("<f4", {})) == std::vector<std::int64_t>{data, 0, 0});
+    parameter = masked_parameter(1);
+    parameter.type.rank = 0;
+    CHECK(written(parameter, masked(array("<f4", {}), array("|b1", {}))) ==
+          std::vector<std::int64_t>{data, 0, 0, data, 0, 1});
+}
+
+TEST_CASE("a view that checks bounds is told which parameter of which kernel it came in by") {
+    Parameter view = view_parameter("float", "<f4", 1);
+    view.name = "v";
+    view.bytes += 8;
+    const Parameter masked_view = masked_parameter(1, 8);
+    Signature declared = signature({view, masked_view});
+    declared.kernel = "ns::blur<float>";
+    lay_out(declared);
+    ArgumentPack pack(declared);
+    pack.set(0, array("<f4", {5}));
+    pack.set(1, masked(array("<f4", {5}), array("|b1", {5})));
+    const auto words = passed<std::array<std::int64_t, 4>>(pack, 0);
+    const auto tag = [](std::int64_t word) {
+        ViewTag tag;
+        std::memcpy(&tag, &word, sizeof tag);
+        return tag;
+    };
+    CHECK(tag(words[3]) == ViewTag{tag_of("ns::blur<float>"), 0});
+    const auto more = passed<std::array<std::int64_t, 7>>(pack, 1);
+    CHECK(tag(more[3]) == ViewTag{tag_of("ns::blur<float>"), 1});
+    CHECK(more[4] == data);
+    CHECK(tag_of("a") != tag_of("b"));
+}
+
+TEST_CASE("a mask is taken by masked_view alone, and then a vector's lanes share it") {
+    const ArrayView array = masked(testing::array("<f4", {8}), testing::array("|b1", {8}));
+    for (const Parameter& parameter :
+         {pointer_parameter("const float*", "<f4"), view_parameter("const float", "<f4", 1)}) {
+        const Signature declared = signature({parameter});
+        ArgumentPack pack(declared);
+        check_refused([&] { pack.set(0, array); }, Kind::not_supported,
+                      {"argument 1 'p'", "with a mask", "`bascule::masked_view<T, N>`"});
+    }
+    Parameter lanes = masked_parameter(1);
+    lanes.type.lanes = 4;
+    lanes.type.element = "float4";
+    const ArrayView vectors = testing::array("<f4", {8, 4});
+    CHECK(written(lanes, masked(vectors, testing::array("|b1", {8, 1}))) ==
+          std::vector<std::int64_t>{data, 8, 16, data, 1, 1});
+    const Signature declared = signature({lanes});
+    ArgumentPack pack(declared);
+    check_refused(
+        [&] {
+            pack.set(0, masked(vectors, testing::array("|b1", {8, 4})));
+        },
+        Kind::not_supported, {"`float4` is valid as a whole"});
+}
+
+TEST_CASE("what is done to an array is done to its mask") {
+    const auto transposed = [](const ArrayView& view) {
+        ArrayView other = view;
+        other.shape = dimensions({view.shape[1], view.shape[0]});
+        other.strides = dimensions({view.strides[1], view.strides[0]});
+        return other;
+    };
+    const ArrayView array = masked(testing::array("<f4", {3, 4}), testing::array("<i2", {3, 1}));
+    const ArrayView changed = changed_with_mask(array, transposed);
+    CHECK(to_string(changed.strides) == "(4, 16)");
+    CHECK(to_string(changed.mask->strides) == "(0, 2)");
+    CHECK(changed_with_mask(testing::array("<f4", {3, 4}), transposed).mask == nullptr);
+    check_refused(
+        [&] {
+            changed_with_mask(masked(testing::array("<f4", {8}), testing::array("<t1", {8})), transposed);
+        },
+        Kind::not_supported, {"one bit an element", "mask of bools"});
+    ArrayView torn = array;
+    torn.shape = dimensions({12});
+    torn.strides = dimensions({4});
+    const Signature declared = signature({masked_parameter(1)});
+    ArgumentPack pack(declared);
+    CHECK_THROWS_WITH_AS(pack.set(0, torn), doctest::Contains("changed without its mask"), Error);
+}
+
+TEST_CASE("a mask's stream is a producer beside its array's") {
+    const Signature declared = signature({masked_parameter(1)});
+    const auto with = [](ArrayView array, std::optional<std::uint64_t> stream) {
+        array.has_stream = stream.has_value();
+        array.stream = stream.value_or(0);
+        return array;
+    };
+    const ArrayView values = array("<f4", {8});
+    const ArrayView mask = array("|b1", {8});
+    const auto producers = [&](std::optional<std::uint64_t> first, std::optional<std::uint64_t> second) {
+        ArgumentPack pack(declared);
+        pack.set(0, masked(with(values, first), with(mask, second)));
+        std::vector<std::uint64_t> streams;
+        for (const Producer& producer : pack.producers()) streams.push_back(producer.stream);
+        return std::pair(streams, pack.common_stream());
+    };
+    using Streams = std::vector<std::uint64_t>;
+    CHECK(producers(7, 7) == std::pair(Streams{7}, std::optional<std::uint64_t>(7)));
+    CHECK(producers(7, 9) == std::pair(Streams{7, 9}, std::optional<std::uint64_t>()));
+    CHECK(producers(7, std::nullopt) == std::pair(Streams{7}, std::optional<std::uint64_t>(7)));
+    CHECK(producers(std::nullopt, 9) == std::pair(Streams{9}, std::optional<std::uint64_t>()));
+}
+
+TEST_CASE("of two overloads a masked array takes the one with masked_view, another array the other one") {
+    const ArrayView plain = array("<f4", {8});
+    const ArgumentType without = type_of(plain);
+    const ArgumentType with = type_of(masked(plain, array("|b1", {8})));
+    CHECK_FALSE(without == with);
+    const ParameterType view = view_parameter("const float", "<f4", 1).type;
+    const ParameterType mask = masked_parameter(1).type;
+    CHECK(fit(with, mask) > fit(with, view));
+    CHECK(fit(without, view) > fit(without, mask));
+    CHECK(fit(without, mask) > Fit::none);
+    CHECK(fit(with, view) > Fit::none);  // so that the error can name masked_view
+}
+
+}  // namespace
+}  // namespace bascule::testing
