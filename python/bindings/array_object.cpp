@@ -34,7 +34,7 @@ py::object numpy() { return py::module_::import("numpy"); }
 
 py::object numpy_dtype(const ArrayView& view) {
     if (view.layout != nullptr) return structured_dtype(*view.layout);
-    return numpy().attr("dtype")(to_typestr(view.dtype));
+    return bascule::python::numpy_dtype(view.dtype);
 }
 
 /// A host NumPy array's fields by the rules of the device interface: the two share them.
@@ -46,7 +46,9 @@ ArrayView host_view(const py::object& array) {
     InterfaceSnapshot snapshot;
     read_descriptor(copy.ptr(), snapshot);
     ArrayView view = validate(snapshot.raw);
-    view.layout = snapshot.layout;
+    // The dtype says more than its typestr and descr: which format of ml_dtypes it is.
+    view.dtype = dtype_of(array.attr("dtype"));
+    view.layout = numpy_layout(array.attr("dtype"));
     return view;
 }
 
@@ -91,6 +93,7 @@ ArrayObject allocate(Dimensions shape, DType dtype, std::shared_ptr<const Struct
         }
     }
     ArrayView view = validate(raw);
+    view.dtype = dtype;
     view.layout = std::move(layout);
     auto buffer = std::make_shared<DeviceBuffer>(view.size * dtype.itemsize, device);
     view.pointer = buffer->address();
@@ -114,8 +117,7 @@ Dimensions to_shape(const py::object& shape) {
 
 ArrayObject device_array(const py::object& shape, const py::object& dtype, const py::object& stream) {
     const py::object element = numpy().attr("dtype")(dtype);
-    const std::string typestr = py::str(element.attr("str"));
-    return allocate(to_shape(shape), parse_typestr(typestr), numpy_layout(element), false, stream);
+    return allocate(to_shape(shape), dtype_of(element), numpy_layout(element), false, stream);
 }
 
 ArrayObject to_device(const py::object& object, const py::object& stream) {
