@@ -175,8 +175,7 @@ void ArgumentPack::set(int index, const StructuredScalar& structure) {
         if (!is_sequence_of(*structure.layout, declared.dtype, declared.lanes)) {
             fail(Kind::type, index, parameter, got,
                  fmt::format("Pass {}, or a scalar with {} fields of {} side by side.",
-                             what_to_pass(parameter), declared.lanes,
-                             declared.bfloat16 ? "bfloat16" : to_string(declared.dtype)));
+                             what_to_pass(parameter), declared.lanes, to_string(declared.dtype)));
         }
     } else if (declared.kind != Declared::structure) {
         fail(Kind::type, index, parameter, got, fmt::format("Pass {}.", what_to_pass(parameter)));

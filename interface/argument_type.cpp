@@ -20,14 +20,6 @@ DType weak_type(const Scalar& scalar) noexcept {
     }
 }
 
-bool is_integer(DType dtype) noexcept {
-    return dtype.kind == DType::Kind::signed_integer || dtype.kind == DType::Kind::unsigned_integer;
-}
-
-bool is_real(const ParameterType& type) noexcept {
-    return type.bfloat16 || type.dtype.kind == DType::Kind::floating;
-}
-
 /// The rules of scalar_conversion, without the value: a range is not looked at.
 Fit fit_scalar(const ArgumentType& argument, const ParameterType& parameter) noexcept {
     const DType from = argument.dtype;
@@ -37,8 +29,11 @@ Fit fit_scalar(const ArgumentType& argument, const ParameterType& parameter) noe
     if (from.kind == DType::Kind::boolean)
         return to.kind == DType::Kind::boolean ? Fit::exact : Fit::convertible;
     if (is_integer(from)) return is_integer(to) ? Fit::same_kind : Fit::convertible;
-    if (from.kind == DType::Kind::floating) {
-        if (is_real(parameter)) return Fit::same_kind;
+    if (from.kind == DType::Kind::datetime || from.kind == DType::Kind::timedelta) {
+        return to == DType{DType::Kind::signed_integer, 8} ? Fit::exact : Fit::none;
+    }
+    if (number_kind(from) == DType::Kind::floating) {
+        if (number_kind(to) == DType::Kind::floating) return Fit::same_kind;
         return to.kind == DType::Kind::complex ? Fit::convertible : Fit::none;
     }
     return to.kind == DType::Kind::complex ? Fit::same_kind : Fit::none;

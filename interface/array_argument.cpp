@@ -75,8 +75,7 @@ std::string vector_advice(const ParameterType& declared, const ArrayView& array)
                            declared.lanes, declared.element);
     }
     return fmt::format("One `{}` is {} elements of {}: pass such an array with a last axis of {}.",
-                       declared.element, declared.lanes,
-                       declared.bfloat16 ? "bfloat16" : to_string(declared.dtype), declared.lanes);
+                       declared.element, declared.lanes, to_string(declared.dtype), declared.lanes);
 }
 
 std::string opaque_advice(const ParameterType& declared) {
@@ -112,9 +111,10 @@ std::string opaque_advice(const ParameterType& declared) {
     }
     if (declared.lanes > 0) fail(Kind::type, parameter, array, vector_advice(declared, array));
     const std::string declaration = declaration_for(declared, array.dtype);
-    const std::string convert = declared.bfloat16 ? "Convert it to bfloat16"
-                                                  : fmt::format("Convert it with .astype(\"{}\")",
-                                                                to_typestr(declared.dtype).substr(1));
+    const std::string convert =
+        declared.dtype.format != DType::Format::none
+            ? fmt::format("Convert it to {}", to_string(declared.dtype))
+            : fmt::format("Convert it with .astype(\"{}\")", to_typestr(declared.dtype).substr(1));
     fail(Kind::type, parameter, array,
          declaration.empty() ? convert + "." : fmt::format("{}, or declare `{}`.", convert, declaration));
 }
@@ -351,12 +351,13 @@ bool accepts(const ParameterType& declared, DType dtype) noexcept {
             return false;
         case Element::structure:
         case Element::opaque:  // by size alone, and only where the compiler told it
-            return declared.dtype.itemsize > 0 && dtype == declared.dtype;
+            return declared.dtype.itemsize > 0 && dtype.kind == declared.dtype.kind &&
+                   dtype.itemsize == declared.dtype.itemsize;
         case Element::named:
         case Element::pointer:
             break;
     }
-    if (declared.bfloat16) return dtype == DType{DType::Kind::opaque, 2};
+    if (dtype.kind == DType::Kind::opaque) return same_elements(declared.dtype, dtype);
     if (dtype == declared.dtype) return true;
     if (dtype.itemsize != declared.dtype.itemsize) return false;
     switch (dtype.kind) {
@@ -376,7 +377,8 @@ bool accepts(const ParameterType& declared, DType dtype) noexcept {
 bool accepts(const ParameterType& declared, const ArrayView& array) noexcept {
     if (declared.lanes == 0) {
         const bool named_fields = array.layout != nullptr && !array.layout->fields.empty();
-        return accepts(declared, array.dtype) && !(declared.bfloat16 && named_fields);
+        const bool number = declared.dtype.format != DType::Format::none;
+        return accepts(declared, array.dtype) && !(number && named_fields);
     }
     return is_complex_of(declared, array.dtype) || has_lanes(declared, array) ||
            is_vector_struct(declared, array);

@@ -8,6 +8,7 @@
 
 #include <bascule/interface/error.hpp>
 #include <bascule/interface/scalar_conversion.hpp>
+#include <bascule/interface/small_float.hpp>
 
 namespace bascule {
 namespace {
@@ -32,34 +33,6 @@ std::string show(double value) {
 template <class T>
 void store(std::byte* out, T value) noexcept {
     std::memcpy(out, &value, sizeof value);
-}
-
-/// The 16-bit pattern with `mantissa` stored bits and `exponent_bits`, rounded to nearest, ties to even. In
-/// integers, so that the thread's rounding mode has no say.
-std::uint16_t to_sixteen_bits(double value, int mantissa, int exponent_bits) noexcept {
-    const std::uint64_t sign = std::signbit(value) ? 0x8000 : 0;
-    const std::uint64_t infinity = ((std::uint64_t{1} << exponent_bits) - 1) << mantissa;
-    const auto signed_pattern = [&](std::uint64_t bits) { return static_cast<std::uint16_t>(sign | bits); };
-    if (std::isnan(value)) return signed_pattern(infinity | std::uint64_t{1} << (mantissa - 1));
-    if (std::isinf(value)) return signed_pattern(infinity);
-
-    // |value| = digits * 2**(exponent - 53); the last bit of the result weighs 2**scale.
-    int exponent = 0;
-    const auto digits = static_cast<std::uint64_t>(std::ldexp(std::frexp(std::fabs(value), &exponent), 53));
-    const int bias = (1 << (exponent_bits - 1)) - 1;
-    const int scale = std::max(exponent - 1, 1 - bias) - mantissa;
-    const int dropped = scale - (exponent - 53);
-    if (dropped > 54) return signed_pattern(0);  // less than half of the smallest
-    const std::uint64_t half = std::uint64_t{1} << (dropped - 1);
-    const std::uint64_t rest = digits & (2 * half - 1);
-    std::uint64_t pattern = digits >> dropped;
-    if (rest > half || (rest == half && pattern % 2 == 1)) ++pattern;
-
-    // A normal number has its implicit bit at `mantissa`; a carry moves into the exponent by itself.
-    if (pattern >= std::uint64_t{1} << mantissa) {
-        pattern += static_cast<std::uint64_t>(scale + mantissa + bias - 1) << mantissa;
-    }
-    return signed_pattern(std::min(pattern, infinity));
 }
 
 struct Range {
@@ -154,6 +127,39 @@ void check_narrowing(double before, double after, const Scalar& scalar, const Pa
     }
 }
 
+[[noreturn]] void fail_small(double value, const SmallFloat& format, const Scalar& scalar,
+                             const Parameter& parameter) {
+    if (std::isnan(value)) fail(Kind::value, parameter, scalar, "That type has no NaN: declare a wider one.");
+    if (std::isinf(value)) {
+        fail(Kind::overflow, parameter, scalar, "That type has no infinity: declare a wider one.");
+    }
+    fail(
+        Kind::overflow, parameter, scalar,
+        fmt::format("Its largest number is {}{}: scale yours, or declare a wider type.",
+                    show(largest_number(format)), format.infinity ? ", and this would become infinite" : ""));
+}
+
+/// One real number of two bytes or one.
+void write_small(double value, std::uint32_t bytes, const Scalar& scalar, const Parameter& parameter,
+                 std::byte* out) {
+    std::uint16_t pattern = 0;
+    if (const SmallFloat* format = small_float(parameter.type.dtype)) {
+        const auto rounded = nearest(*format, value);
+        if (!rounded) fail_small(value, *format, scalar, parameter);
+        pattern = *rounded;
+    } else {
+        const auto power = to_power_of_two(value);
+        if (!power) {
+            fail(Kind::value, parameter, scalar,
+                 "That type holds powers of two from 2**-127 to 2**127, and how others are rounded is for "
+                 "you to "
+                 "say: pass ml_dtypes.float8_e8m0fnu(x).");
+        }
+        pattern = *power;
+    }
+    std::memcpy(out, &pattern, bytes);  // little-endian, as every device is
+}
+
 /// One real number of `bytes` bytes.
 void write_floating(double value, std::uint32_t bytes, const Scalar& scalar, const Parameter& parameter,
                     std::byte* out) {
@@ -163,14 +169,8 @@ void write_floating(double value, std::uint32_t bytes, const Scalar& scalar, con
         const auto narrow = static_cast<float>(value);
         check_narrowing(value, narrow, scalar, parameter);
         store(out, narrow);
-    } else if (parameter.type.bfloat16) {
-        const std::uint16_t pattern = to_bfloat16(value);
-        check_narrowing(value, (pattern & 0x7FFF) == 0x7F80 ? INFINITY : 0.0, scalar, parameter);
-        store(out, pattern);
     } else {
-        const std::uint16_t pattern = to_half(value);
-        check_narrowing(value, (pattern & 0x7FFF) == 0x7C00 ? INFINITY : 0.0, scalar, parameter);
-        store(out, pattern);
+        write_small(value, bytes, scalar, parameter, out);
     }
 }
 
@@ -183,9 +183,22 @@ void write_complex(const Scalar& scalar, const Parameter& parameter, std::byte* 
     write_floating(imaginary, half, scalar, parameter, out + half);
 }
 
+bool is_time(const Scalar& scalar) noexcept {
+    return scalar.dtype &&
+           (scalar.dtype->kind == DType::Kind::datetime || scalar.dtype->kind == DType::Kind::timedelta);
+}
+
+std::uint16_t with_infinity(DType::Kind kind, DType::Format of, double value) noexcept {
+    const SmallFloat& format = *small_float({kind, 2, of});
+    const auto rounded = nearest(format, value);
+    return rounded ? *rounded
+                   : static_cast<std::uint16_t>(*format.infinity | (std::signbit(value) ? 0x8000 : 0));
+}
+
 }  // namespace
 
 std::string describe(const Scalar& scalar) {
+    if (is_time(scalar)) return fmt::format("the {} of {} units", to_string(*scalar.dtype), scalar.integer);
     switch (scalar.kind) {
         case Scalar::Kind::boolean:
             return scalar.boolean ? "True" : "False";
@@ -203,16 +216,25 @@ std::string describe(const Scalar& scalar) {
     return {};
 }
 
-std::uint16_t to_half(double value) noexcept { return to_sixteen_bits(value, 10, 5); }
+std::uint16_t to_half(double value) noexcept {
+    return with_infinity(DType::Kind::floating, DType::Format::none, value);
+}
 
-std::uint16_t to_bfloat16(double value) noexcept { return to_sixteen_bits(value, 7, 8); }
+std::uint16_t to_bfloat16(double value) noexcept {
+    return with_infinity(DType::Kind::opaque, DType::Format::bfloat16, value);
+}
 
 void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* out) {
-    if (parameter.type.bfloat16) {
-        write_floating(to_double(scalar, parameter), 2, scalar, parameter, out);
+    const DType to = parameter.type.dtype;
+    if (to.format != DType::Format::none) {
+        write_floating(to_double(scalar, parameter), to.itemsize, scalar, parameter, out);
         return;
     }
-    switch (parameter.type.dtype.kind) {
+    if (is_time(scalar) && to != DType{DType::Kind::signed_integer, 8}) {
+        fail(Kind::type, parameter, scalar,
+             "A time is an integer of 64 bits with a sign: declare `long long`, or pass a number.");
+    }
+    switch (to.kind) {
         case DType::Kind::boolean:
         case DType::Kind::signed_integer:
         case DType::Kind::unsigned_integer:

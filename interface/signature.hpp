@@ -30,7 +30,7 @@ struct ViewLayout {
 /// One parameter's type, reduced to what an argument is checked against. A value.
 struct ParameterType {
     enum class Kind : std::uint8_t {
-        scalar,       ///< bool, integers, enumerations, float, double, __half, __nv_bfloat16, complex
+        scalar,       ///< bool, integers, enumerations, floats down to fp8 and smaller, complex
         pointer,      ///< T*; `any_element` for void*
         array_view,   ///< bascule::array_view<T, rank>
         masked_view,  ///< bascule::masked_view<T, rank>: takes masks
@@ -55,7 +55,6 @@ struct ParameterType {
     Element element_kind = Element::named;
     DType dtype;                  ///< of the scalar, of the elements, of one lane
     int lanes = 0;                ///< of a CUDA vector type, by value or as element; 0: it is none
-    bool bfloat16 = false;        ///< __nv_bfloat16: dtype is two opaque bytes
     bool character = false;       ///< plain `char`: takes i1 and u1
     bool constant = false;        ///< the elements are const: read-only arrays are welcome
     int rank = 1;                 ///< of a view or span

@@ -105,7 +105,7 @@ bool follow(std::span<const StructField> fields, DType dtype, std::uint64_t base
         std::uint64_t count = 1;
         for (const std::int64_t extent : field.shape) count *= static_cast<std::uint64_t>(extent);
         if (field.nested.empty()) {
-            if (!(field.dtype == dtype)) return false;
+            if (!same_elements(dtype, field.dtype)) return false;
             at += count * dtype.itemsize;
         } else {
             for (std::uint64_t i = 0; i < count; ++i) {

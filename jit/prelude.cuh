@@ -4,6 +4,25 @@
 
 namespace bascule {
 
+/// A T that may lie at any address, as fields of packed structures do: read by conversion, or by get() where
+/// a template wants a T; written by assignment. Numbers of the language itself need none of this; classes
+/// have functions that take references.
+template <class T_>
+struct unaligned {
+    unsigned char bytes_[sizeof(T_)];
+
+    __host__ __device__ T_ get() const {
+        T_ value_;
+        memcpy(&value_, bytes_, sizeof(T_));
+        return value_;
+    }
+    __host__ __device__ operator T_() const { return get(); }
+    __host__ __device__ unaligned& operator=(const T_& value_) {
+        memcpy(bytes_, &value_, sizeof(T_));
+        return *this;
+    }
+};
+
 /// The indices below `count` that fall to this thread when the whole grid strides over them:
 /// `for (auto i : bascule::grid_stride(count))`.
 class grid_stride {

@@ -36,7 +36,6 @@ struct Facts {
 struct ScalarRow {
     std::string_view name;
     DType dtype;
-    bool bfloat16 = false;
     bool character = false;
 };
 
@@ -46,7 +45,7 @@ using Element = ParameterType::Element;
 
 constexpr std::array scalars = {
     ScalarRow{"bool", {Kind::boolean, 1}},
-    ScalarRow{"char", {Kind::signed_integer, 1}, false, true},
+    ScalarRow{"char", {Kind::signed_integer, 1}, true},
     ScalarRow{"signed char", {Kind::signed_integer, 1}},
     ScalarRow{"unsigned char", {Kind::unsigned_integer, 1}},
     ScalarRow{"char8_t", {Kind::unsigned_integer, 1}},
@@ -64,7 +63,13 @@ constexpr std::array scalars = {
     ScalarRow{"float", {Kind::floating, 4}},
     ScalarRow{"double", {Kind::floating, 8}},
     ScalarRow{"__half", {Kind::floating, 2}},
-    ScalarRow{"__nv_bfloat16", {Kind::opaque, 2}, true},
+    ScalarRow{"__nv_bfloat16", {Kind::opaque, 2, DType::Format::bfloat16}},
+    ScalarRow{"__nv_fp8_e4m3", {Kind::opaque, 1, DType::Format::float8_e4m3fn}},
+    ScalarRow{"__nv_fp8_e5m2", {Kind::opaque, 1, DType::Format::float8_e5m2}},
+    ScalarRow{"__nv_fp8_e8m0", {Kind::opaque, 1, DType::Format::float8_e8m0fnu}},
+    ScalarRow{"__nv_fp6_e2m3", {Kind::opaque, 1, DType::Format::float6_e2m3fn}},
+    ScalarRow{"__nv_fp6_e3m2", {Kind::opaque, 1, DType::Format::float6_e3m2fn}},
+    ScalarRow{"__nv_fp4_e2m1", {Kind::opaque, 1, DType::Format::float4_e2m1fn}},
 };
 
 const ScalarRow* scalar_named(std::string_view name) {
@@ -72,6 +77,22 @@ const ScalarRow* scalar_named(std::string_view name) {
                                   [&](const ScalarRow& each) { return each.name == name; });
     return row == scalars.end() ? nullptr : &*row;
 }
+
+/// Two or four numbers of a byte each. (fp4x2 and fp6x4 pack their bits: they are bytes without a dtype.)
+struct ByteVectorRow {
+    std::string_view name;
+    std::string_view lane;
+    int lanes;
+};
+
+constexpr std::array byte_vectors = {
+    ByteVectorRow{"__nv_fp8x2_e4m3", "__nv_fp8_e4m3", 2},
+    ByteVectorRow{"__nv_fp8x4_e4m3", "__nv_fp8_e4m3", 4},
+    ByteVectorRow{"__nv_fp8x2_e5m2", "__nv_fp8_e5m2", 2},
+    ByteVectorRow{"__nv_fp8x4_e5m2", "__nv_fp8_e5m2", 4},
+    ByteVectorRow{"__nv_fp8x2_e8m0", "__nv_fp8_e8m0", 2},
+    ByteVectorRow{"__nv_fp8x4_e8m0", "__nv_fp8_e8m0", 4},
+};
 
 /// CUDA's vector types by the beginning of their names: a number of lanes follows, and for some an alignment.
 struct VectorRow {
@@ -104,6 +125,9 @@ Vector vector_named(std::string_view name) {
     if (name == "__half2") return {"__half", 2};
     if (name == "__nv_bfloat162") return {"__nv_bfloat16", 2};
     if (name == "dim3") return {"unsigned int", 3};
+    for (const ByteVectorRow& row : byte_vectors) {
+        if (row.name == name) return {row.lane, row.lanes};
+    }
     if (name.ends_with("_16a") || name.ends_with("_32a")) name.remove_suffix(4);
     if (name.empty() || name.back() < '1' || name.back() > '4') return {};
     const std::string_view prefix = name.substr(0, name.size() - 1);
@@ -114,7 +138,6 @@ Vector vector_named(std::string_view name) {
 
 void take(const ScalarRow& row, ParameterType& out) {
     out.dtype = row.dtype;
-    out.bfloat16 = row.bfloat16;
     out.character = row.character;
 }
 
@@ -131,6 +154,9 @@ bool name_complex(const DemangledType& type, ParameterType& out) {
 bool name_element(const DemangledType& type, Facts facts, ParameterType& out) {
     if (type.is_pointer() || type.is_closed) return false;
     if (name_complex(type, out)) return true;
+    if (type.name == "bascule::unaligned" && type.arguments.size() == 1) {
+        return name_element(type.arguments[0], {facts.bytes, facts.alignment, Form::named}, out);
+    }
     if (facts.form >= Form::signed_enumeration && facts.form <= Form::bool_enumeration) {
         const Kind kind = facts.form == Form::signed_enumeration     ? Kind::signed_integer
                           : facts.form == Form::unsigned_enumeration ? Kind::unsigned_integer

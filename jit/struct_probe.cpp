@@ -123,16 +123,26 @@ std::string quoted_after(const std::string& log, const std::string& phrase) {
 
 std::string show(const std::vector<std::int64_t>& shape) { return to_string(Dimensions(shape)); }
 
+/// Bytes without a meaning: `unsigned char name[8]` for a field of type V8.
+bool is_byte_array(const StructField& field, std::vector<std::int64_t> extents, const ParameterType& found) {
+    if (!field.nested.empty() || field.dtype.kind != DType::Kind::opaque || found.dtype.itemsize != 1)
+        return false;
+    if (extents.empty() || extents.back() != field.dtype.itemsize || found.lanes > 0) return false;
+    extents.pop_back();
+    return field.dtype.format == DType::Format::none && extents == field.shape;
+}
+
 void compare(const Node& node, const InitialValue::Address& place, const std::vector<std::int64_t>& extents,
              const Parameter& found, const std::string& cpp_type) {
     const StructField& field = *node.field;
     const auto offset = static_cast<std::uint64_t>(place.addend);
+    const bool plain_bytes = is_byte_array(field, extents, found.type);
     if (place.symbol != object) {
         fail(fmt::format("'{}' is a static member of the kernel's `{}`, and a field of the dtype.", node.path,
                          cpp_type),
              "Give both the same fields.");
     }
-    if (extents != field.shape) {
+    if (extents != field.shape && !plain_bytes) {
         fail(fmt::format("field '{}' has the shape {} in the kernel's `{}` and {} in the dtype.", node.path,
                          show(extents), cpp_type, show(field.shape)),
              "Give both the same.");
@@ -147,7 +157,8 @@ void compare(const Node& node, const InitialValue::Address& place, const std::ve
     const bool nested = !field.nested.empty();
     const bool bytes =
         field.dtype.kind == DType::Kind::opaque && field.dtype.itemsize == found.type.dtype.itemsize;
-    const bool fits = nested ? structure && bytes : found.type.lanes == 0 && accepts(found.type, field.dtype);
+    const bool fits = plain_bytes || (nested ? structure && bytes
+                                             : found.type.lanes == 0 && accepts(found.type, field.dtype));
     if (!fits) {
         fail(fmt::format("field '{}' is `{}` in the kernel's `{}` and {} in the dtype.", node.path,
                          found.type.element, cpp_type,

@@ -40,6 +40,7 @@ from bascule._bascule import (
     raw_pointer,
     require_gpu,
     stream,
+    struct,
     synchronize,
     to_device,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "raw_pointer",
     "require_gpu",
     "stream",
+    "struct",
     "synchronize",
     "to_device",
 ]

@@ -11,8 +11,8 @@
 #include <bascule/interface/error.hpp>
 
 #include "array_object.hpp"
-#include "descr.hpp"
 #include "device_object.hpp"
+#include "dtype_object.hpp"
 #include "interface_reader.hpp"
 #include "mask.hpp"
 #include "names.hpp"
@@ -90,26 +90,45 @@ bool is_numpy_scalar(PyObject* object) {
     return generic != nullptr && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(generic)) != 0;
 }
 
+Scalar scalar_of_index(PyObject* object) {
+    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(object));
+    if (!integer) throw py::error_already_set();
+    return scalar_of_int(integer.ptr());
+}
+
+Scalar scalar_of_real(PyObject* object) {
+    const auto value = py::reinterpret_steal<py::object>(PyNumber_Float(object));
+    if (!value) throw py::error_already_set();
+    return scalar_of(PyFloat_AS_DOUBLE(value.ptr()));
+}
+
 std::optional<Scalar> numpy_value(PyObject* object, const std::string& kind) {
     if (kind == "b") return scalar_of(PyObject_IsTrue(object) == 1);
-    if (kind == "i" || kind == "u") {
-        const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(object));
-        if (!integer) throw py::error_already_set();
-        return scalar_of_int(integer.ptr());
-    }
-    if (kind == "f") {
-        const auto value = py::reinterpret_steal<py::object>(PyNumber_Float(object));
-        if (!value) throw py::error_already_set();
-        return scalar_of(PyFloat_AS_DOUBLE(value.ptr()));
-    }
+    if (kind == "i" || kind == "u") return scalar_of_index(object);
+    if (kind == "f") return scalar_of_real(object);
     if (kind == "c") return scalar_of(PyComplex_AsCComplex(object));
+    if (kind == "M" || kind == "m") {
+        const py::object integer = py::handle(object).attr("view")("i8");
+        return scalar_of_index(integer.ptr());
+    }
     return std::nullopt;
+}
+
+/// A scalar of ml_dtypes, which NumPy takes for bytes.
+std::optional<Scalar> format_value(PyObject* object, const py::object& dtype) {
+    const DType format = dtype_of(dtype);
+    if (format.format == DType::Format::none) return std::nullopt;
+    Scalar scalar = is_integer(format) ? scalar_of_index(object) : scalar_of_real(object);
+    scalar.dtype = format;
+    return scalar;
 }
 
 /// Nothing for those that are no numbers. long double has no type on a device: it comes without one.
 std::optional<Scalar> numpy_scalar(PyObject* object) {
     const py::object dtype = py::handle(object).attr("dtype");
-    std::optional<Scalar> scalar = numpy_value(object, py::str(dtype.attr("kind")));
+    const std::string kind = py::str(dtype.attr("kind"));
+    if (kind == "V") return format_value(object, dtype);
+    std::optional<Scalar> scalar = numpy_value(object, kind);
     if (scalar &&
         dtype.attr("itemsize").cast<std::size_t>() <= (scalar->kind == Scalar::Kind::complex ? 16 : 8)) {
         scalar->dtype = parse_typestr(std::string(py::str(dtype.attr("str"))));

@@ -32,8 +32,7 @@ void tell_where_made(std::uint64_t address) {
 
 ArrayObject device_array(const py::object& shape, const py::object& dtype, const py::object& stream) {
     const py::object element = numpy().attr("dtype")(dtype);
-    const std::string typestr = py::str(element.attr("str"));
-    return allocate(to_shape(shape), parse_typestr(typestr), numpy_layout(element), false, stream);
+    return allocate(to_shape(shape), dtype_of(element), numpy_layout(element), false, stream);
 }
 
 ArrayObject to_device(const py::object& object, const py::object& stream) {
@@ -77,6 +76,7 @@ ArrayObject allocate(const Dimensions& shape, DType dtype, std::shared_ptr<const
         }
     }
     ArrayView view = validate(raw);
+    view.dtype = dtype;
     view.layout = std::move(layout);
     auto buffer = std::make_shared<DeviceBuffer>(view.size * dtype.itemsize, device);
     view.pointer = buffer->address();

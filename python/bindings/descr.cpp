@@ -10,7 +10,6 @@
 #include <bascule/interface/error.hpp>
 
 namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {
@@ -126,35 +125,6 @@ std::shared_ptr<const StructLayout> read_descr(PyObject* descr, std::string_view
     StructLayout layout = parse_descr(entries, dtype.itemsize);
     if (layout.fields.empty()) return nullptr;
     return std::make_shared<const StructLayout>(std::move(layout));
-}
-
-std::shared_ptr<const StructLayout> numpy_layout(const py::object& dtype) {
-    if (dtype.attr("names").is_none()) return nullptr;
-    const auto descr = py::reinterpret_steal<py::object>(PyObject_GetAttrString(dtype.ptr(), "descr"));
-    if (!descr) {
-        if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw py::error_already_set();
-        PyErr_Clear();  // overlapping fields have none
-        return nullptr;
-    }
-    return read_descr(descr.ptr(), std::string(py::str(dtype.attr("str"))));
-}
-
-py::object structured_dtype(const StructLayout& layout) {
-    py::list names;
-    py::list formats;
-    py::list offsets;
-    for (const StructField& field : layout.fields) {
-        py::object format = py::str(to_typestr(field.dtype));
-        if (!field.nested.empty()) format = structured_dtype({field.dtype.itemsize, field.nested});
-        py::tuple shape(field.shape.size());
-        for (std::size_t d = 0; d < field.shape.size(); ++d) shape[d] = py::int_(field.shape[d]);
-        names.append(field.name);
-        formats.append(field.shape.empty() ? format : py::object(py::make_tuple(format, shape)));
-        offsets.append(field.offset);
-    }
-    const py::dict description("names"_a = names, "formats"_a = formats, "offsets"_a = offsets,
-                               "itemsize"_a = layout.bytes);
-    return py::module_::import("numpy").attr("dtype")(description);
 }
 
 }  // namespace bascule::python

@@ -31,7 +31,7 @@ Dimensions to_shape(const py::object& shape) {
 
 py::object numpy_dtype(const ArrayView& view) {
     if (view.layout != nullptr) return structured_dtype(*view.layout);
-    return numpy().attr("dtype")(to_typestr(view.dtype));
+    return numpy_dtype(view.dtype);
 }
 
 ArrayView host_view(const py::object& array) {
@@ -42,7 +42,9 @@ ArrayView host_view(const py::object& array) {
     InterfaceSnapshot snapshot;
     read_descriptor(copy.ptr(), snapshot);
     ArrayView view = validate(snapshot.raw);
-    view.layout = snapshot.layout;
+    // The dtype says more than its typestr and descr: which format of ml_dtypes it is.
+    view.dtype = dtype_of(array.attr("dtype"));
+    view.layout = numpy_layout(array.attr("dtype"));
     return view;
 }
 

@@ -1,4 +1,5 @@
-// Any descriptor becomes a view whose every byte has an address, or an ArgumentError.
+// Any descriptor becomes a view whose every byte has an address, or an ArgumentError; and a view goes to a
+// parameter of any kind as exactly the bytes that the kernel expects, or is refused.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -6,33 +7,20 @@
 #include <iterator>
 #include <string_view>
 
+#include <bascule/interface/argument.hpp>
 #include <bascule/interface/array_interface.hpp>
 #include <bascule/interface/error.hpp>
 
+#include "bytes.hpp"
+
 namespace {
 
-/// Takes values off the fuzzer's bytes; zeros when they run out.
-struct Bytes {
-    const std::uint8_t* data;
-    std::size_t size;
+using bascule::ParameterType;
+using bascule::fuzz::Bytes;
+using Kind = ParameterType::Kind;
+using Element = ParameterType::Element;
 
-    template <class T>
-    T take() {
-        T value{};
-        const std::size_t taken = size < sizeof value ? size : sizeof value;
-        if (taken > 0) std::memcpy(&value, data, taken);
-        data += taken;
-        size -= taken;
-        return value;
-    }
-
-    /// Small as often as not: large ones alone are all refused.
-    std::int64_t extent() {
-        return take<std::uint8_t>() % 2 == 0 ? take<std::int8_t>() : take<std::int64_t>();
-    }
-};
-
-/// The same question in wider arithmetic: is every byte of the array in [0, 2**64)?
+/// The question of validate's last check in wider arithmetic: is every byte of the array in [0, 2**64)?
 bool has_addresses(const bascule::ArrayView& view) {
     __extension__ using Wide = __int128;
     Wide low = view.pointer;
@@ -44,32 +32,113 @@ bool has_addresses(const bascule::ArrayView& view) {
     return low >= 0 && high < Wide{1} << 64;
 }
 
+bascule::RawInterface descriptor(Bytes& bytes, const std::string& typestr) {
+    bascule::RawInterface raw;
+    raw.typestr = typestr;
+    raw.version = bytes.below(5) == 4 ? bytes.take<std::int64_t>() : bytes.below(4);
+    raw.pointer = bytes.flag() ? bytes.take<std::uint64_t>() : bytes.take<std::uint16_t>() * 16u;
+    raw.pointer_is_none = bytes.below(16) == 15;
+    raw.readonly = bytes.flag();
+    raw.has_strides = bytes.flag();
+    raw.has_stream = bytes.flag();
+    raw.stream = bytes.take<std::uint8_t>();
+    const int dimensions =
+        static_cast<int>(bytes.flag() ? bytes.below(bascule::max_dimensions + 1) : bytes.below(4));
+    for (int d = 0; d < dimensions; ++d) raw.shape.push_back(bytes.extent());
+    const int strides =
+        bytes.below(8) < 7 ? dimensions : static_cast<int>(bytes.below(bascule::max_dimensions + 1));
+    for (int d = 0; d < strides; ++d) raw.strides.push_back(bytes.extent());
+    return raw;
+}
+
+/// What reflection may say of a parameter that takes arrays, and its size.
+bascule::Parameter parameter(Bytes& bytes) {
+    static constexpr std::string_view elements[] = {"<f4", "<f8", "|u1", "<c16", "<i8", "<V2", "|b1", "<f1"};
+    bascule::Parameter result;
+    result.name = "x";
+    result.spelling = "T x";
+    ParameterType& type = result.type;
+    constexpr Kind kinds[] = {Kind::pointer, Kind::array_view, Kind::span,  Kind::scalar,
+                              Kind::vector,  Kind::structure,  Kind::opaque};
+    type.kind = kinds[bytes.below(std::size(kinds))];
+    type.element_kind = static_cast<Element>(bytes.below(6));
+    type.dtype = bascule::parse_typestr(elements[bytes.below(std::size(elements))]);
+    type.constant = bytes.flag();
+    type.character = bytes.flag();
+    type.rank = static_cast<int>(bytes.below(5));
+    type.lanes = bytes.below(4) == 0 ? static_cast<int>(1 + bytes.below(4)) : 0;
+    type.alignment = 1u << bytes.below(5);
+    type.order = static_cast<ParameterType::Order>(bytes.below(3));
+    type.index = bytes.flag() ? bascule::DType{bascule::DType::Kind::signed_integer, 4}
+                              : bascule::DType{bascule::DType::Kind::unsigned_integer, 8};
+    const auto rank = static_cast<std::uint32_t>(type.rank);
+    result.bytes = type.kind == Kind::array_view ? 8 + 16 * rank : 8;
+    if (type.kind == Kind::span) {
+        bascule::ViewLayout layout{0, 8, {}, {}};
+        for (int d = 0; d < type.rank; ++d) {
+            const bool fixed = bytes.below(4) == 0;
+            type.static_extents.push_back(fixed ? bytes.below(9) : -1);
+            if (!fixed) layout.extents.push_back({d, result.bytes}), result.bytes += 8;
+            if (type.order == ParameterType::Order::strided) {
+                layout.strides.push_back({d, result.bytes});
+                result.bytes += 8;
+            }
+        }
+        if (bytes.below(8) != 0) type.layout = layout;
+    }
+    result.alignment = 8;
+    return result;
+}
+
+void check_written(const bascule::ArrayView& view, const bascule::Parameter& parameter, void* slot) {
+    const ParameterType& type = parameter.type;
+    std::uint64_t pointer = 0;
+    std::memcpy(&pointer, slot, sizeof pointer);
+    if (pointer != view.pointer) std::abort();
+    if (view.readonly && !type.constant) std::abort();
+    if (!view.empty() && view.pointer % type.alignment != 0) std::abort();
+    if (view.dtype.kind == bascule::DType::Kind::bit) std::abort();
+    if (type.kind == Kind::pointer && type.lanes == 0 && !view.contiguous()) std::abort();
+    if (type.kind == Kind::array_view && type.lanes == 0) {
+        if (view.ndim() != type.rank) std::abort();
+        const std::size_t row = static_cast<std::size_t>(type.rank) * 8;
+        const char* words = static_cast<const char*>(slot) + 8;
+        if (std::memcmp(words, view.shape.begin(), row) != 0) std::abort();
+        if (std::memcmp(words + row, view.strides.begin(), row) != 0) std::abort();
+    }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    static constexpr std::string_view typestrs[] = {"<f4",  "<f8",         "|u1",     "<c16",
-                                                    "|V12", "|V999999999", "<M8[ns]", ">f4"};
+    static constexpr std::string_view typestrs[] = {"<f4",     "<f8", "|u1", "<c16", "|V12", "|V999999999",
+                                                    "<M8[ns]", ">f4", "<V2", "|t1",  "<f1",  "|V16"};
     Bytes bytes{data, size};
-    bascule::RawInterface raw;
-    raw.typestr = typestrs[bytes.take<std::uint8_t>() % std::size(typestrs)];
-    raw.version = bytes.take<std::int8_t>();
-    raw.pointer = bytes.take<std::uint64_t>();
-    const auto flags = bytes.take<std::uint8_t>();
-    raw.pointer_is_none = (flags & 1) != 0;
-    raw.readonly = (flags & 2) != 0;
-    raw.has_strides = (flags & 4) != 0;
-    raw.has_stream = (flags & 8) != 0;
-    raw.stream = bytes.take<std::uint8_t>();
-    const int dimensions = bytes.take<std::uint8_t>() % (bascule::max_dimensions + 1);
-    for (int d = 0; d < dimensions; ++d) raw.shape.push_back(bytes.extent());
-    const int strides =
-        (flags & 16) != 0 ? dimensions : bytes.take<std::uint8_t>() % (bascule::max_dimensions + 1);
-    for (int d = 0; d < strides; ++d) raw.strides.push_back(bytes.extent());
+    const std::string typestr = bytes.one_of(typestrs);
+    bascule::Signature signature;
+    signature.kernel = "k";
+    const std::uint32_t parameters = 1 + bytes.below(40);  // more than 32 and 1 KiB leave the stack
+    for (std::uint32_t i = 0; i < parameters; ++i) {
+        signature.parameters.push_back(parameter(bytes));
+        if (bytes.size == 0) break;
+    }
+    lay_out(signature);
+    const bascule::RawInterface raw = descriptor(bytes, typestr);
     try {
         const bascule::ArrayView view = bascule::validate(raw);
         if (!view.empty() && !has_addresses(view)) std::abort();
         if (view.strides.size() != view.ndim()) std::abort();
         bascule::describe(view);
+        bascule::ArgumentPack pack(signature);
+        for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
+            const auto index = static_cast<int>(i);
+            try {
+                pack.set(index, view);
+                check_written(view, signature.parameters[i], pack.table()[i]);
+            } catch (const bascule::ArgumentError& error) {
+                if (error.details().index != index || error.details().name != "x") std::abort();
+            }
+        }
     } catch (const bascule::ArgumentError& error) {
         if (error.details().field.empty()) std::abort();
     }

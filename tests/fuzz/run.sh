@@ -1,29 +1,55 @@
 #!/usr/bin/env bash
-# Builds the fuzzers with clang in build/fuzz and runs each for SECONDS (default 30). A crash leaves its input in
-# build/fuzz/tests/fuzz and fails.
+# Builds the fuzzers with clang (preset `fuzz`) and runs each for SECONDS (default 30), two at a time. They start from
+# tests/fuzz/corpus and add what they find in build/fuzz/corpus. A crash leaves its input there and fails.
+#   tests/fuzz/run.sh 3600            an hour each
+#   tests/fuzz/run.sh 600 descr_fuzz  one of them
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
 seconds=${1:-30}
-build=$root/build/fuzz
+shift $(($# > 0))
+fuzzers=("$@")
+[ ${#fuzzers[@]} -gt 0 ] || fuzzers=(typestr_fuzz descr_fuzz descriptor_fuzz ptx_fuzz)
 command -v clang++ >/dev/null || install_debian_packages clang
-if [ ! -f "$build/build.ninja" ]; then
-    cmake -S "$root" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DBASCULE_FUZZ=ON \
-        -DBASCULE_SAMPLES=OFF -DPython3_EXECUTABLE="$venv_python" >/dev/null || die "CMake could not configure build/fuzz"
-fi
-ninja -C "$build" --quiet typestr_fuzz descriptor_fuzz ptx_fuzz || die "the build of build/fuzz failed"
-cd "$build/tests/fuzz" || exit 1
-mkdir -p corpus.ptx
-cp -n "$root"/tests/emulator/ptx/*.ptx corpus.ptx
-# The fuzzer changes small programs best: each entry and function of the kernels alone, too.
-"$venv_python" "$root/tests/fuzz/split_ptx.py" corpus.ptx "$root"/tests/emulator/ptx/*.ptx || exit 1
+configure fuzz
+ninja -C "$root/build/fuzz" -j "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" --quiet fuzzers || die "the build of build/fuzz failed"
+found=$root/build/fuzz/corpus
+mkdir -p "$found"
+cd "$found" || exit 1
+
+# The kernels of the emulated device's tests, and each entry and function of them alone: small programs change best.
+ptx_seeds() {
+    mkdir -p seeds.ptx
+    cp -n "$root"/tests/emulator/ptx/*.ptx seeds.ptx
+    "$venv_python" "$root/tests/fuzz/split_ptx.py" seeds.ptx "$root"/tests/emulator/ptx/*.ptx
+}
+
+fuzz() {
+    local fuzzer=$1 seeds=$root/tests/fuzz/corpus/${1%_fuzz} options=() status=0
+    if [ "$fuzzer" = ptx_fuzz ]; then
+        ptx_seeds || return
+        seeds=seeds.ptx
+        options=(-max_len=20000 -timeout=20 -dict="$root/tests/fuzz/ptx.dict")
+    fi
+    mkdir -p "$fuzzer"
+    "$root/build/fuzz/tests/fuzz/$fuzzer" -max_total_time="$seconds" -rss_limit_mb=4096 -print_final_stats=1 \
+        -artifact_prefix="$fuzzer-" "${options[@]}" "$fuzzer" "$seeds" >"$fuzzer.log" 2>&1 || status=1
+    say "$fuzzer, $seconds s: $(grep -E '^(Done|SUMMARY|==[0-9]+==ERROR)' "$fuzzer.log" | tail -2 | tr '\n' ' ')"
+    [ $status = 0 ] || tail -40 "$fuzzer.log" >&2
+    return $status
+}
+
 failed=0
-for fuzzer in typestr_fuzz descriptor_fuzz; do
-    say "$fuzzer for $seconds s"
-    ./$fuzzer -max_total_time="$seconds" -print_final_stats=1 >$fuzzer.log 2>&1 || failed=1
-    grep -E "Done|SUMMARY|ERROR|stat::number_of_executed" $fuzzer.log
+running=0
+for fuzzer in "${fuzzers[@]}"; do
+    if [ $running -ge 2 ]; then
+        wait -n || failed=1
+        running=$((running - 1))
+    fi
+    fuzz "$fuzzer" &
+    running=$((running + 1))
 done
-say "ptx_fuzz for $seconds s"
-./ptx_fuzz -max_total_time="$seconds" -max_len=20000 -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
-    -dict="$root/tests/fuzz/ptx.dict" corpus.ptx >ptx_fuzz.log 2>&1 || failed=1
-grep -E "Done|SUMMARY|ERROR|stat::number_of_executed" ptx_fuzz.log
+while [ $running -gt 0 ]; do
+    wait -n || failed=1
+    running=$((running - 1))
+done
 exit $failed

@@ -41,7 +41,7 @@ Parameter char_pointer() {
 
 Parameter bfloat16_pointer() {
     Parameter parameter = pointer_parameter("__nv_bfloat16*", "<V2");
-    parameter.type.bfloat16 = true;
+    parameter.type.dtype = *dtype_named("bfloat16");
     parameter.type.alignment = 2;
     return parameter;
 }

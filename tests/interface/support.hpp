@@ -90,7 +90,7 @@ inline Parameter scalar_parameter(const std::string& spelling, std::string_view 
 
 inline Parameter bfloat16_parameter() {
     Parameter parameter = scalar_parameter("__nv_bfloat16", "<V2");
-    parameter.type.bfloat16 = true;
+    parameter.type.dtype = *dtype_named("bfloat16");
     parameter.alignment = 2;
     return parameter;
 }

@@ -58,7 +58,7 @@ constexpr Row all_rows[] = {
     {"double", "double", Kind::scalar, "<f8", 8, 8},
     {"__half", "__half", Kind::scalar, "<f2", 2, 2},
     {"half", "__half", Kind::scalar, "<f2", 2, 2},
-    {"__nv_bfloat16", "__nv_bfloat16", Kind::scalar, "|V2", 2, 2, "b"},
+    {"__nv_bfloat16", "__nv_bfloat16", Kind::scalar, "<V2", 2, 2, "b"},
     {"float*", "float*", Kind::pointer, "<f4", 8, 8},
     {"const float*", "const float*", Kind::pointer, "<f4", 8, 8, "c"},
     {"float const* const", "const float*", Kind::pointer, "<f4", 8, 8, "c"},
@@ -69,7 +69,7 @@ constexpr Row all_rows[] = {
     {"const unsigned char*", "const unsigned char*", Kind::pointer, "|u1", 8, 8, "c"},
     {"long long*", "long long*", Kind::pointer, "<i8", 8, 8},
     {"__half*", "__half*", Kind::pointer, "<f2", 8, 8},
-    {"const __nv_bfloat16*", "const __nv_bfloat16*", Kind::pointer, "|V2", 8, 8, "cb"},
+    {"const __nv_bfloat16*", "const __nv_bfloat16*", Kind::pointer, "<V2", 8, 8, "cb"},
     {"void*", "void*", Kind::pointer, "", 8, 8, "v"},
     {"const void*", "const void*", Kind::pointer, "", 8, 8, "cv"},
     {"Point*", "Point*", Kind::pointer, "|V16", 8, 8, "s"},
@@ -77,7 +77,7 @@ constexpr Row all_rows[] = {
     {"volatile int*", "volatile int*", Kind::pointer, "<i4", 8, 8},
     {"const volatile int*", "const volatile int*", Kind::pointer, "<i4", 8, 8, "c"},
     {"__half2*", "__half2*", Kind::pointer, "<f2", 8, 8, "l2"},
-    {"const __nv_bfloat162*", "const __nv_bfloat162*", Kind::pointer, "|V2", 8, 8, "cbl2"},
+    {"const __nv_bfloat162*", "const __nv_bfloat162*", Kind::pointer, "<V2", 8, 8, "cbl2"},
     {"ns::Colour*", "ns::Colour*", Kind::pointer, "<i4", 8, 8},
     {"ns::Hidden*", "ns::Hidden*", Kind::pointer, "|V0", 8, 8, "o"},
     {"Either*", "Either*", Kind::pointer, "|V8", 8, 8, "o"},
@@ -148,7 +148,7 @@ TEST_CASE("each kind of parameter is known by spelling, dtype, size and alignmen
         CHECK(got.type.kind == row.kind);
         if (row.dtype[0] != '\0') CHECK(to_typestr(got.type.dtype) == std::string(row.dtype));
         CHECK(got.type.constant == has('c'));
-        CHECK(got.type.bfloat16 == has('b'));
+        CHECK((got.type.dtype.format == DType::Format::bfloat16) == has('b'));
         CHECK(got.type.character == has('h'));
         using Element = ParameterType::Element;
         CHECK((got.type.element_kind == Element::any) == has('v'));

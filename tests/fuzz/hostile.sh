@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Throws hostile Python objects (hostile_objects.py) at the Python module of the preset `asan`: COUNT of them (default a
+# million) from SEED (default 1). Fails for the first report of a sanitizer and for any outcome that is not ordinary.
+#   tests/fuzz/hostile.sh 1000000 7
+set -uo pipefail
+. "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
+make_virtual_environment
+configure asan
+ninja -C "$root/build/asan" -j "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" --quiet bascule_python \
+    || die "the build of build/asan failed"
+# The interpreter is not instrumented: the sanitizer's library comes before it, and libstdc++ with it, whose
+# __cxa_throw it wants to find. Python's own pools would hide what is freed; leaks are not looked for, since the
+# interpreter frees little at its end.
+export LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so.6)"
+export PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+export PYTHONPATH=$root/build/asan/python BASCULE_DEVICE=emulated
+exec "$venv_python" "$root/tests/fuzz/hostile_objects.py" --count "${1:-1000000}" --seed "${2:-1}"

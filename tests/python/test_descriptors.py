@@ -1,0 +1,88 @@
+"""Random descriptors: Bascule takes and refuses what a plain reading of the rules does, for the same reason."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from descriptors import hostile, nearly_valid, valid, verdict
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import bascule
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fuzz"))
+import hostile_objects
+
+MEMORY = bascule.to_device(np.arange(4096, dtype="u1"))
+FIRST = MEMORY.__cuda_array_interface__["data"][0]
+KNOWN = range(FIRST, FIRST + 4096)
+MANY = settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck), max_examples=400
+)
+
+
+def check(descriptor):
+    expected = verdict(descriptor, KNOWN)
+    if expected.errors:
+        with pytest.raises(tuple(expected.errors)) as caught:
+            bascule.from_cuda_array_interface(descriptor, owner=MEMORY)
+        assert isinstance(caught.value, bascule.ArgumentError)
+        return
+    array = bascule.from_cuda_array_interface(descriptor, owner=MEMORY)
+    assert array.shape == expected.shape
+    assert array.strides == expected.strides
+    assert array.dtype == expected.dtype
+    assert array.readonly == expected.readonly
+    if expected.stream is not None:
+        assert array.stream.handle == expected.stream
+    again = array.__cuda_array_interface__
+    np.testing.assert_array_equal(again["shape"], expected.shape)
+
+
+@MANY
+@given(valid(KNOWN))
+def test_a_valid_descriptor_is_taken_as_numpy_would_describe_it(descriptor):
+    assert not verdict(descriptor, KNOWN).errors
+    check(descriptor)
+
+
+@MANY
+@given(nearly_valid(KNOWN))
+def test_a_descriptor_with_one_wrong_field_is_refused_for_that_field(descriptor):
+    check(descriptor)
+
+
+@MANY
+@given(hostile(KNOWN))
+def test_a_descriptor_with_many_wrong_fields_is_refused_for_one_of_them(descriptor):
+    check(descriptor)
+
+
+@MANY
+@given(valid(KNOWN).filter(lambda each: np.prod([int(n.__index__()) for n in each["shape"]]) > 0))
+def test_the_elements_are_where_numpy_finds_them(descriptor):
+    array = bascule.from_cuda_array_interface(descriptor, owner=MEMORY)
+    address = descriptor["data"][0].__index__()
+    host = np.ndarray(
+        array.shape, f"V{array.dtype.itemsize}", np.arange(4096, dtype="u1"), address - FIRST, array.strides
+    )
+    assert array.copy_to_host().tobytes() == host.tobytes()
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=4, deadline=None, derandomize=True, database=None)
+def test_hostile_objects_end_in_an_ordinary_exception_or_a_consistent_array(seed):
+    outcomes = hostile_objects.run(1000, seed)
+    assert outcomes["taken"] > 50
+    assert outcomes["ArgumentTypeError"] > 100
+
+
+def test_a_field_from_nowhere_would_be_noticed():
+    world = hostile_objects.World(1)
+    world.integers = {4, world.address}
+    world.typestrs = {"<f4"}
+    with pytest.raises(AssertionError, match="nobody said the shape"):
+        hostile_objects.check(world, world.memory)
