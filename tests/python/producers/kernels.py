@@ -1,4 +1,4 @@
-"""An array through real kernels, read and written, beside NumPy: committed dicts and live objects both go through them."""
+"""An array through real kernels, read and written, beside NumPy: what committed dicts and live objects go through."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ def read_through_kernels(
         count = (view.size,) if kernel.name.endswith("flat") else ()
         # What is written names no stream: the launch waits for the producer's or for nothing.
         kernel[GRID, BLOCK, stream](array, bascule.as_cuda_array(out, sync=False), *count)
+        if stream is not None:
+            stream.synchronize()  # it alone: what it did not wait for stays undone
     bascule.synchronize()
     return [(out.copy_to_host()[: view.nbytes].view(element.dtype), expected) for _, out, expected in launches]
 
