@@ -79,7 +79,9 @@ def read_library(path: Path) -> Library:
 
 
 def libraries() -> list[Library]:
-    return [read_library(path) for path in sorted(DIRECTORY.glob("*.json"))]
+    """Those that export; files of kind "consumer" belong to consumers.py."""
+    paths = sorted(DIRECTORY.glob("*.json"))
+    return [read_library(path) for path in paths if json.loads(path.read_text(encoding="utf-8"))["kind"] == "producer"]
 
 
 def exports() -> Iterator[Export]:
