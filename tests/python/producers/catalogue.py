@@ -5,7 +5,8 @@ JSON's arrays stand for the tuples that libraries make of shape, strides and dat
 Placeholders stand for what differs from run to run: "<pointer>", "<anything>" (an address that no consumer may use),
 "<stream>", "<mask pointer>"; {"<object>": interface} is an object with that interface, {"<sequence>": [...]} a Sequence
 that is no tuple, {"<list>": [...]} a list. `make`, with `setup` and `within`, is the Python that makes the real object
-where the library is installed; `values` and `view` are the same in NumPy.
+where the library is installed; `values` and `view` are the same in NumPy. `raises` tells of a property that raises,
+`refused` of a dict that Bascule does not take, `wrong` of one that does not describe the array.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class Library:
     sources: dict[str, dict[str, Any]]
     exports: list[Export]
     release: str = ""
+    finish: str = ""  # where the library names no stream, and works on one
 
 
 def read_library(path: Path) -> Library:

@@ -52,6 +52,7 @@ class Session:
             if export.raises is not None:
                 return self._problem_of_raising(export, eval(export.make, names))
             array = names["array"] = eval(export.make, names)
+            exec(self.library.finish, names)
             differences = self._differences(export, array.__cuda_array_interface__, names)
             if differences or not export.goes_through_a_kernel:
                 return differences

@@ -2,8 +2,8 @@
 
     mpiexec -n 2 python -m producers.mpi_ranks KIND        KIND: pinned, managed
 
-Each rank fills its array by a kernel, sends it as it is, receives the other's into another array, computes with that on its
-device, and compares with what NumPy says the other rank had. The last line of rank 0 is JSON.
+Each rank fills its array by a kernel, sends it as it is, receives the other's into another array, computes with that on
+its device, and compares with what NumPy says the other rank had. The last line of rank 0 is JSON.
 """
 
 from __future__ import annotations

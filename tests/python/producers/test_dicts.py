@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -23,6 +25,17 @@ REFUSED = [export for export in ALL if export.refused]
 @pytest.fixture(scope="module")
 def programs() -> Programs:
     return programs_for([export for export in ALL if export.interface])
+
+
+@contextmanager
+def nothing_issued() -> Iterator[None]:
+    """The block issues no operation, as the emulated device counts; on a GPU nobody counts."""
+    if not bascule.current_device().emulated:
+        yield
+        return
+    with traced() as operations:
+        yield
+    assert not operations
 
 
 def bits_of_a_mask(rng: np.random.Generator) -> np.ndarray:
@@ -48,9 +61,8 @@ def test_a_kernel_writes_the_elements_and_no_byte_beside_them(programs, rng, exp
     element = ELEMENTS[export.values["dtype"]]
     data = array.interface["data"]
     if data[1] or (view.size and 0 in view.strides):
-        with traced() as operations, pytest.raises(ValueError, match="argument 1 'x'"):
+        with nothing_issued(), pytest.raises(ValueError, match="argument 1 'x'"):
             write_through_a_kernel(programs, element, view, array.object)
-        assert not [operation for operation in operations if "Launch" in operation.function]
         return
     array.write()
     write_through_a_kernel(programs, element, view, array.object)
@@ -85,12 +97,11 @@ def test_a_launch_elsewhere_waits_for_the_stream_in_the_dict(programs, rng, expo
 @pytest.mark.parametrize("export", RAISING, ids=str)
 def test_what_the_property_raises_reaches_the_user(programs, export):
     error = getattr(builtins, export.raises["error"])(f"as the library says: {export.raises['says']}")
-    with traced() as operations, pytest.raises(TypeError if isinstance(error, AttributeError) else type(error)) as got:
+    with nothing_issued(), pytest.raises(TypeError if isinstance(error, AttributeError) else type(error)) as got:
         programs["floating_f4_flat"][1, 32](Raising(error), bascule.raw_pointer(16), 1)
     assert export.raises["says"] in str(got.value)
     if not isinstance(error, AttributeError):
         assert got.value is error
-    assert not operations
 
 
 @pytest.mark.parametrize("export", REFUSED, ids=str)
@@ -98,11 +109,10 @@ def test_what_cannot_be_taken_is_refused_before_the_first_operation(programs, rn
     view, array = produced(export, rng)
     out = bascule.device_array(view.nbytes, "u1")
     kernel = programs[f"{ELEMENTS[export.values['dtype']].name}_flat"]
-    with traced() as operations, pytest.raises(getattr(builtins, export.refused["error"])) as got:
+    with nothing_issued(), pytest.raises(getattr(builtins, export.refused["error"])) as got:
         kernel[1, 32](array.object, out, view.size)
     for words in ["argument 1 'x'", *export.refused["says"]]:
         assert words in str(got.value)
-    assert not operations
 
 
 @pytest.mark.parametrize("library", libraries(), ids=lambda library: library.library)

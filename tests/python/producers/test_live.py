@@ -32,7 +32,10 @@ def library_of_the_driver(directory: Path) -> str:
 
 
 def environment_of(library: Library, directory: Path) -> dict[str, str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)]),
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # JAX would take three quarters of the memory
+    }
     if bascule.current_device().emulated:
         paths = [library_of_the_driver(directory), os.environ.get("LD_LIBRARY_PATH", "")]
         environment |= {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths))}
