@@ -72,6 +72,7 @@ class Library:
     exports: list[Export]
     release: str = ""
     finish: str = ""  # where the library names no stream, and works on one
+    consume: str = ""  # what the library makes of `ours`, as NumPy has it
 
 
 def read_library(path: Path) -> Library:

@@ -15,12 +15,13 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import bascule
-from producers.catalogue import DIRECTORY, Export, Library, exports, read_library
+from producers.catalogue import DIRECTORY, Export, Exposing, Library, exports, read_library
 from producers.elements import ELEMENTS, Programs
 from producers.kernels import programs_for, read_through_kernels, same, values_of, write_through_a_kernel
 
@@ -96,6 +97,24 @@ class Session:
             return f"the library sees {got[:5]} after a kernel wrote {expected[:5]}"
         return None
 
+    def problem_of_consuming(self, ours: bascule.DeviceArray, expected: np.ndarray) -> str | None:
+        """What is wrong with what the library reads of an array of ours."""
+        got = np.asarray(eval(self.library.consume, self.names | {"ours": ours}))
+        return None if np.array_equal(got, expected) else f"the library reads {got[:2]}, not {expected[:2]}"
+
+
+OF_OURS = ["reads ours", "reads every second column of ours", "reads ours from a stream"]
+
+
+def arrays_of_ours() -> dict[str, tuple[bascule.DeviceArray, np.ndarray]]:
+    """For the other direction: what a library may be given, and what it must find there."""
+    values = np.random.default_rng(20261121).integers(0, 40, (6, 4)).astype("f4")
+    whole, late = bascule.to_device(values), bascule.to_device(np.zeros_like(values), stream=bascule.stream())
+    columns = whole.__cuda_array_interface__ | {"shape": (6, 2), "strides": (16, 8)}
+    late.copy_from_host(values)
+    every_second = bascule.as_cuda_array(Exposing(columns, owner=whole))
+    return dict(zip(OF_OURS, [(whole, values), (every_second, values[:, ::2]), (late, values)], strict=True))
+
 
 def differences(committed: dict[str, Any], live: Any, place: Any, where: str = "") -> list[str]:
     if type(live) is not dict:
@@ -136,6 +155,13 @@ def difference(where: str, expected: Any, live: Any, place: Any) -> list[str]:
     return []
 
 
+def attempt(check: Callable[..., str | None], *args: Any) -> str | None:
+    try:
+        return check(*args)
+    except Exception:
+        return traceback.format_exc()
+
+
 def main(name: str, cases: list[str]) -> dict[str, Any]:
     library = read_library(DIRECTORY / f"{name}.json")
     session = Session(library)
@@ -148,12 +174,11 @@ def main(name: str, cases: list[str]) -> dict[str, Any]:
     wanted = [export for export in library.exports if export.make and (not cases or export.case in cases)]
     # Of all, not of this library: one text, which the tests of the dicts have compiled already.
     programs = programs_for([export for export in exports() if export.interface])
-    outcomes = {}
-    for export in wanted:
-        try:
-            outcomes[export.case] = session.problem(export, programs)
-        except Exception:
-            outcomes[export.case] = traceback.format_exc()
+    outcomes = {export.case: attempt(session.problem, export, programs) for export in wanted}
+    if library.consume:
+        for case, (ours, expected) in arrays_of_ours().items():
+            if not cases or case in cases:
+                outcomes[case] = attempt(session.problem_of_consuming, ours, expected)
     version = getattr(importlib.import_module(library.needs[0]), "__version__", "unknown")
     return {"version": str(version), "device": str(bascule.current_device()), "cases": outcomes}
 

@@ -14,6 +14,7 @@ import pytest
 
 import bascule
 from producers.catalogue import Library, libraries
+from producers.live import OF_OURS, differences
 
 TESTS = Path(__file__).resolve().parents[1]
 CASES = [
@@ -63,12 +64,48 @@ def report_of(library: Library, cases: list[str], environment: dict[str, str]) -
 
 
 @pytest.mark.parametrize(("library", "environment"), CASES)
-def test_live_objects_export_the_committed_dicts_and_go_through_kernels(
+def test_live_objects_export_the_committed_dicts_and_go_through_kernels_in_both_directions(
     library, environment, tmp_path, record_property
 ):
     wanted = [export.case for export in library.exports if export.make and export.environment == dict(environment)]
+    if library.consume and not environment:
+        wanted += OF_OURS
     report = report_of(library, wanted, environment_of(library, tmp_path) | dict(environment))
     record_property("version", report["version"])
     record_property("cases", len(report["cases"]))
     assert {case: problem for case, problem in report["cases"].items() if problem} == {}
     assert list(report["cases"]) == wanted
+
+
+COMMITTED = {
+    "shape": [6, 4],
+    "strides": None,
+    "data": ["<pointer>", False],
+    "typestr": "<f4",
+    "descr": [["", "<f4"]],
+    "version": 3,
+}
+LIVE = {"shape": (6, 4), "strides": None, "data": (4096, False), "typestr": "<f4", "descr": [("", "<f4")], "version": 3}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"shape": [6, 4]}, {"shape": (6, 5)}, {"shape": (6,)}, {"shape": (6, 4.0)}, {"strides": (16, 4)}),
+        *({"data": (4097, False)}, {"data": (4096, 0)}, {"data": (4096, True)}, {"typestr": "|f4"}, {"version": 2}),
+        *({"descr": (("", "<f4"),)}, {"descr": [["", "<f4"]]}, {"stream": None}, {"version": True}),
+    ],
+    ids=str,
+)
+def test_a_key_a_value_or_a_type_that_differs_is_told(change):
+    assert differences(COMMITTED, LIVE, lambda placeholder: 4096) == []
+    (key,) = change
+    told = differences(COMMITTED, LIVE | change, lambda placeholder: 4096)
+    assert told
+    assert all(text.startswith(key) for text in told)
+
+
+@pytest.mark.parametrize("key", COMMITTED)
+def test_a_key_that_is_missing_is_told(key):
+    without = {name: value for name, value in LIVE.items() if name != key}
+    assert differences(COMMITTED, without, lambda placeholder: 4096) == [f"{key} is missing"]
