@@ -123,7 +123,10 @@ def follows(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, ord
 
 
 def arrayviews_reads(interface: Any, nbytes: int) -> Memory:
-    """A view of bytes, for a PyArrow that has no `buffer_from_object` yet; how many, the array itself tells."""
+    """A view of bytes, where PyArrow has no `buffer_from_object` yet (where it has, that one reads).
+
+    How many bytes it takes from `alloc_size`, which only Numba's arrays have: ours come as Numba's views of them.
+    """
     address = interface["data"][0]
     strides = interface.get("strides")
     if strides is not None and strides != (1,):

@@ -126,6 +126,14 @@ ELEMENTS = dict(
 ELEMENTS["|b1"] = Element(
     "boolean", np.dtype("?"), "bool", "!x", lambda rng, shape: np.asarray(rng.random(shape) < 0.5), np.logical_not
 )
+ELEMENTS["<M8[ns]"] = Element(
+    "time",
+    np.dtype("<M8[ns]"),
+    "long long",
+    "x + 1000",
+    lambda rng, shape: small_integers(rng, shape).astype("<M8[ns]"),
+    lambda x: x + np.timedelta64(1, "us"),
+)
 ELEMENTS["<f2"] = Element(
     "half",
     np.dtype("<f2"),

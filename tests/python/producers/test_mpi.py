@@ -29,6 +29,10 @@ def mpiexec() -> str:
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:
         pytest.skip("mpiexec is not installed, neither beside Python nor on PATH")
+    alone = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI"
+    tried = subprocess.run([sys.executable, "-c", alone], capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"mpi4py finds no MPI library: {tried.stderr.splitlines()[-1]}")
     return found
 
 
