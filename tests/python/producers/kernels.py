@@ -1,0 +1,83 @@
+"""An array through real kernels, read and written, beside NumPy: what committed dicts and live objects go through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import bascule
+from producers.catalogue import Export
+from producers.elements import ELEMENTS, Element, Programs
+
+GRID, BLOCK = 2, 64
+
+
+def values_of(export: Export, rng: np.random.Generator) -> np.ndarray:
+    element = ELEMENTS[export.values["dtype"]]
+    return np.asarray(element.values(rng, tuple(export.values["shape"])), element.dtype)
+
+
+def programs_for(exports: list[Export]) -> Programs:
+    """Compiles once what all of them need."""
+    rng = np.random.default_rng(0)
+    return Programs(
+        (export.values["dtype"], export.host_view(values_of(export, rng)).ndim)
+        for export in exports
+        if export.interface is not None
+    )
+
+
+def read_through_kernels(
+    programs: Programs,
+    element: Element,
+    view: np.ndarray,
+    array: Any,
+    *,
+    stream: Any = None,
+    before: Callable[[], None] = lambda: None,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Launches kernels that read `array`, which lies as `view` does; gives pairs of what came out and what had to.
+
+    `before` is called when all else is ready, so that the launches are the first to wait for what it begins.
+    """
+    launches = [
+        (programs[kernel], bascule.to_device(np.full(max(1, view.nbytes), 0xEE, "u1")), element.expected(in_order))
+        for kernel, in_order in kernels_that_read(element, view)
+    ]
+    bascule.synchronize()
+    before()
+    for kernel, out, _ in launches:
+        count = (view.size,) if kernel.name.endswith("flat") else ()
+        # What is written names no stream: the launch waits for the producer's or for nothing.
+        kernel[GRID, BLOCK, stream](array, bascule.as_cuda_array(out, sync=False), *count)
+        if stream is not None:
+            stream.synchronize()  # it alone: what it did not wait for stays undone
+    bascule.synchronize()
+    return [(out.copy_to_host()[: view.nbytes].view(element.dtype), expected) for _, out, expected in launches]
+
+
+def kernels_that_read(element: Element, view: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """Names, and the elements in the order in which each kernel meets them."""
+    rows = view.reshape(-1)
+    fitting = [(f"{element.name}_view{view.ndim}", rows)] if view.ndim else []
+    if view.flags.c_contiguous:
+        fitting.append((f"{element.name}_flat", rows))
+    elif view.flags.f_contiguous:
+        fitting.append((f"{element.name}_flat", view.reshape(-1, order="F")))
+    return fitting
+
+
+def write_through_a_kernel(programs: Programs, element: Element, view: np.ndarray, array: Any) -> None:
+    """Launches the kernel that changes every element where it is."""
+    if view.ndim:
+        programs[f"{element.name}_view{view.ndim}_in_place"][GRID, BLOCK](array)
+    else:
+        programs[f"{element.name}_flat_in_place"][GRID, BLOCK](array, 1)
+    bascule.synchronize()
+
+
+def same(got: np.ndarray, expected: np.ndarray) -> bool:
+    """Equal values; the padding of structures is nobody's."""
+    return got.dtype == expected.dtype and got.shape == expected.shape and bool(np.all(got == expected))
