@@ -13,7 +13,7 @@ namespace {
 
 using Kind = DType::Kind;
 
-/// One row an element type. `code` and `bits` are DLPack's; codes 7 and above came with 1.1.
+/// One row an element type. `code` and `bits` are DLPack's.
 struct Row {
     std::uint8_t code;
     std::uint8_t bits;
@@ -38,8 +38,6 @@ constexpr std::array rows = {
     Row{13, 8, {Kind::opaque, 1}, false},                                          // float8_e5m2fnuz
     Row{14, 8, {Kind::opaque, 1}, false},                                          // float8_e8m0fnu
 };
-
-constexpr std::uint8_t first_code_of_1_1 = 7;
 
 /// What a person calls a type code.
 std::string_view name_of(std::uint8_t code) noexcept {
@@ -120,6 +118,29 @@ std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize) {
     return static_cast<std::uint64_t>(bytes) / itemsize;
 }
 
+void read_pointer(const Tensor& tensor, ArrayView& view) {
+    const auto base = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(tensor.data));
+    if (base == 0) {
+        fail(ArgumentError::Kind::value, "data", "NULL",
+             fmt::format("a null pointer cannot hold an array of shape {}", bascule::to_string(view.shape)));
+    }
+    if (__builtin_add_overflow(base, tensor.byte_offset, &view.pointer)) {
+        fail(ArgumentError::Kind::value, "byte_offset", std::to_string(tensor.byte_offset),
+             fmt::format("from {:#x} on that leaves the 64-bit address space", base));
+    }
+}
+
+/// Without strides: C order.
+void read_packed(ArrayView& view) {
+    view.strides = c_strides(view.shape, view.dtype.itemsize);
+    std::uint64_t end = 0;
+    if (__builtin_add_overflow(view.pointer, view.size * view.dtype.itemsize - 1, &end)) {
+        fail(ArgumentError::Kind::value, "data", fmt::format("{:#x}", view.pointer),
+             fmt::format("with shape {} the array would leave the 64-bit address space",
+                         bascule::to_string(view.shape)));
+    }
+}
+
 [[noreturn]] void fail_strides(const Tensor& tensor, const ArrayView& view) {
     const Dimensions strides({tensor.strides, static_cast<std::size_t>(tensor.ndim)});
     fail(ArgumentError::Kind::value, "strides", shortened(bascule::to_string(strides)),
@@ -167,11 +188,10 @@ void find_contiguity(ArrayView& view) noexcept {
 }
 
 /// Nothing follows an empty array's pointer and strides, so they are not looked at.
-ArrayView empty_view(const Tensor& tensor, ArrayView& view) {
+void read_empty(const Tensor& tensor, ArrayView& view) noexcept {
     view.pointer = reinterpret_cast<std::uintptr_t>(tensor.data);
     view.strides = c_strides(view.shape, view.dtype.itemsize);
     view.c_contiguous = view.f_contiguous = true;
-    return view;
 }
 
 }  // namespace
@@ -181,27 +201,15 @@ ArrayView view_of(const Tensor& tensor) {
     view.dtype = read_dtype(tensor.dtype);
     read_shape(tensor, view);
     view.size = count_elements(view.shape, view.dtype.itemsize);
-    if (view.empty()) return empty_view(tensor, view);
-    const auto base = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(tensor.data));
-    if (base == 0) {
-        fail(ArgumentError::Kind::value, "data", "NULL",
-             fmt::format("a null pointer cannot hold an array of shape {}", bascule::to_string(view.shape)));
-    }
-    if (__builtin_add_overflow(base, tensor.byte_offset, &view.pointer)) {
-        fail(ArgumentError::Kind::value, "byte_offset", std::to_string(tensor.byte_offset),
-             fmt::format("from {:#x} on that leaves the 64-bit address space", base));
-    }
-    if (tensor.strides != nullptr) {
-        read_strides(tensor, view);
-        find_contiguity(view);
+    if (view.empty()) {
+        read_empty(tensor, view);
         return view;
     }
-    view.strides = c_strides(view.shape, view.dtype.itemsize);
-    std::uint64_t end = 0;
-    if (__builtin_add_overflow(view.pointer, view.size * view.dtype.itemsize - 1, &end)) {
-        fail(ArgumentError::Kind::value, "data", fmt::format("{:#x}", view.pointer),
-             fmt::format("with shape {} the array would leave the 64-bit address space",
-                         bascule::to_string(view.shape)));
+    read_pointer(tensor, view);
+    if (tensor.strides != nullptr) {
+        read_strides(tensor, view);
+    } else {
+        read_packed(view);
     }
     find_contiguity(view);
     return view;
@@ -215,11 +223,9 @@ std::optional<DType> dtype_of(DataType type) noexcept {
     return std::nullopt;
 }
 
-std::optional<CodedType> data_type_of(DType dtype) noexcept {
+std::optional<DataType> data_type_of(DType dtype) noexcept {
     for (const Row& row : rows) {
-        if (!row.exported || !(row.dtype == dtype)) continue;
-        const std::uint32_t minor = row.code >= first_code_of_1_1 ? 1 : 0;
-        return CodedType{{row.code, row.bits, 1}, {1, minor}};
+        if (row.exported && row.dtype == dtype) return DataType{row.code, row.bits, 1};
     }
     return std::nullopt;
 }

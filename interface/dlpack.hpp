@@ -29,13 +29,9 @@ ArrayView view_of(const Tensor& tensor);
 /// The element type; nothing for one that no array of ours has. Throws: nothing.
 std::optional<DType> dtype_of(DataType type) noexcept;
 
-/// DLPack's code for an element type, with the version that brought it; nothing where there is none
-/// (structures, times, opaque bytes).
-struct CodedType {
-    DataType type;
-    Version since;
-};
-std::optional<CodedType> data_type_of(DType dtype) noexcept;
+/// DLPack's code for an element type; nothing where there is none (structures, times, opaque bytes). Throws:
+/// nothing.
+std::optional<DataType> data_type_of(DType dtype) noexcept;
 
 /// Why an array cannot be a tensor: "...", to be put behind "the array"; empty when it can.
 std::string why_not_a_tensor(const ArrayView& view);
