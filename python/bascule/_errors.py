@@ -57,6 +57,10 @@ class ArgumentKeyError(ArgumentError, KeyError, ValueError):
     __str__ = Exception.__str__  # KeyError would quote the message
 
 
+class ArgumentBufferError(ArgumentError, BufferError):
+    """An array cannot be exchanged by DLPack as it was asked for."""
+
+
 class ArgumentNotImplementedError(ArgumentError, NotImplementedError):
     """Valid, and not supported yet."""
 

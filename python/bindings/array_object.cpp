@@ -12,6 +12,7 @@
 
 #include "descr.hpp"
 #include "device_object.hpp"
+#include "dlpack_export.hpp"
 #include "interface_reader.hpp"
 #include "owners.hpp"
 #include "stream_object.hpp"
@@ -357,6 +358,7 @@ stream : where the copy is enqueued; None means the bound stream.)")
         .def("__len__", &length)
         .def("__repr__", &repr);
     array_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+    bind_dlpack(type);
 
     module.def("to_device", &to_device, "array"_a, py::kw_only(), "stream"_a = py::none(),
                R"(Copy a host array to a new DeviceArray bound to `stream` (None: the default stream).)");

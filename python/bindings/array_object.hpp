@@ -8,6 +8,8 @@
 #include <bascule/interface/array_interface.hpp>
 #include <bascule/runtime/memory.hpp>
 
+#include "lent_tensor.hpp"
+
 namespace bascule::python {
 
 /// What bascule.DeviceArray holds. `view.stream` is the bound stream; `view.has_stream` is false only for
@@ -18,6 +20,7 @@ struct ArrayObject {
     std::shared_ptr<DeviceBuffer> buffer;  ///< null when the memory is somebody else's
     pybind11::object owner;                ///< whose memory it is, kept alive; None otherwise
     pybind11::object stream;               ///< the bound stream's object, kept alive
+    LentTensor lent{};                     ///< what C code borrows of it
 };
 
 /// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no cast machinery.
