@@ -61,6 +61,10 @@ class ArgumentIndexError(ArgumentError, IndexError):
     """An index that the array does not have."""
 
 
+class ArgumentBufferError(ArgumentError, BufferError):
+    """An array cannot be exchanged by DLPack as it was asked for."""
+
+
 class ArgumentNotImplementedError(ArgumentError, NotImplementedError):
     """Valid, and not supported yet."""
 

@@ -12,10 +12,13 @@
 
 #include "array_object.hpp"
 #include "device_object.hpp"
+#include "dlpack_exchange.hpp"
+#include "dlpack_import.hpp"
 #include "dtype_object.hpp"
 #include "interface_reader.hpp"
 #include "mask.hpp"
 #include "names.hpp"
+#include "stream_object.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -152,6 +155,17 @@ bool is_host_array(PyObject* object) {
     return !PyType_Check(object) && PyObject_HasAttr(object, names().array_interface) != 0;
 }
 
+/// What `action` returns; its errors name the argument.
+template <class Action>
+auto named(int index, const Parameter& parameter, Action&& action) {
+    try {
+        return action();
+    } catch (const ArgumentError& error) {
+        if (error.details().index >= 0) throw;
+        throw error.with_argument(index, parameter.name);
+    }
+}
+
 [[noreturn]] void fail_host_array(PyObject* object, const Parameter& parameter) {
     const py::handle array(object);
     const std::string got = fmt::format("a host array ({})", Py_TYPE(object)->tp_name);
@@ -253,9 +267,18 @@ std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
     return std::nullopt;
 }
 
-/// Everything that is no number and no array of ours.
+/// By the C functions of the object's type. Whatever its kind, nothing is written to what is passed by value.
+bool ArgumentReader::read_by_table(PyObject* argument, const Parameter& parameter, ArrayView& view) {
+    const Exchange exchange = exchange_of(Py_TYPE(argument));
+    return exchange.table != nullptr &&
+           read_exchange(argument, exchange, !parameter.type.constant, device_, *owners_, view);
+}
+
+/// Everything that is no number and no array of ours. The first of these that the object has: DLPack's
+/// exchange table, `__cuda_array_interface__`, `__dlpack__`.
 ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter) {
     if (auto value = read_value(argument)) return *std::move(value);
+    if (ArrayView view; read_by_table(argument, parameter, view)) return view;
     InterfaceSnapshot snapshot;
     if (read_interface(argument, snapshot)) {
         ArrayView view = resolve(validate(snapshot.raw), device_);
@@ -264,10 +287,21 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
             owners_->keep(snapshot.mask.ptr());
         }
         view.layout = snapshot.layout;
+        order_by_table(Py_TYPE(argument), device_, view);
         owners_->keep(argument);
         return view;
     }
     if (is_host_array(argument)) fail_host_array(argument, parameter);
+    ImportedTensor tensor;
+    switch (read_dlpack(argument, stream_.value_or(default_stream(device_)), tensor)) {
+        case DlpackMemory::device:
+            owners_->keep(tensor.owner.ptr());
+            return resolve(tensor.view, device_);
+        case DlpackMemory::host:
+            fail_host_array(argument, parameter);
+        case DlpackMemory::none:
+            break;
+    }
     fail_unknown(argument, parameter, snapshot.absence);
 }
 
@@ -286,12 +320,7 @@ ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& para
 }
 
 ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Parameter& parameter) {
-    try {
-        return read_any(argument, parameter);
-    } catch (const ArgumentError& error) {
-        if (error.details().index >= 0) throw;
-        throw error.with_argument(index, parameter.name);
-    }
+    return named(index, parameter, [&] { return read_any(argument, parameter); });
 }
 
 void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument) {
@@ -300,6 +329,13 @@ void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument
         pack.set(index, own->view);  // without a copy of the view
         owners_->keep(argument);
         return;
+    }
+    if (!PyFloat_CheckExact(argument) && !PyLong_CheckExact(argument)) {
+        ArrayView view;
+        if (named(index, parameter, [&] { return read_by_table(argument, parameter, view); })) {
+            pack.set(index, view);
+            return;
+        }
     }
     pack.set(index, read(argument, index, parameter));
 }

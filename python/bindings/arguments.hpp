@@ -9,6 +9,7 @@
 
 #include <bascule/interface/argument.hpp>
 #include <bascule/runtime/device.hpp>
+#include <bascule/runtime/stream.hpp>
 
 #include "owners.hpp"
 
@@ -28,7 +29,9 @@ struct RawBytesObject {
 /// valid while this lives.
 class ArgumentReader {
   public:
-    ArgumentReader(Device device, OwnerList& owners) noexcept : device_(device), owners_(&owners) {}
+    /// `stream` is the launch's, where it is known: what producers by `__dlpack__` are asked to be ready for.
+    ArgumentReader(Device device, OwnerList& owners, std::optional<StreamRef> stream = std::nullopt) noexcept
+        : device_(device), owners_(&owners), stream_(stream) {}
     ArgumentReader(const ArgumentReader&) = delete;
     ArgumentReader& operator=(const ArgumentReader&) = delete;
     ~ArgumentReader() {
@@ -43,6 +46,7 @@ class ArgumentReader {
 
   private:
     ArgumentValue read_any(PyObject* argument, const Parameter& parameter);
+    bool read_by_table(PyObject* argument, const Parameter& parameter, ArrayView& view);
     ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
     std::optional<ArgumentValue> read_value(PyObject* argument);
     bool read_bytes(PyObject* argument, RawBytes& bytes);
@@ -50,6 +54,7 @@ class ArgumentReader {
 
     Device device_;
     OwnerList* owners_;
+    std::optional<StreamRef> stream_;
     std::vector<Py_buffer> buffers_;
 };
 

@@ -10,6 +10,7 @@
 #include "array_import.hpp"
 #include "array_transfer.hpp"
 #include "device_object.hpp"
+#include "dlpack_export.hpp"
 #include "mask.hpp"
 #include "numpy_values.hpp"
 #include "stream_object.hpp"
@@ -84,6 +85,7 @@ Made by `to_device`, `device_array` and `as_cuda_array`.)");
         .def("__repr__", &repr);
     bind_masks(module, type);
     array_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+    bind_dlpack(type);
     bind_array_transfer(type);
     bind_array_export(type);
     bind_array_creation(module);

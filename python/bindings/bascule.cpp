@@ -5,6 +5,7 @@
 #include "array_object.hpp"
 #include "cache_object.hpp"
 #include "device_object.hpp"
+#include "dlpack_import.hpp"
 #include "dtype_object.hpp"
 #include "emulated_object.hpp"
 #include "errors.hpp"
@@ -19,6 +20,7 @@ PYBIND11_MODULE(_bascule, module) {
     bascule::python::bind_streams(module);
     bascule::python::bind_dtypes(module);
     bascule::python::bind_arrays(module);
+    bascule::python::bind_dlpack_import(module);
     bascule::python::bind_arguments(module);
     bascule::python::bind_kernels(module);
     bascule::python::bind_globals(module);

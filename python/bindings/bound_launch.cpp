@@ -66,11 +66,11 @@ std::shared_ptr<Binding> make_binding(const Kernel& kernel, const LaunchPlan& pl
     if (function.is_function()) {
         load(function, device);
         binding = std::make_shared<Binding>(function, config_of(plan, function, device), device);
-        ArgumentReader reader(device, binding->owners);
+        ArgumentReader reader(device, binding->owners, plan.stream);
         read_arguments(binding->pack, reader, arguments);
     } else {
         OwnerList owners;
-        ArgumentReader reader(device, owners);
+        ArgumentReader reader(device, owners, plan.stream);
         Slots<ArgumentValue> values(arguments.count());
         read_arguments(function, reader, arguments, values.span());
         function = choose(function, values.span(), device);

@@ -62,7 +62,7 @@ void run_chosen(const Launch& launch, const CallArguments& arguments) {
     const Device device = *launch.device;
     const LaunchPlan& plan = launch.plan;
     OwnerList owners;
-    ArgumentReader reader(device, owners);
+    ArgumentReader reader(device, owners, plan.stream);
     Slots<ArgumentValue> values(arguments.count());
     read_arguments(launch.kernel, reader, arguments, values.span());
     const Kernel function = choose(launch.kernel, values.span(), device);
@@ -86,7 +86,7 @@ void run(Launch& launch, const CallArguments& arguments) {
     const Device device = *launch.device;
     ArgumentPack pack(launch.loaded->image->signature);
     OwnerList owners;
-    ArgumentReader reader(device, owners);
+    ArgumentReader reader(device, owners, launch.plan.stream);
     read_arguments(pack, reader, arguments);
     compare_structures(launch.kernel, pack, device);
     if (launch.plan.empty()) return;

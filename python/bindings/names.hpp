@@ -9,6 +9,9 @@ struct Names {
     PyObject* cuda_array_interface = PyUnicode_InternFromString("__cuda_array_interface__");
     PyObject* cuda_stream_protocol = PyUnicode_InternFromString("__cuda_stream__");
     PyObject* array_interface = PyUnicode_InternFromString("__array_interface__");
+    PyObject* dlpack = PyUnicode_InternFromString("__dlpack__");
+    PyObject* dlpack_device = PyUnicode_InternFromString("__dlpack_device__");
+    PyObject* dlpack_exchange = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
     PyObject* shape = PyUnicode_InternFromString("shape");
     PyObject* typestr = PyUnicode_InternFromString("typestr");
     PyObject* data = PyUnicode_InternFromString("data");

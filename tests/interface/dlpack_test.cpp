@@ -1,0 +1,210 @@
+// DLPack's tensors as array views, and back. Expected: the DLPack specification; NumPy's rules of contiguity.
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <bascule/interface/dlpack.hpp>
+
+#include "support.hpp"
+
+namespace bascule::testing {
+namespace {
+
+using dlpack::Tensor;
+using Kind = DType::Kind;
+using Refused = ArgumentError::Kind;
+
+constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+
+// What a compiler on a 64-bit system makes of DLPack's declarations; a test in Python compares with a
+// dlpack.h.
+static_assert(sizeof(dlpack::DataType) == 4 && sizeof(dlpack::DeviceId) == 8 && sizeof(Tensor) == 48);
+static_assert(offsetof(Tensor, device) == 8 && offsetof(Tensor, ndim) == 16 && offsetof(Tensor, dtype) == 20);
+static_assert(offsetof(Tensor, shape) == 24 && offsetof(Tensor, strides) == 32);
+static_assert(offsetof(Tensor, byte_offset) == 40 && sizeof(dlpack::Managed) == 64);
+static_assert(sizeof(dlpack::ManagedVersioned) == 80 && offsetof(dlpack::ManagedVersioned, flags) == 24);
+static_assert(offsetof(dlpack::ManagedVersioned, tensor) == 32);
+static_assert(sizeof(dlpack::ExchangeTable) == 56 &&
+              offsetof(dlpack::ExchangeTable, current_work_stream) == 48);
+
+/// A tensor of float32 that owns its extents.
+struct Owning {
+    std::vector<std::int64_t> shape, strides;
+    Tensor tensor{};
+
+    explicit Owning(std::vector<std::int64_t> the_shape, std::vector<std::int64_t> the_strides = {})
+        : shape(std::move(the_shape)), strides(std::move(the_strides)) {
+        tensor.data = reinterpret_cast<void*>(address);
+        tensor.device = {BASCULE_DL_CUDA, 0};
+        tensor.ndim = static_cast<std::int32_t>(shape.size());
+        tensor.dtype = {2, 32, 1};
+        tensor.shape = shape.data();
+        tensor.strides = strides.empty() ? nullptr : strides.data();
+    }
+};
+
+TEST_CASE("a tensor without strides lies in C order") {
+    const ArrayView view = dlpack::view_of(Owning({2, 3, 4}).tensor);
+    CHECK(view.pointer == address);
+    CHECK(view.dtype == DType{Kind::floating, 4});
+    CHECK(to_string(view.shape) == "(2, 3, 4)");
+    CHECK(to_string(view.strides) == "(48, 16, 4)");
+    CHECK(view.size == 24);
+    CHECK(view.c_contiguous);
+    CHECK_FALSE(view.f_contiguous);
+    CHECK_FALSE(view.has_stream);
+    CHECK_FALSE(view.readonly);
+}
+
+TEST_CASE("strides count elements, and may be negative, zero and those of F order") {
+    const ArrayView f_order = dlpack::view_of(Owning({2, 3}, {1, 2}).tensor);
+    CHECK(to_string(f_order.strides) == "(4, 8)");
+    CHECK(f_order.f_contiguous);
+    CHECK_FALSE(f_order.c_contiguous);
+    const ArrayView reversed = dlpack::view_of(Owning({5}, {-2}).tensor);
+    CHECK(to_string(reversed.strides) == "(-8,)");
+    CHECK_FALSE(reversed.contiguous());
+    CHECK(to_string(dlpack::view_of(Owning({4, 5}, {0, 1}).tensor).strides) == "(0, 4)");
+    CHECK(dlpack::view_of(Owning({1, 5}, {-77, 1}).tensor).c_contiguous);
+}
+
+TEST_CASE("a tensor's view is the one that the array interface gives for the same fields") {
+    const auto agree = [](std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
+        RawInterface raw = raw_array("<f4", {});
+        raw.shape = Dimensions(shape);
+        raw.has_strides = true;
+        for (const std::int64_t stride : strides) raw.strides.push_back(stride * 4);
+        const ArrayView expected = validate(raw);
+        const ArrayView view = dlpack::view_of(Owning(std::move(shape), std::move(strides)).tensor);
+        CHECK(to_string(view.strides) == to_string(expected.strides));
+        CHECK(view.c_contiguous == expected.c_contiguous);
+        CHECK(view.f_contiguous == expected.f_contiguous);
+        CHECK(view.size == expected.size);
+    };
+    agree({3, 4}, {4, 1});
+    agree({3, 4}, {1, 3});
+    agree({3, 1, 4}, {4, 9, 1});
+    agree({1, 1}, {7, -7});
+    agree({3, 0, 4}, {5, 5, 5});
+    agree({6}, {-1});
+    agree({2, 2, 2}, {4, 2, 1});
+    agree({2, 2, 2}, {2, 4, 1});
+}
+
+TEST_CASE("a tensor of no dimensions has one element, and needs neither shape nor strides") {
+    Owning scalar({});
+    scalar.tensor.shape = nullptr;
+    const ArrayView view = dlpack::view_of(scalar.tensor);
+    CHECK(view.ndim() == 0);
+    CHECK(view.size == 1);
+    CHECK(view.c_contiguous);
+}
+
+TEST_CASE("an empty tensor may have no data, any strides and extents whose product is huge") {
+    Owning empty({largest, 0, largest}, {3, 3, 3});
+    empty.tensor.data = nullptr;
+    empty.tensor.byte_offset = std::numeric_limits<std::uint64_t>::max();
+    const ArrayView view = dlpack::view_of(empty.tensor);
+    CHECK(view.empty());
+    CHECK(view.pointer == 0);
+    CHECK(view.contiguous());
+}
+
+TEST_CASE("byte_offset moves the pointer") {
+    Owning tensor({4});
+    tensor.tensor.byte_offset = 256;
+    CHECK(dlpack::view_of(tensor.tensor).pointer == address + 256);
+}
+
+TEST_CASE("poisoned tensors are refused, and the message names the field") {
+    const auto refuse = [](auto&& poison, Refused kind, std::initializer_list<std::string_view> parts) {
+        Owning owning({2, 3}, {3, 1});
+        poison(owning.tensor);
+        check_refused([&] { dlpack::view_of(owning.tensor); }, kind, parts);
+    };
+    refuse([](Tensor& t) { t.ndim = -1; }, Refused::value, {"'ndim'", "-1", "64"});
+    refuse([](Tensor& t) { t.ndim = 65; }, Refused::value, {"'ndim'", "65", "64"});
+    refuse([](Tensor& t) { t.ndim = std::numeric_limits<std::int32_t>::max(); }, Refused::value, {"'ndim'"});
+    refuse([](Tensor& t) { t.shape = nullptr; }, Refused::value, {"'shape'", "NULL"});
+    refuse([](Tensor& t) { t.shape[1] = -3; }, Refused::value, {"'shape'", "(2, -3)"});
+    refuse([](Tensor& t) { t.shape[0] = largest; }, Refused::value, {"'shape'", "2**63"});
+    refuse([](Tensor& t) { t.data = nullptr; }, Refused::value, {"'data'", "NULL"});
+    refuse([](Tensor& t) { t.byte_offset = ~std::uint64_t{0}; }, Refused::value, {"'byte_offset'"});
+    refuse([](Tensor& t) { t.strides[0] = largest; }, Refused::value, {"'strides'", "address space"});
+    refuse([](Tensor& t) { t.strides[0] = -largest; }, Refused::value, {"'strides'"});
+    refuse([](Tensor& t) { t.strides[0] = std::int64_t{-1} << 46; }, Refused::value, {"'strides'"});
+    refuse([](Tensor& t) { t.data = reinterpret_cast<void*>(~std::uintptr_t{0} - 7); }, Refused::value,
+           {"'strides'", "address space"});
+    refuse(
+        [](Tensor& t) {
+            t.data = reinterpret_cast<void*>(~std::uintptr_t{0} - 7);
+            t.strides = nullptr;
+        },
+        Refused::value, {"'data'", "address space"});
+    refuse([](Tensor& t) { t.dtype.lanes = 4; }, Refused::not_supported, {"'dtype'", "4 lanes"});
+    refuse([](Tensor& t) { t.dtype.lanes = 0; }, Refused::not_supported, {"'dtype'", "0 lanes"});
+    refuse([](Tensor& t) { t.dtype = {3, 64, 1}; }, Refused::type, {"'dtype'", "opaque handle"});
+    refuse([](Tensor& t) { t.dtype = {17, 4, 1}; }, Refused::type, {"'dtype'", "float4_e2m1fn"});
+    refuse([](Tensor& t) { t.dtype = {2, 128, 1}; }, Refused::type, {"'dtype'", "128 bits"});
+    refuse([](Tensor& t) { t.dtype = {200, 8, 1}; }, Refused::type, {"'dtype'", "200", "does not know"});
+    refuse([](Tensor& t) { t.dtype = {6, 1, 1}; }, Refused::type, {"'dtype'", "bool", "1 bits"});
+}
+
+struct Coded {
+    dlpack::DataType type;
+    const char* typestr;
+};
+
+constexpr Coded coded[] = {
+    {{0, 8, 1}, "|i1"},  {{0, 16, 1}, "<i2"}, {{0, 32, 1}, "<i4"},   {{0, 64, 1}, "<i8"}, {{1, 8, 1}, "|u1"},
+    {{1, 16, 1}, "<u2"}, {{1, 32, 1}, "<u4"}, {{1, 64, 1}, "<u8"},   {{2, 16, 1}, "<f2"}, {{2, 32, 1}, "<f4"},
+    {{2, 64, 1}, "<f8"}, {{5, 64, 1}, "<c8"}, {{5, 128, 1}, "<c16"}, {{6, 8, 1}, "|b1"},
+};
+
+TEST_CASE("every dtype that DLPack has a code for goes there and back") {
+    for (const Coded& row : coded) {
+        CAPTURE(row.typestr);
+        const DType dtype = parse_typestr(row.typestr);
+        const auto code = dlpack::data_type_of(dtype);
+        REQUIRE(code.has_value());
+        CHECK(code->code == row.type.code);
+        CHECK(code->bits == row.type.bits);
+        CHECK(code->lanes == 1);
+        CHECK(dlpack::dtype_of(row.type) == dtype);
+    }
+}
+
+TEST_CASE("what DLPack cannot say of an array is a reason not to export it") {
+    const auto reason = [](const ArrayView& view) { return dlpack::why_not_a_tensor(view); };
+    CHECK(reason(array("<f4", {3})).empty());
+    CHECK(reason(strided("<f4", {3, 2}, {-8, 4})).empty());
+    CHECK(reason(array("<M8[ns]", {3})).find("no code (datetime64") != std::string::npos);
+    CHECK(reason(array("|V12", {3})).find("no code (12 opaque bytes)") != std::string::npos);
+    CHECK(reason(strided("<f4", {3}, {6})).find("stride of 6 bytes along axis 0") != std::string::npos);
+    CHECK(reason(strided("<f4", {1}, {6})).empty());
+    ArrayView masked = array("<f4", {3});
+    masked.masked = true;
+    CHECK(reason(masked).find("mask") != std::string::npos);
+    ArrayView structured = array("|V12", {3});
+    structured.layout = std::make_shared<const StructLayout>();
+    CHECK(reason(structured).find("structures") != std::string::npos);
+}
+
+TEST_CASE("byte strides become element strides") {
+    std::int64_t strides[2] = {};
+    dlpack::element_strides(strided("<f8", {3, 2}, {-24, 8}), strides);
+    CHECK(strides[0] == -3);
+    CHECK(strides[1] == 1);
+}
+
+TEST_CASE("devices are named as people know them") {
+    CHECK(dlpack::to_string({BASCULE_DL_CPU, 0}) == "host memory");
+    CHECK(dlpack::to_string({BASCULE_DL_CUDA, 3}) == "CUDA device 3");
+    CHECK(dlpack::to_string({10, 1}) == "a device of DLPack type 10 (number 1)");
+    CHECK_FALSE(dlpack::is_cuda({BASCULE_DL_CPU, 0}));
+    CHECK(dlpack::is_cuda({BASCULE_DL_CUDA_MANAGED, 0}));
+}
+
+}  // namespace
+}  // namespace bascule::testing

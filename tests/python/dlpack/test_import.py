@@ -1,0 +1,370 @@
+"""`from_dlpack`: capsules of every kind and state, producers old and new, and who deletes what when."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+
+import numpy as np
+import pytest
+from conftest import traced
+
+import bascule
+from dlpack.capsules import (
+    COPIED,
+    CPU,
+    CUDA,
+    READ_ONLY,
+    USED,
+    DataType,
+    Device,
+    Exporter,
+    Producer,
+    name_of,
+)
+
+HOST = np.arange(6, dtype="f4").reshape(2, 3)
+
+
+@pytest.fixture
+def array() -> bascule.DeviceArray:
+    return bascule.to_device(HOST)
+
+
+# --- Capsules
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+def test_a_capsule_becomes_an_array_without_a_copy(array, versioned):
+    exporter = Exporter(array, versioned=versioned)
+    capsule = exporter.capsule()
+    taken = bascule.from_dlpack(capsule)
+    assert name_of(capsule) == ("used_dltensor_versioned" if versioned else "used_dltensor")
+    assert taken.__cuda_array_interface__["data"] == array.__cuda_array_interface__["data"]
+    assert (taken.shape, taken.dtype, taken.strides) == (array.shape, array.dtype, array.strides)
+    assert not taken.readonly
+    np.testing.assert_array_equal(taken.copy_to_host(), HOST)
+    assert exporter.deleted == 0
+    del capsule
+    gc.collect()
+    assert exporter.deleted == 0
+    del taken
+    gc.collect()
+    assert exporter.deleted == 1
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+def test_a_capsule_can_be_consumed_once(array, versioned):
+    exporter = Exporter(array, versioned=versioned)
+    capsule = exporter.capsule()
+    taken = bascule.from_dlpack(capsule)
+    with pytest.raises(ValueError, match="taken by an earlier from_dlpack"):
+        bascule.from_dlpack(capsule)
+    del taken, capsule
+    gc.collect()
+    assert exporter.deleted == 1
+
+
+def test_a_capsule_that_nobody_takes_is_deleted_by_its_own_destructor(array):
+    exporter = Exporter(array)
+    exporter.capsule()
+    gc.collect()
+    assert exporter.deleted == 1
+
+
+def test_a_deleter_may_be_missing(array):
+    def without(managed):
+        managed.deleter = type(managed.deleter)()
+
+    capsule = Exporter(array, poison=without).capsule()
+    np.testing.assert_array_equal(bascule.from_dlpack(capsule).copy_to_host(), HOST)
+    gc.collect()
+
+
+def test_the_read_only_flag_is_honoured(array):
+    def frozen(managed):
+        managed.flags = READ_ONLY
+
+    taken = bascule.from_dlpack(Exporter(array, poison=frozen).capsule())
+    assert taken.readonly
+    with pytest.raises(ValueError, match="read-only"):
+        taken.copy_from_host(HOST)
+    kernel = bascule.compile("__global__ void touch(float* p) { p[0] = 1; }").touch
+    with pytest.raises(ValueError, match="'p'.*read-only"):
+        kernel[1, 1](taken)
+
+
+def test_missing_strides_mean_c_order_and_byte_offset_counts(array):
+    def poison(managed):
+        managed.tensor.strides = type(managed.tensor.strides)()
+        managed.tensor.byte_offset = 12
+        managed.tensor.shape[0] = 1
+
+    taken = bascule.from_dlpack(Exporter(array, poison=poison).capsule())
+    assert taken.strides == (12, 4)
+    np.testing.assert_array_equal(taken.copy_to_host(), HOST[1:])
+
+
+def set_field(**fields):
+    def poison(managed):
+        for name, value in fields.items():
+            setattr(managed if hasattr(managed, name) else managed.tensor, name, value)
+
+    return poison
+
+
+def set_extent(name, index, value):
+    def poison(managed):
+        getattr(managed.tensor, name)[index] = value
+
+    return poison
+
+
+NULL = ctypes.POINTER(ctypes.c_int64)()
+POISON = {
+    "negative ndim": (set_field(ndim=-1), ValueError, "'ndim'.*-1"),
+    "huge ndim": (set_field(ndim=2**31 - 1), ValueError, "'ndim'"),
+    "65 dimensions": (set_field(ndim=65), ValueError, "'ndim' of the DLPack tensor is 65"),
+    "no shape": (set_field(shape=NULL), ValueError, "'shape'.*NULL"),
+    "negative extent": (set_extent("shape", 0, -2), ValueError, "'shape'.*\\(-2, 3\\)"),
+    "overflow": (set_extent("shape", 0, 2**62), ValueError, "2\\*\\*63"),
+    "no data": (set_field(data=None), ValueError, "'data'.*NULL"),
+    "strides beyond memory": (set_extent("strides", 0, 2**61), ValueError, "'strides'"),
+    "offset beyond memory": (set_field(byte_offset=2**64 - 1), ValueError, "'byte_offset'"),
+    "unknown memory": (set_field(data=0x1234560000), ValueError, "memory that the emulated device does not know"),
+    "lanes": (set_field(dtype=DataType(2, 32, 4)), NotImplementedError, "4 lanes"),
+    "no lanes": (set_field(dtype=DataType(2, 32, 0)), NotImplementedError, "0 lanes"),
+    "opaque handle": (set_field(dtype=DataType(3, 64, 1)), TypeError, "opaque handle"),
+    "half a byte": (set_field(dtype=DataType(0, 4, 1)), TypeError, "4 bits"),
+    "unknown code": (set_field(dtype=DataType(99, 8, 1)), TypeError, "code 99"),
+    "host memory": (set_field(device=Device(CPU, 0)), ValueError, "host memory.*to_device"),
+    "another device": (set_field(device=Device(10, 1)), ValueError, "type 10"),
+    "no such device": (set_field(device=Device(CUDA, 63)), ValueError, "no device 63"),
+}
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+@pytest.mark.parametrize(("poison", "error", "words"), POISON.values(), ids=POISON)
+def test_a_poisoned_tensor_is_refused_and_deleted_once(emulated, array, versioned, poison, error, words):
+    exporter = Exporter(array, versioned=versioned, poison=poison)
+    capsule = exporter.capsule()
+    with traced() as operations, pytest.raises(error, match=words):
+        bascule.from_dlpack(capsule)
+    assert [o for o in operations if o.kind in ("record", "wait", "copy", "launch", "synchronize")] == []
+    assert not name_of(capsule).startswith("used")  # it is still the capsule's
+    assert exporter.deleted == 0
+    del capsule
+    gc.collect()
+    assert exporter.deleted == 1
+
+
+def test_of_another_major_version_only_the_deleter_is_known(array):
+    exporter = Exporter(array, poison=set_field(major=2, ndim=-5))
+    capsule = exporter.capsule()
+    with pytest.raises(ValueError, match="DLPack 2.0.*max_version=\\(1, 3\\)"):
+        bascule.from_dlpack(capsule)
+    del capsule
+    gc.collect()
+    assert exporter.deleted == 1
+
+
+def test_a_later_minor_version_is_read(array):
+    taken = bascule.from_dlpack(Exporter(array, poison=set_field(minor=77)).capsule())
+    np.testing.assert_array_equal(taken.copy_to_host(), HOST)
+
+
+@pytest.mark.parametrize("name", [b"tensor", b"dltensor ", b"", b"dltensor\xff", b"arrow_array"])
+def test_a_capsule_of_another_name_is_refused(array, name):
+    text = ctypes.create_string_buffer(name)
+    capsule = Exporter(array).capsule(text)
+    with pytest.raises(ValueError, match='a DLPack capsule is named "dltensor"'):
+        bascule.from_dlpack(capsule)
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+def test_a_used_capsule_is_refused(array, versioned):
+    exporter = Exporter(array, versioned=versioned)
+    capsule = exporter.capsule(USED[versioned])
+    with pytest.raises(ValueError, match="was taken by an earlier"):
+        bascule.from_dlpack(capsule)
+    del capsule
+    gc.collect()
+    assert exporter.deleted == 0
+
+
+def test_threads_take_the_same_capsule_and_one_gets_it(array):
+    exporter = Exporter(array)
+    for _ in range(20):
+        capsule = exporter.capsule()
+        barrier = threading.Barrier(4)
+        results: list[object] = []
+
+        def work(capsule=capsule, barrier=barrier, results=results):
+            barrier.wait()
+            try:
+                results.append(bascule.from_dlpack(capsule))
+            except ValueError:
+                results.append(None)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sum(result is not None for result in results) == 1
+    del results, capsule, threads, work
+    gc.collect()
+    assert exporter.deleted == 20
+
+
+# --- Producers
+
+
+def test_a_producer_is_asked_with_our_stream_and_version(array):
+    producer = Producer(array)
+    stream = bascule.stream()
+    taken = bascule.from_dlpack(producer, stream=stream)
+    assert producer.asked == [{"stream": stream.handle, "max_version": (1, 3)}]
+    assert taken.stream == stream
+    assert taken.__cuda_array_interface__["stream"] == stream.handle
+    assert bascule.from_dlpack(producer).stream == bascule.default_stream()
+    assert producer.asked[1]["stream"] == 1
+    assert bascule.from_dlpack(producer, stream=2).__cuda_array_interface__["stream"] == 2
+
+
+def test_an_old_producer_is_asked_again_as_it_knows(array):
+    producer = Producer(array, versioned=False)
+    taken = bascule.from_dlpack(producer)
+    assert producer.asked == [{"stream": 1, "max_version": (1, 3)}, {"stream": 1}]
+    np.testing.assert_array_equal(taken.copy_to_host(), HOST)
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+def test_copy_reaches_the_producer_or_is_done_here(array, versioned):
+    producer = Producer(array, versioned=versioned)
+    taken = bascule.from_dlpack(producer, copy=True)
+    assert producer.asked[0]["copy"] is True
+    shared = taken.__cuda_array_interface__["data"][0] == array.__cuda_array_interface__["data"][0]
+    assert shared == versioned  # a producer that takes `copy` is believed; this one lies
+    np.testing.assert_array_equal(taken.copy_to_host(), HOST)
+    assert bascule.from_dlpack(producer, copy=False).shape == (2, 3)
+
+
+def test_a_producer_that_says_it_copied_is_not_copied_again(array):
+    def copied(managed):
+        managed.flags = COPIED
+
+    taken = bascule.from_dlpack(Exporter(array, poison=copied).capsule(), copy=True)
+    assert taken.__cuda_array_interface__["data"] == array.__cuda_array_interface__["data"]
+
+
+def test_the_device_is_looked_at_before_anything_is_asked(array):
+    producer = Producer(array)
+    producer.device = (CPU, 0)
+    with pytest.raises(ValueError, match="host memory.*bascule.to_device"):
+        bascule.from_dlpack(producer)
+    producer.device = (10, 0)
+    with pytest.raises(ValueError, match="type 10"):
+        bascule.from_dlpack(producer)
+    assert producer.asked == []
+    with pytest.raises(ValueError, match="to_device"):
+        bascule.from_dlpack(HOST)
+
+
+def test_the_device_that_is_asked_for_is_the_arrays(array):
+    assert bascule.from_dlpack(array, device=bascule.current_device()).shape == (2, 3)
+    assert bascule.from_dlpack(array, device=0).shape == (2, 3)
+    with pytest.raises(ValueError, match="no device 63"):
+        bascule.from_dlpack(array, device=63)
+
+
+class Raising:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (CUDA, 0)
+
+    def __dlpack__(self, **keywords: object) -> object:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [BufferError("no"), RuntimeError("no"), KeyboardInterrupt(), TypeError("no")])
+def test_a_producers_own_exception_passes_unchanged(error):
+    with pytest.raises(type(error)) as caught:
+        bascule.from_dlpack(Raising(error))
+    assert caught.value is error
+
+
+class Odd:
+    """A producer that answers wrongly."""
+
+    def __init__(self, capsule: object, device: object = (CUDA, 0)) -> None:
+        self.answers = capsule, device
+
+    def __dlpack_device__(self) -> object:
+        return self.answers[1]
+
+    def __dlpack__(self, **keywords: object) -> object:
+        return self.answers[0]
+
+
+class WithoutDevice:
+    def __dlpack__(self, **keywords: object) -> object:
+        raise AssertionError("must not be asked")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: Odd(None), TypeError, "must return a capsule.*NoneType"),
+        (lambda: Odd(42), TypeError, "must return a capsule.*int"),
+        (lambda: Odd(None, device=2), TypeError, "__dlpack_device__ must return a pair"),
+        (lambda: Odd(None, device=("cuda", 0)), TypeError, "must return a pair"),
+        (WithoutDevice, TypeError, "no __dlpack_device__"),
+        (object, TypeError, "takes an array with __dlpack__ or a DLPack capsule"),
+        (lambda: Producer, TypeError, "takes an array with __dlpack__"),
+        (lambda: None, TypeError, "from_dlpack takes"),
+    ],
+)
+def test_what_is_no_producer_is_refused(make, error, words):
+    with pytest.raises(error, match=words):
+        bascule.from_dlpack(make())
+
+
+@pytest.mark.parametrize("option", [{"copy": 1}, {"stream": True}, {"stream": "x"}])
+def test_an_option_of_the_wrong_type_is_named(array, option):
+    with pytest.raises(TypeError, match=f"`{next(iter(option))}`"):
+        bascule.from_dlpack(array, **option)
+
+
+def test_our_own_arrays_go_round_and_order_their_streams(emulated):
+    bound, other = bascule.stream(), bascule.stream()
+    array = bascule.to_device(HOST, stream=bound)
+    with traced() as operations:
+        taken = bascule.from_dlpack(array, stream=other)
+    assert [(o.kind, o.stream) for o in operations if o.kind in ("record", "wait")] == [
+        ("record", bound.handle),
+        ("wait", other.handle),
+    ]
+    assert taken.stream == other
+    del array
+    gc.collect()
+    np.testing.assert_array_equal(taken.copy_to_host(), HOST)
+
+
+def test_the_tensor_is_kept_until_the_kernels_that_use_it_are_done(emulated, array):
+    exporter = Exporter(array)
+    kernel = bascule.compile("__global__ void add_one(float* p) { p[threadIdx.x] += 1; }").add_one
+    stream = bascule.stream()
+    bascule.synchronize()  # a capsule comes without a stream
+    taken = bascule.from_dlpack(exporter.capsule(), stream=stream)
+    kernel[1, 6, stream](taken)
+    del taken
+    gc.collect()
+    assert exporter.deleted == 0  # the lazy device has not run it yet
+    stream.synchronize()
+    gc.collect()
+    assert exporter.deleted == 1
+    np.testing.assert_array_equal(array.copy_to_host(), HOST + 1)
