@@ -169,24 +169,6 @@ void read_strides(const Tensor& tensor, ArrayView& view) {
     if (wrong) fail_strides(tensor, view);
 }
 
-/// Axes of extent 1 have any stride.
-void find_contiguity(ArrayView& view) noexcept {
-    view.c_contiguous = true;
-    view.f_contiguous = true;
-    std::int64_t packed = view.dtype.itemsize;
-    for (int d = view.ndim() - 1; d >= 0; --d) {
-        if (view.shape[d] == 1) continue;
-        if (view.strides[d] != packed) view.c_contiguous = false;
-        packed *= view.shape[d];
-    }
-    packed = view.dtype.itemsize;
-    for (int d = 0; d < view.ndim(); ++d) {
-        if (view.shape[d] == 1) continue;
-        if (view.strides[d] != packed) view.f_contiguous = false;
-        packed *= view.shape[d];
-    }
-}
-
 /// Nothing follows an empty array's pointer and strides, so they are not looked at.
 void read_empty(const Tensor& tensor, ArrayView& view) noexcept {
     view.pointer = reinterpret_cast<std::uintptr_t>(tensor.data);
@@ -231,7 +213,7 @@ std::optional<DataType> data_type_of(DType dtype) noexcept {
 }
 
 std::string why_not_a_tensor(const ArrayView& view) {
-    if (view.masked) return "has a mask, and DLPack knows no masks: export its data and its mask apart";
+    if (view.mask != nullptr) return "has a mask, and DLPack knows no masks: export its data and its mask apart";
     if (view.layout != nullptr) {
         return "has structures for elements, and DLPack knows no structures: view its bytes as uint8";
     }
