@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bascule import _errors, cache, config, emulated
 from bascule._bascule import (
+    BitMask,
     BoundLaunch,
     CompileOptions,
     Device,
@@ -58,6 +59,7 @@ from bascule._errors import (
 
 __all__ = [
     "ArgumentError",
+    "BitMask",
     "BoundLaunch",
     "CacheWarning",
     "CompileError",
@@ -115,6 +117,7 @@ for _public in (
     _errors.ArgumentKeyError,
     _errors.ArgumentNotImplementedError,
     _errors.KernelAttributeError,
+    BitMask,
     CompileOptions,
     Device,
     DeviceArray,

@@ -123,7 +123,8 @@ def test_a_bit_mask_is_kept_as_bits(rng, count):
         valid = rng.integers(0, 2, shape).astype(bool)
         packed = np.packbits(valid.ravel(), bitorder="little")
         mask = Exposed(packed, shape=shape, strides=None, typestr="<t1", version=0)
-        array = bascule.from_cuda_array_interface(Exposed(x, mask=mask).__cuda_array_interface__, mask)
+        exposed = Exposed(x, mask=mask)
+        array = bascule.from_cuda_array_interface(exposed.__cuda_array_interface__, exposed)
         everywhere = np.broadcast_to(valid, x.shape)
         assert isinstance(array.mask, bascule.BitMask)
         assert array.mask.shape == shape
@@ -138,7 +139,7 @@ def test_a_bit_mask_is_kept_as_bits(rng, count):
 
 
 def test_a_mask_is_bound_to_its_own_stream_and_else_to_that_of_its_array():
-    first, second = bascule.Stream(), bascule.Stream()
+    first, second = bascule.stream(), bascule.stream()
     ones = np.ones(4, bool)
     for fields, expected in [({}, first.handle), ({"stream": second.handle}, second.handle)]:
         for mask in (Exposed(ones, **fields), Exposed(ones, shape=(4,), strides=None, typestr="<t1", **fields)):
