@@ -100,7 +100,8 @@ struct placed_index_at {
     using result_ = placed_index;
 };
 
-/// The calls of a view with one placed index a dimension: a parameter pack would not convert to them.
+/// The calls of a view with one placed index a dimension: a parameter pack would not convert to them. There is
+/// no overload for other numbers of indices: NVRTC would give its line for __builtin_LINE().
 template <class View_, class T_, class Axes_>
 class checked_element;
 template <class View_, class T_, int... D_>
@@ -109,11 +110,6 @@ class checked_element<View_, T_, values<D_...>> {
     __host__ __device__ T_& operator()(typename placed_index_at<D_>::result_... indices_) const {
         const placed_index all_[sizeof...(D_) + 1] = {indices_..., 0};
         return static_cast<const View_*>(this)->checked_at_(all_);
-    }
-    template <class... I_, int = 1 / int(sizeof...(I_) != sizeof...(D_))>
-    __host__ __device__ T_& operator()(I_...) const {
-        static_assert(sizeof...(I_) == sizeof...(D_), "array_view: one index for each dimension");
-        return static_cast<const View_*>(this)->checked_at_(nullptr);
     }
 };
 template <class View_, class Axes_>
@@ -124,11 +120,6 @@ class checked_valid<View_, values<D_...>> {
     __host__ __device__ bool valid(typename placed_index_at<D_>::result_... indices_) const {
         const placed_index all_[sizeof...(D_) + 1] = {indices_..., 0};
         return static_cast<const View_*>(this)->checked_valid_(all_);
-    }
-    template <class... I_, int = 1 / int(sizeof...(I_) != sizeof...(D_))>
-    __host__ __device__ bool valid(I_...) const {
-        static_assert(sizeof...(I_) == sizeof...(D_), "masked_view: one index for each dimension");
-        return false;
     }
 };
 

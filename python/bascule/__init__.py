@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bascule import _errors, cache, config, emulated
 from bascule._bascule import (
+    BitMask,
     BoundLaunch,
     CompileOptions,
     Device,
@@ -60,6 +61,7 @@ from bascule._errors import (
 
 __all__ = [
     "ArgumentError",
+    "BitMask",
     "BoundLaunch",
     "CacheWarning",
     "CompileError",
@@ -121,6 +123,7 @@ for _public in (
     _errors.ArgumentIndexError,
     _errors.ArgumentNotImplementedError,
     _errors.KernelAttributeError,
+    BitMask,
     CompileOptions,
     Device,
     DeviceArray,

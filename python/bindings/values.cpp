@@ -299,7 +299,7 @@ defines : dict of macro names to str, int, bool or None; None defines the bare n
 include_paths : list of directories for #include; relative ones are made absolute now, `~` is not expanded
 headers : dict of names to texts, found by #include "name" as if they were files
 lineinfo : bool, source lines in the code, for profilers; always on for the emulated device
-debug : bool, code for debuggers (-G)
+debug : bool, code for debuggers (-G), and views that check every index (define BASCULE_CHECK_BOUNDS as 0 or 1 for one alone)
 fast_math : bool, faster and less exact mathematical functions (-use_fast_math)
 max_registers : int, how many registers a thread may use, 1 to 255; the rest is spilled to memory
 arch : 'sm_90', 'sm_90a' or 'compute_80'; None is the device's

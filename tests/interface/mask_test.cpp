@@ -1,6 +1,7 @@
 // Masks: which fit an array, and the bytes that a masked_view gets; which parameter a view says it came in
 // by.
 #include <array>
+#include <bit>
 #include <vector>
 
 #include <bascule/interface/argument_type.hpp>
@@ -96,11 +97,7 @@ TEST_CASE("a view that checks bounds is told which parameter of which kernel it 
     pack.set(0, array("<f4", {5}));
     pack.set(1, masked(array("<f4", {5}), array("|b1", {5})));
     const auto words = passed<std::array<std::int64_t, 4>>(pack, 0);
-    const auto tag = [](std::int64_t word) {
-        ViewTag tag;
-        std::memcpy(&tag, &word, sizeof tag);
-        return tag;
-    };
+    const auto tag = [](std::int64_t word) { return std::bit_cast<ViewTag>(word); };
     CHECK(tag(words[3]) == ViewTag{tag_of("ns::blur<float>"), 0});
     const auto more = passed<std::array<std::int64_t, 7>>(pack, 1);
     CHECK(tag(more[3]) == ViewTag{tag_of("ns::blur<float>"), 1});

@@ -11,15 +11,45 @@ __global__ void k(bascule::array_view<float, 2> image, bascule::array_view<const
     for (auto i : bascule::grid_stride(y.size())) y[i] = x[i] + corner(image) + image.extent(0) + image.stride(1);
     bascule::array_view<const float> same = x;
     if (y.data() != nullptr) y(0) = same[0];
+}
+__device__ bool both(bascule::masked_view<const float, 2> v) { return v.valid(0, 1u) && v.masked(); }
+__global__ void m(bascule::masked_view<float, 2> x, bascule::array_view<float, 0> y, bascule::masked_view<int, 0> z) {
+    bascule::array_view<const float, 2> plain = x;
+    if (both(x) && z.valid()) y() = plain(1, 0ll) + z();
 })";
 
 TEST_CASE("the prelude compiles without a warning, in C++17 and C++20") {
     for (const char* standard : {"c++17", "c++20"}) {
-        CAPTURE(std::string(standard));
-        Program with_views = program(views);
-        with_views.options.std = standard;
-        CHECK(compiler().compile(with_views).log == "");
+        for (const char* checks : {"0", "1"}) {
+            CAPTURE(std::string(standard));
+            CAPTURE(std::string(checks));
+            Program with_views = program(views);
+            with_views.options.std = standard;
+            with_views.options.defines.emplace_back("BASCULE_CHECK_BOUNDS", checks);
+            CHECK(compiler().compile(with_views).log == "");
+        }
     }
+}
+
+TEST_CASE("views that check bounds carry 8 bytes more, and are what debugging gets") {
+    const auto bytes = [](bool debug, const char* checks) {
+        Program with_views = program(
+            "__global__ void k(bascule::array_view<float> a, bascule::array_view<float, 0> b,\n"
+            "                  bascule::masked_view<const double, 2> c) { a[0] = b() + c(0, 0); }");
+        with_views.options.debug = debug;
+        if (checks != nullptr) with_views.options.defines.emplace_back("BASCULE_CHECK_BOUNDS", checks);
+        const Image image = compiler().compile(with_views);
+        std::vector<std::uint32_t> sizes;
+        for (const Parameter& parameter : image.kernels.at(0).signature.parameters) {
+            sizes.push_back(parameter.bytes);
+        }
+        return sizes;
+    };
+    using Sizes = std::vector<std::uint32_t>;
+    CHECK(bytes(false, nullptr) == Sizes{24, 24, 72});
+    CHECK(bytes(false, "1") == Sizes{32, 32, 80});
+    CHECK(bytes(true, nullptr) == Sizes{32, 32, 80});
+    CHECK(bytes(true, "0") == Sizes{24, 24, 72});
 }
 
 TEST_CASE("macros that people define reach neither into the prelude nor into NVRTC's own headers") {
@@ -55,6 +85,15 @@ TEST_CASE("too few indices are told in words") {
                    "one index for each dimension"));
     CHECK(contains(compile_error("__global__ void k(bascule::array_view<float, 2> x) { x[0] = 1; }"),
                    "use operator()(i, j, ...)"));
+    CHECK(contains(compile_error("__global__ void k(bascule::masked_view<float, 2> x) { x.valid(0); }"),
+                   "masked_view: one index for each dimension"));
+    for (const char* text :
+         {"__global__ void k(bascule::array_view<float, 2> x) { x(0) = 1; }",
+          "__global__ void k(bascule::masked_view<float, 2> x) { x.valid(0, 1, 2); }"}) {
+        Program checked = program(text);
+        checked.options.debug = true;
+        CHECK(contains(compile_error(checked), "kernels.cu:1: error"));
+    }
 }
 
 TEST_CASE("the prelude leaves nothing in the image but the kernels") {
