@@ -62,7 +62,7 @@ class Library:
     library: str
     kind: str
     needs: list[str]
-    emulated: bool
+    not_emulated: str  # why it cannot use the emulated device; empty where it can
     imports: str
     available: str
     pointer: str

@@ -141,7 +141,11 @@ def frombuffer() -> Callable[..., Any]:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         pytest.skip(f"mpi4py finds no MPI library: {error}")
-    return lambda interface, **options: MPI.buffer.frombuffer(Exposing(interface), **options)
+
+    def read(exporter: Any, **options: Any) -> Any:
+        return MPI.buffer.frombuffer(Exposing(exporter) if isinstance(exporter, dict) else exporter, **options)
+
+    return read
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -153,6 +157,15 @@ def test_mpi4py_itself_finds_the_memory_of_every_export(rng, frombuffer, kind):
             buffer = frombuffer(interface)
         assert Memory(buffer.address, buffer.nbytes) == Memory(interface["data"][0], array.nbytes)
         assert not buffer.readonly
+
+
+def test_mpi4py_itself_finds_the_memory_of_an_array_whatever_it_asks_first(rng, frombuffer):
+    """DLPack, where the array has it, then the interface."""
+    array = arrays(rng)["contiguous"]()
+    buffer = frombuffer(array)
+    assert Memory(buffer.address, buffer.nbytes) == Memory(array.__cuda_array_interface__["data"][0], array.nbytes)
+    with pytest.raises(BufferError, match="not writable|read-only"):
+        frombuffer(readonly(array))
 
 
 @pytest.mark.parametrize("changes", [FORTRAN, GAPS], ids=["Fortran order", "gaps"])
