@@ -9,6 +9,8 @@ import threading
 import numpy as np
 import pytest
 from conftest import traced
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import bascule
 from dlpack.capsules import (
@@ -156,6 +158,58 @@ def test_a_poisoned_tensor_is_refused_and_deleted_once(emulated, array, versione
     assert exporter.deleted == 0
     del capsule
     gc.collect()
+    assert exporter.deleted == 1
+
+
+EXTENTS = st.one_of(st.integers(0, 5), st.integers(-(2**63), 2**63 - 1))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    shape=st.lists(EXTENTS, max_size=4),
+    strides=st.lists(EXTENTS, min_size=4, max_size=4),
+    strided=st.booleans(),
+    offset=st.one_of(st.just(0), st.integers(0, 2**64 - 1)),
+    dtype=st.tuples(st.integers(0, 20), st.sampled_from([0, 1, 4, 8, 16, 32, 64, 128, 255]), st.integers(0, 2)),
+    flags=st.integers(0, 2**64 - 1),
+    versioned=st.booleans(),
+)
+def test_any_tensor_is_taken_or_refused_and_deleted_once(shape, strides, strided, offset, dtype, flags, versioned):
+    """What is taken has an address, extents and strides that Python's own integers give too."""
+
+    def poison(managed):
+        tensor = managed.tensor
+        tensor.ndim = len(shape)
+        tensor.shape = (ctypes.c_int64 * 4)(*shape)
+        tensor.strides = (ctypes.c_int64 * 4)(*strides) if strided else NULL
+        tensor.byte_offset = offset
+        tensor.dtype = DataType(*dtype)
+        if versioned:
+            managed.flags = flags
+
+    array = bascule.to_device(HOST)
+    base = array.__cuda_array_interface__["data"][0]
+    exporter = Exporter(array, versioned=versioned, poison=poison)
+    capsule = exporter.capsule()
+    try:
+        taken = bascule.from_dlpack(capsule)
+    except bascule.ArgumentError:
+        pass
+    else:
+        itemsize = dtype[1] // 8
+        assert taken.shape == tuple(shape)
+        assert taken.readonly == (versioned and flags & READ_ONLY == READ_ONLY)
+        assert taken.dtype.itemsize == itemsize
+        if taken.size:
+            assert taken.__cuda_array_interface__["data"][0] == base + offset
+            reach = [(extent - 1) * stride for extent, stride in zip(shape, taken.strides, strict=True)]
+            assert base + offset + sum(step for step in reach if step < 0) >= 0
+            assert base + offset + sum(step for step in reach if step > 0) + itemsize <= 2**64
+            if strided:
+                assert taken.strides == tuple(stride * itemsize for stride in strides[: len(shape)])
+        del taken
+    del capsule
+    gc.collect(0)
     assert exporter.deleted == 1
 
 
