@@ -63,8 +63,12 @@ def test_host_tensors_are_refused_with_a_hint(module):
     class OnHost(Producer):
         device = (CPU, 0)
 
+        @property
+        def __cuda_array_interface__(self):
+            raise AttributeError("not a CUDA tensor")
+
     producer = OnHost(bascule.to_device(HOST))
-    with pytest.raises(TypeError, match="argument 1 'in'.*bascule.to_device"):
+    with pytest.raises(TypeError, match="argument 1 'in'.*bascule.to_device.*not a CUDA tensor"):
         module.copy[1, 8](producer, out())
     assert producer.asked == []
     with pytest.raises(TypeError, match="argument 1 'in'.*bascule.to_device"):
