@@ -1,6 +1,7 @@
 // Source: the DLPack specification 1.3, and its text for Python.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -38,6 +39,16 @@ constexpr std::array rows = {
     Row{13, 8, {Kind::opaque, 1}, false},                                          // float8_e5m2fnuz
     Row{14, 8, {Kind::opaque, 1}, false},                                          // float8_e8m0fnu
 };
+
+/// By code and by the logarithm of the bits: the row's number, from 1; 0 where there is none. A launch looks
+/// here once an argument.
+constexpr auto row_numbers = [] {
+    std::array<std::array<std::uint8_t, 8>, 18> numbers{};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        numbers[rows[i].code][std::countr_zero(rows[i].bits)] = static_cast<std::uint8_t>(i + 1);
+    }
+    return numbers;
+}();
 
 /// What a person calls a type code.
 std::string_view name_of(std::uint8_t code) noexcept {
@@ -94,7 +105,7 @@ void read_shape(const Tensor& tensor, ArrayView& view) {
         fail(ArgumentError::Kind::value, "shape", "NULL",
              fmt::format("an array of {} dimensions needs that many extents", tensor.ndim));
     }
-    view.shape = Dimensions({tensor.shape, static_cast<std::size_t>(tensor.ndim)});
+    for (std::int32_t d = 0; d < tensor.ndim; ++d) view.shape.push_back(tensor.shape[d]);
 }
 
 /// Elements; 0 as soon as an extent is. Their bytes must fit 63 bits.
@@ -132,9 +143,14 @@ void read_pointer(const Tensor& tensor, ArrayView& view) {
 
 /// Without strides: C order.
 void read_packed(ArrayView& view) {
-    view.strides = c_strides(view.shape, view.dtype.itemsize);
+    view.strides = view.shape;
+    std::int64_t stride = view.dtype.itemsize;
+    for (int d = view.ndim() - 1; d >= 0; --d) {
+        view.strides[d] = stride;
+        stride *= view.shape[d];
+    }
     std::uint64_t end = 0;
-    if (__builtin_add_overflow(view.pointer, view.size * view.dtype.itemsize - 1, &end)) {
+    if (__builtin_add_overflow(view.pointer, static_cast<std::uint64_t>(stride) - 1, &end)) {
         fail(ArgumentError::Kind::value, "data", fmt::format("{:#x}", view.pointer),
              fmt::format("with shape {} the array would leave the 64-bit address space",
                          bascule::to_string(view.shape)));
@@ -198,11 +214,11 @@ ArrayView view_of(const Tensor& tensor) {
 }
 
 std::optional<DType> dtype_of(DataType type) noexcept {
-    if (type.lanes != 1) return std::nullopt;
-    for (const Row& row : rows) {
-        if (row.code == type.code && row.bits == type.bits) return row.dtype;
+    if (type.lanes != 1 || type.code >= row_numbers.size() || !std::has_single_bit(type.bits)) {
+        return std::nullopt;
     }
-    return std::nullopt;
+    const std::uint8_t number = row_numbers[type.code][std::countr_zero(type.bits)];
+    return number == 0 ? std::nullopt : std::optional(rows[number - 1].dtype);
 }
 
 std::optional<DataType> data_type_of(DType dtype) noexcept {

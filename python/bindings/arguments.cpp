@@ -166,8 +166,14 @@ auto named(int index, const Parameter& parameter, Action&& action) {
     }
 }
 
-[[noreturn]] void fail_host_array(PyObject* object, const Parameter& parameter) {
-    const py::handle array(object);
+/// The words of the AttributeError, to be put behind a message.
+std::string said(const std::string& absence) {
+    return absence.empty() ? std::string() : fmt::format(" (Reading the interface said: {}.)", absence);
+}
+
+/// `absence` is why the object has no interface, where it was asked for one.
+[[noreturn]] void fail_host_array(PyObject* object, const Parameter& parameter,
+                                  const std::string& absence = {}) {
     const std::string got = fmt::format("a host array ({})", Py_TYPE(object)->tp_name);
     if (parameter.type.kind == ParameterType::Kind::scalar) {
         throw ArgumentError(
@@ -181,8 +187,8 @@ auto named(int index, const Parameter& parameter, Action&& action) {
         Kind::type,
         fmt::format(
             "the kernel declares `{}`, got {}, which lies in host memory. Move it to the device first: "
-            "bascule.to_device(x).",
-            parameter.spelling, got),
+            "bascule.to_device(x).{}",
+            parameter.spelling, got, said(absence)),
         {.expected = parameter.spelling, .got = got});
 }
 
@@ -191,11 +197,10 @@ auto named(int index, const Parameter& parameter, Action&& action) {
     std::string wanted = what_to_pass(parameter);
     if (wanted == "a device array") wanted += " (anything with __cuda_array_interface__)";
     if (wanted == "a number") wanted = "a Python or NumPy scalar";
-    throw ArgumentError(
-        Kind::type,
-        fmt::format("the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got, wanted,
-                    absence.empty() ? "" : fmt::format(" (Reading the interface said: {}.)", absence)),
-        {.expected = parameter.spelling, .got = got});
+    throw ArgumentError(Kind::type,
+                        fmt::format("the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got,
+                                    wanted, said(absence)),
+                        {.expected = parameter.spelling, .got = got});
 }
 
 }  // namespace
@@ -298,7 +303,7 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
             owners_->keep(tensor.owner.ptr());
             return resolve(tensor.view, device_);
         case DlpackMemory::host:
-            fail_host_array(argument, parameter);
+            fail_host_array(argument, parameter, snapshot.absence);
         case DlpackMemory::none:
             break;
     }

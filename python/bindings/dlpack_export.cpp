@@ -246,6 +246,8 @@ py::object export_capsule(const py::object& self, const py::object& stream, cons
         if (consumer.kind != Consumer::Kind::unordered) consumer.kind = Consumer::Kind::host;
         tensor.device = {BASCULE_DL_CPU, 0};
     } else if (copies == true) {
+        // A copy of memory that the host can read is made where its reader is.
+        if (consumer.kind == Consumer::Kind::host) return copy_for_host(self, array, tensor, versioned);
         return copy_on_device(self, consumer, versioned);
     }
     const py::object capsule = share(self, array, tensor, versioned);

@@ -21,8 +21,10 @@ class LentTensor {
 
     const dlpack::Tensor* get() const noexcept { return made_ == nullptr ? nullptr : &made_->tensor; }
 
-    /// `tensor` without its extents, and those. Guarded by the GIL.
+    /// From `tensor` without its extents, and those. What is there already stays: somebody may have borrowed
+    /// it. Guarded by the GIL.
     const dlpack::Tensor& make(const dlpack::Tensor& tensor, std::vector<std::int64_t> extents) const {
+        if (made_ != nullptr) return made_->tensor;
         auto made = std::make_unique<Made>(Made{tensor, std::move(extents)});
         made->tensor.shape = made->extents.data();
         made->tensor.strides = made->extents.data() + tensor.ndim;

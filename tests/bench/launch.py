@@ -22,11 +22,16 @@ import numpy as np
 import bascule
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "build" / "dev" / "tests" / "bench"))
+BUILD = ROOT / "build" / "dev" / "tests"
+sys.path[:0] = [str(BUILD / "bench"), str(BUILD / "python" / "dlpack")]
 try:
     import bench_native
+    import exchange_native
 except ImportError:
-    sys.exit("launch: build it first with `bash tests/run.sh`, or `cmake --build build/dev --target bench_native`")
+    sys.exit(
+        "launch: build it first with `bash tests/run.sh`, or `cmake --build build/dev --target bench_native "
+        "exchange_native`"
+    )
 
 KERNEL = """
 extern "C" __global__ void axpby(const float* x, const float* y, float* out, float a) {
@@ -34,19 +39,30 @@ extern "C" __global__ void axpby(const float* x, const float* y, float* out, flo
     out[i] = a * x[i] + y[i];
 }
 """
+MORE = 8  # arrays that the second kernel has beyond the first
+WIDE = f"""
+extern "C" __global__ void wide({", ".join(f"const float* x{i}" for i in range(2 + MORE))}, float* out, float a) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = a * ({" + ".join(f"x{i}[i]" for i in range(2 + MORE))});
+}}
+"""
 CALLS = 2000
 GRID, BLOCK = 4, 256
 
 
 def measures():
     """Names and functions that return nanoseconds an operation."""
-    kernel = bascule.compile(KERNEL).axpby
+    module = bascule.compile(KERNEL + WIDE)
+    kernel = module.axpby
     owners = [bascule.to_device(np.zeros(GRID * BLOCK, "f4")) for _ in range(3)]
     pointers = [array.__cuda_array_interface__["data"][0] for array in owners]
     foreign = tuple(bench_native.Producer(pointer, GRID * BLOCK, "<f4") for pointer in pointers)
-    launcher = kernel[GRID, BLOCK]
-    launcher(*foreign, 2.0)
-    launcher(*owners, 2.0)
+    exchanged = tuple(exchange_native.Tensor(pointer, (GRID * BLOCK,)) for pointer in pointers)
+    launcher, wide = kernel[GRID, BLOCK], module.wide[GRID, BLOCK]
+    arguments = {"foreign": foreign, "own": tuple(owners), "exchange": exchanged}
+    for arrays in arguments.values():
+        launcher(*arrays, 2.0)
+        wide(*arrays[:1] * MORE, *arrays, 2.0)
     library = Path(bascule.__file__).parent / "libbascule_emulator.so"
     bench_native.load_driver(str(library), kernel.ptx, "axpby")
 
@@ -57,8 +73,12 @@ def measures():
         "driver": lambda: per_call(bench_native.time_driver_launches(CALLS, *pointers, 2.0, 1, GRID, BLOCK)),
         "read": lambda: per_call(bench_native.time_reads(foreign[0], CALLS)),
         "noop": lambda: per_call(bench_native.time_calls(bench_native.noop, (*foreign, 2.0), CALLS)),
-        "foreign": lambda: per_call(bench_native.time_calls(launcher, (*foreign, 2.0), CALLS)),
-        "own": lambda: per_call(bench_native.time_calls(launcher, (*owners, 2.0), CALLS)),
+    } | {
+        name + suffix: lambda call=call, passed=(*arrays[:1] * more, *arrays, 2.0): per_call(
+            bench_native.time_calls(call, passed, CALLS)
+        )
+        for name, arrays in arguments.items()
+        for suffix, call, more in (("", launcher, 0), (" wide", wide, MORE))
     }
 
 
@@ -85,11 +105,15 @@ def main():
         ("driver", "cuCtxGetCurrent and cuLaunchKernelEx from a C loop"),
         ("foreign", "kernel[grid, block](3 arrays of that producer, 1 float)"),
         ("own", "kernel[grid, block](3 arrays of bascule, 1 float)"),
+        ("exchange", "kernel[grid, block](3 arrays by an exchange table, 1 float)"),
     ):
         print(f"{median[name]:8.1f}  {what}")
 
     def ratio(over):
         return statistics.median(over(r) for r in rounds)
+
+    def one_more(r, name):
+        return (r[name + " wide"] - r[name]) / MORE
 
     rows = [
         (
@@ -99,6 +123,14 @@ def main():
             "1.6",
         ),
         ("L2", "own arrays beyond the driver / no-op", ratio(lambda r: (r["own"] - r["driver"]) / r["noop"]), "4.5"),
+        ("L2", "exchange beyond the driver / no-op", ratio(lambda r: (r["exchange"] - r["driver"]) / r["noop"]), "4.5"),
+        ("L3", "one more array: own / interface", ratio(lambda r: one_more(r, "own") / one_more(r, "foreign")), "0.12"),
+        (
+            "L3",
+            "one more array: exchange / interface",
+            ratio(lambda r: one_more(r, "exchange") / one_more(r, "foreign")),
+            "0.12",
+        ),
     ]
     print(f"\n{'':4}{'ratio':38}{'today':>8}{'goal':>8}")
     for number, what, value, goal in rows:

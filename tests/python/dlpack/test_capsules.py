@@ -1,4 +1,4 @@
-"""`from_dlpack`: capsules of every kind and state, producers old and new, and who deletes what when."""
+"""`from_dlpack`: capsules of every kind and state, and who deletes what when."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import threading
 import numpy as np
 import pytest
 from conftest import traced
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import bascule
 from dlpack.capsules import (
-    COPIED,
     CPU,
     CUDA,
     READ_ONLY,
@@ -20,7 +21,6 @@ from dlpack.capsules import (
     DataType,
     Device,
     Exporter,
-    Producer,
     name_of,
 )
 
@@ -30,9 +30,6 @@ HOST = np.arange(6, dtype="f4").reshape(2, 3)
 @pytest.fixture
 def array() -> bascule.DeviceArray:
     return bascule.to_device(HOST)
-
-
-# --- Capsules
 
 
 @pytest.mark.parametrize("versioned", [True, False])
@@ -159,6 +156,58 @@ def test_a_poisoned_tensor_is_refused_and_deleted_once(emulated, array, versione
     assert exporter.deleted == 1
 
 
+EXTENTS = st.one_of(st.integers(0, 5), st.integers(-(2**63), 2**63 - 1))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    shape=st.lists(EXTENTS, max_size=4),
+    strides=st.lists(EXTENTS, min_size=4, max_size=4),
+    strided=st.booleans(),
+    offset=st.one_of(st.just(0), st.integers(0, 2**64 - 1)),
+    dtype=st.tuples(st.integers(0, 20), st.sampled_from([0, 1, 4, 8, 16, 32, 64, 128, 255]), st.integers(0, 2)),
+    flags=st.integers(0, 2**64 - 1),
+    versioned=st.booleans(),
+)
+def test_any_tensor_is_taken_or_refused_and_deleted_once(shape, strides, strided, offset, dtype, flags, versioned):
+    """What is taken has an address, extents and strides that Python's own integers give too."""
+
+    def poison(managed):
+        tensor = managed.tensor
+        tensor.ndim = len(shape)
+        tensor.shape = (ctypes.c_int64 * 4)(*shape)
+        tensor.strides = (ctypes.c_int64 * 4)(*strides) if strided else NULL
+        tensor.byte_offset = offset
+        tensor.dtype = DataType(*dtype)
+        if versioned:
+            managed.flags = flags
+
+    array = bascule.to_device(HOST)
+    base = array.__cuda_array_interface__["data"][0]
+    exporter = Exporter(array, versioned=versioned, poison=poison)
+    capsule = exporter.capsule()
+    try:
+        taken = bascule.from_dlpack(capsule)
+    except bascule.ArgumentError:
+        pass
+    else:
+        itemsize = dtype[1] // 8
+        assert taken.shape == tuple(shape)
+        assert taken.readonly == (versioned and flags & READ_ONLY == READ_ONLY)
+        assert taken.dtype.itemsize == itemsize
+        if taken.size:
+            assert taken.__cuda_array_interface__["data"][0] == base + offset
+            reach = [(extent - 1) * stride for extent, stride in zip(shape, taken.strides, strict=True)]
+            assert base + offset + sum(step for step in reach if step < 0) >= 0
+            assert base + offset + sum(step for step in reach if step > 0) + itemsize <= 2**64
+            if strided:
+                assert taken.strides == tuple(stride * itemsize for stride in strides[: len(shape)])
+        del taken
+    del capsule
+    gc.collect(0)
+    assert exporter.deleted == 1
+
+
 def test_of_another_major_version_only_the_deleter_is_known(array):
     exporter = Exporter(array, poison=set_field(major=2, ndim=-5))
     capsule = exporter.capsule()
@@ -216,155 +265,3 @@ def test_threads_take_the_same_capsule_and_one_gets_it(array):
     del results, capsule, threads, work
     gc.collect()
     assert exporter.deleted == 20
-
-
-# --- Producers
-
-
-def test_a_producer_is_asked_with_our_stream_and_version(array):
-    producer = Producer(array)
-    stream = bascule.stream()
-    taken = bascule.from_dlpack(producer, stream=stream)
-    assert producer.asked == [{"stream": stream.handle, "max_version": (1, 3)}]
-    assert taken.stream == stream
-    assert taken.__cuda_array_interface__["stream"] == stream.handle
-    assert bascule.from_dlpack(producer).stream == bascule.default_stream()
-    assert producer.asked[1]["stream"] == 1
-    assert bascule.from_dlpack(producer, stream=2).__cuda_array_interface__["stream"] == 2
-
-
-def test_an_old_producer_is_asked_again_as_it_knows(array):
-    producer = Producer(array, versioned=False)
-    taken = bascule.from_dlpack(producer)
-    assert producer.asked == [{"stream": 1, "max_version": (1, 3)}, {"stream": 1}]
-    np.testing.assert_array_equal(taken.copy_to_host(), HOST)
-
-
-@pytest.mark.parametrize("versioned", [True, False])
-def test_copy_reaches_the_producer_or_is_done_here(array, versioned):
-    producer = Producer(array, versioned=versioned)
-    taken = bascule.from_dlpack(producer, copy=True)
-    assert producer.asked[0]["copy"] is True
-    shared = taken.__cuda_array_interface__["data"][0] == array.__cuda_array_interface__["data"][0]
-    assert shared == versioned  # a producer that takes `copy` is believed; this one lies
-    np.testing.assert_array_equal(taken.copy_to_host(), HOST)
-    assert bascule.from_dlpack(producer, copy=False).shape == (2, 3)
-
-
-def test_a_producer_that_says_it_copied_is_not_copied_again(array):
-    def copied(managed):
-        managed.flags = COPIED
-
-    taken = bascule.from_dlpack(Exporter(array, poison=copied).capsule(), copy=True)
-    assert taken.__cuda_array_interface__["data"] == array.__cuda_array_interface__["data"]
-
-
-def test_the_device_is_looked_at_before_anything_is_asked(array):
-    producer = Producer(array)
-    producer.device = (CPU, 0)
-    with pytest.raises(ValueError, match="host memory.*bascule.to_device"):
-        bascule.from_dlpack(producer)
-    producer.device = (10, 0)
-    with pytest.raises(ValueError, match="type 10"):
-        bascule.from_dlpack(producer)
-    assert producer.asked == []
-    with pytest.raises(ValueError, match="to_device"):
-        bascule.from_dlpack(HOST)
-
-
-def test_the_device_that_is_asked_for_is_the_arrays(array):
-    assert bascule.from_dlpack(array, device=bascule.current_device()).shape == (2, 3)
-    assert bascule.from_dlpack(array, device=0).shape == (2, 3)
-    with pytest.raises(ValueError, match="no device 63"):
-        bascule.from_dlpack(array, device=63)
-
-
-class Raising:
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (CUDA, 0)
-
-    def __dlpack__(self, **keywords: object) -> object:
-        raise self.error
-
-
-@pytest.mark.parametrize("error", [BufferError("no"), RuntimeError("no"), KeyboardInterrupt(), TypeError("no")])
-def test_a_producers_own_exception_passes_unchanged(error):
-    with pytest.raises(type(error)) as caught:
-        bascule.from_dlpack(Raising(error))
-    assert caught.value is error
-
-
-class Odd:
-    """A producer that answers wrongly."""
-
-    def __init__(self, capsule: object, device: object = (CUDA, 0)) -> None:
-        self.answers = capsule, device
-
-    def __dlpack_device__(self) -> object:
-        return self.answers[1]
-
-    def __dlpack__(self, **keywords: object) -> object:
-        return self.answers[0]
-
-
-class WithoutDevice:
-    def __dlpack__(self, **keywords: object) -> object:
-        raise AssertionError("must not be asked")
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
-        (lambda: Odd(None), TypeError, "must return a capsule.*NoneType"),
-        (lambda: Odd(42), TypeError, "must return a capsule.*int"),
-        (lambda: Odd(None, device=2), TypeError, "__dlpack_device__ must return a pair"),
-        (lambda: Odd(None, device=("cuda", 0)), TypeError, "must return a pair"),
-        (WithoutDevice, TypeError, "no __dlpack_device__"),
-        (object, TypeError, "takes an array with __dlpack__ or a DLPack capsule"),
-        (lambda: Producer, TypeError, "takes an array with __dlpack__"),
-        (lambda: None, TypeError, "from_dlpack takes"),
-    ],
-)
-def test_what_is_no_producer_is_refused(make, error, words):
-    with pytest.raises(error, match=words):
-        bascule.from_dlpack(make())
-
-
-@pytest.mark.parametrize("option", [{"copy": 1}, {"stream": True}, {"stream": "x"}])
-def test_an_option_of_the_wrong_type_is_named(array, option):
-    with pytest.raises(TypeError, match=f"`{next(iter(option))}`"):
-        bascule.from_dlpack(array, **option)
-
-
-def test_our_own_arrays_go_round_and_order_their_streams(emulated):
-    bound, other = bascule.stream(), bascule.stream()
-    array = bascule.to_device(HOST, stream=bound)
-    with traced() as operations:
-        taken = bascule.from_dlpack(array, stream=other)
-    assert [(o.kind, o.stream) for o in operations if o.kind in ("record", "wait")] == [
-        ("record", bound.handle),
-        ("wait", other.handle),
-    ]
-    assert taken.stream == other
-    del array
-    gc.collect()
-    np.testing.assert_array_equal(taken.copy_to_host(), HOST)
-
-
-def test_the_tensor_is_kept_until_the_kernels_that_use_it_are_done(emulated, array):
-    exporter = Exporter(array)
-    kernel = bascule.compile("__global__ void add_one(float* p) { p[threadIdx.x] += 1; }").add_one
-    stream = bascule.stream()
-    bascule.synchronize()  # a capsule comes without a stream
-    taken = bascule.from_dlpack(exporter.capsule(), stream=stream)
-    kernel[1, 6, stream](taken)
-    del taken
-    gc.collect()
-    assert exporter.deleted == 0  # the lazy device has not run it yet
-    stream.synchronize()
-    gc.collect()
-    assert exporter.deleted == 1
-    np.testing.assert_array_equal(array.copy_to_host(), HOST + 1)
