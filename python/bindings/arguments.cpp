@@ -10,6 +10,7 @@
 
 #include <bascule/interface/error.hpp>
 
+#include "array_import.hpp"
 #include "array_object.hpp"
 #include "descr.hpp"
 #include "device_object.hpp"
@@ -241,6 +242,7 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
         ArrayView view = resolve(validate(snapshot.raw), device_);
         view.masked = snapshot.masked;
         view.layout = snapshot.layout;
+        if (!interface_sync()) view.has_stream = false;
         owners_->keep(argument);
         return view;
     }
