@@ -58,6 +58,9 @@ void bind_array_refusals(ArrayClass& type) {
             "a DeviceArray is not iterated over, since each element would be a transfer of its own: iterate "
             "over x.copy_to_host().");
     });
+    type.def("__contains__", [](const ArrayObject&, const py::object&) {
+        refuse("a DeviceArray is not searched, since that would be a transfer: search x.copy_to_host().");
+    });
     type.def("__bool__", [](const ArrayObject&) {
         refuse(
             "a DeviceArray has no truth value, since that would be a transfer: ask x.size, or "

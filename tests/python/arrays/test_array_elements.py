@@ -21,7 +21,7 @@ def random_values(dtype: str, count: int, rng: np.random.Generator) -> np.ndarra
         return np.frombuffer(rng.bytes(count * kind.itemsize), kind).copy()
     if kind.kind == "c":
         part = f"f{kind.itemsize // 2}"
-        return (random_values(part, count, rng) + 1j * random_values(part, count, rng)).astype(dtype)
+        return np.stack([random_values(part, count, rng), random_values(part, count, rng)], 1).view(dtype)[:, 0]
     info = np.finfo(kind)
     span = np.log2(float(info.max))
     values = (rng.choice([-1.0, 1.0], count) * np.exp2(rng.uniform(-span - 3, span - 0.01, count))).astype(dtype)

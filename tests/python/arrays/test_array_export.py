@@ -83,13 +83,13 @@ def test_the_exported_stream_outlives_its_exporter(derive, emulated, scale):
         borrowed = bascule.external_stream(handle)  # a consumer that has the dict alone
         scale[1, 64, borrowed](x, 3, 63)
         borrowed.synchronize()
-    assert "destroy" not in [o.kind for o in operations]
+    assert handle not in [o.stream for o in operations if o.kind == "destroy"]
     assert (x.copy_to_host()[:63] == 3).all()
     with traced() as operations:
         del x, borrowed
         gc.collect()
         bascule.synchronize()
-    assert [o.stream for o in operations if o.kind == "destroy"] == [handle]
+    assert handle in [o.stream for o in operations if o.kind == "destroy"]
 
 
 # --- The opt-out of the consumer
@@ -112,7 +112,8 @@ for setting in (None, True, False):
     with emulated.trace() as operations:
         kernel[1, 1, c](x)
         view = bascule.as_cuda_array(x)
-    print([o.kind for o in operations], view.__cuda_array_interface__["stream"] is None)
+    kinds = [o.kind for o in operations if o.kind in ("record", "wait", "launch")]
+    print(kinds, view.__cuda_array_interface__["stream"] is None)
 """
 
 
