@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 
@@ -63,6 +64,22 @@ def test_after_a_fault_it_says_what_is_wrong_instead_of_raising(emulated):
     for line in lines:
         assert line.startswith("<bascule.DeviceArray shape=(4,) dtype=float32 on emulated:0: values cannot be read:")
         assert "CUDA_ERROR" in line
+
+
+def test_a_capture_is_left_alone():
+    stream = bascule.stream()
+    x = bascule.to_device(np.zeros(4), stream=stream)
+    stream.synchronize()
+    driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
+    handle, graph = ctypes.c_void_p(stream.handle), ctypes.c_void_p()
+    begun = driver.cuStreamBeginCapture_v2(handle, 0)
+    if begun == 801:  # CUDA_ERROR_NOT_SUPPORTED
+        pytest.skip("the emulated device captures no graphs")
+    assert begun == 0
+    assert repr(x).endswith(": its stream is being captured>")
+    assert driver.cuStreamEndCapture(handle, ctypes.byref(graph)) == 0
+    assert driver.cuGraphDestroy(graph) == 0
+    assert "[0., 0., 0., 0.]" in repr(x)
 
 
 def test_a_read_only_array_says_so():
