@@ -18,7 +18,7 @@ namespace bascule {
 namespace {
 
 const Module& kernels() {
-    static const auto* module = new Module(Source{.text = elementwise_text, .name = "<bascule elementwise>"});
+    static const auto* module = new Module(Source{elementwise_text, "<bascule elementwise>", 1, {}});
     return *module;  // never destroyed: its code may still run at exit
 }
 

@@ -1,4 +1,4 @@
-// Device memory, and copies that are ordered as launches are.
+// Memory by kind, and copies that are ordered as launches are.
 #include <cstdlib>
 #include <utility>
 
@@ -20,36 +20,102 @@ bool is_pinned(const Driver& driver, const void* host) noexcept {
            type == CU_MEMORYTYPE_HOST;
 }
 
-[[noreturn]] void fail_allocation(const Driver& driver, CUresult code, std::size_t bytes) {
-    std::string doing = fmt::format("allocating {} bytes", bytes);
+/// How each kind is taken and given back.
+struct Method {
+    const char* name;
+    const char* memory;  // for messages
+    CUresult (*allocate)(const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes);
+    CUresult (*free)(const DriverFunctions& api, CUdeviceptr address, void* host);
+};
+
+CUresult free_device(const DriverFunctions& api, CUdeviceptr address, void*) {
+    return api.cuMemFree(address);
+}
+
+constexpr Method methods[] = {
+    {"cuMemAlloc", "device",
+     [](const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes) {
+         return api.cuMemAlloc(&address, bytes);
+     },
+     &free_device},
+    {"cuMemHostAlloc", "pinned",
+     [](const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes) {
+         void* host = nullptr;
+         const CUresult code =
+             api.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+         address = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(host));
+         return code;
+     },
+     [](const DriverFunctions& api, CUdeviceptr, void* host) { return api.cuMemFreeHost(host); }},
+    {"cuMemAllocManaged", "managed",
+     [](const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes) {
+         return api.cuMemAllocManaged(&address, bytes, CU_MEM_ATTACH_GLOBAL);
+     },
+     &free_device},
+};
+
+const Method& method_of(MemoryKind kind) noexcept { return methods[static_cast<std::size_t>(kind)]; }
+
+[[noreturn]] void fail_allocation(const Driver& driver, CUresult code, std::size_t bytes, MemoryKind kind) {
+    const Method& method = method_of(kind);
+    std::string doing = fmt::format("allocating {} bytes of {} memory", bytes, method.memory);
     std::size_t available = 0;
     std::size_t total = 0;
-    if (driver.api().cuMemGetInfo(&available, &total) == CUDA_SUCCESS) {
-        doing += fmt::format(" of device memory, of which {} of {} are free,", available, total);
+    if (kind == MemoryKind::device && driver.api().cuMemGetInfo(&available, &total) == CUDA_SUCCESS) {
+        doing += fmt::format(", of which {} of {} are free,", available, total);
     }
-    driver.check(code, "cuMemAlloc", doing);
+    driver.check(code, method.name, doing);
     std::abort();  // check throws: `code` is no success
+}
+
+/// The address on the other side, which is the same one on most machines.
+template <class Address>
+Address other_side(const Driver& driver, CUpointer_attribute attribute, CUdeviceptr address) {
+    Address found{};
+    void* value = &found;
+    driver.check(driver.api().cuPointerGetAttributes(1, &attribute, &value, address),
+                 "cuPointerGetAttributes", "asking for the address of new memory");
+    return found;
 }
 
 }  // namespace
 
-DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device) : bytes_(bytes), device_(device) {
+DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device, MemoryKind kind)
+    : bytes_(bytes), device_(device), kind_(kind) {
     if (bytes == 0) return;
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     CUdeviceptr address = 0;
-    const CUresult code = driver.api().cuMemAlloc(&address, bytes);
-    if (code != CUDA_SUCCESS) fail_allocation(driver, code, bytes);
+    const CUresult code = method_of(kind).allocate(driver.api(), address, bytes);
+    if (code != CUDA_SUCCESS) fail_allocation(driver, code, bytes, kind);
     address_ = address;
+    if (kind == MemoryKind::device) return;
+    host_ = reinterpret_cast<void*>(address);
+    try {
+        if (kind == MemoryKind::managed) {
+            host_ = other_side<void*>(driver, CU_POINTER_ATTRIBUTE_HOST_POINTER, address);
+        } else {
+            address_ = other_side<CUdeviceptr>(driver, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address);
+        }
+    } catch (...) {
+        driver.report(method_of(kind).free(driver.api(), address, host_), method_of(kind).name,
+                      "freeing memory");
+        throw;
+    }
 }
+
+DeviceBuffer::DeviceBuffer(std::uint64_t address, std::size_t bytes, Device device,
+                           std::shared_ptr<void> owner) noexcept
+    : address_(address), bytes_(bytes), device_(device), owner_(std::move(owner)) {}
 
 DeviceBuffer::~DeviceBuffer() {
     if (address_ == 0) return;
-    const Driver& driver = *Driver::existing();
     forget_pointer(address_, bytes_);
+    if (owner_ != nullptr) return;
+    const Driver& driver = *Driver::existing();
     try {
         const ContextGuard context(device_.context());
-        driver.report(driver.api().cuMemFree(address_), "cuMemFree", "freeing device memory");
+        driver.report(method_of(kind_).free(driver.api(), address_, host_), "cuMemFree", "freeing memory");
     } catch (...) {  // the driver is gone, and the memory with it
     }
 }
@@ -57,12 +123,18 @@ DeviceBuffer::~DeviceBuffer() {
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
     : address_(std::exchange(other.address_, 0)),
       bytes_(std::exchange(other.bytes_, 0)),
-      device_(other.device_) {}
+      device_(other.device_),
+      kind_(other.kind_),
+      host_(std::exchange(other.host_, nullptr)),
+      owner_(std::move(other.owner_)) {}
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
     std::swap(address_, other.address_);
     std::swap(bytes_, other.bytes_);
     std::swap(device_, other.device_);
+    std::swap(kind_, other.kind_);
+    std::swap(host_, other.host_);
+    std::swap(owner_, other.owner_);
     return *this;
 }
 
@@ -78,10 +150,10 @@ void copy_to_device(StreamRef stream, std::uint64_t destination, const void* sou
     order_producers_after(stream, producers);
 }
 
-void copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std::size_t bytes,
+bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std::size_t bytes,
                   std::span<const Producer> producers, std::span<const Owner> owners) {
     OwnersKept kept(stream, owners);
-    if (bytes == 0) return;
+    if (bytes == 0) return true;
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
     wait_for_producers(stream, producers);
@@ -90,9 +162,10 @@ void copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
     order_producers_after(stream, producers);
     // Drivers fill pageable memory before they return or need not, by version: asking for it costs nothing
     // then.
-    if (is_pinned(driver, destination)) return;
+    if (is_pinned(driver, destination)) return false;
     stream.synchronize();
     kept.finished();
+    return true;
 }
 
 }  // namespace bascule

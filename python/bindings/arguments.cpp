@@ -10,6 +10,7 @@
 
 #include <bascule/interface/error.hpp>
 
+#include "array_import.hpp"
 #include "array_object.hpp"
 #include "device_object.hpp"
 #include "dlpack_exchange.hpp"
@@ -293,6 +294,7 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
         }
         view.layout = snapshot.layout;
         order_by_table(Py_TYPE(argument), device_, view);
+        if (!interface_sync()) view.has_stream = false;
         owners_->keep(argument);
         return view;
     }

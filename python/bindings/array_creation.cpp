@@ -8,10 +8,12 @@
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/emulated_device.hpp>
 
+#include "allocator.hpp"
 #include "descr.hpp"
 #include "device_object.hpp"
 #include "mask.hpp"
 #include "numpy_values.hpp"
+#include "owners.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -30,14 +32,58 @@ void tell_where_made(std::uint64_t address) {
                               fmt::format("made at {}:{}", file, PyFrame_GetLineNumber(frame)).c_str());
 }
 
-ArrayObject device_array(const py::object& shape, const py::object& dtype, const py::object& stream) {
-    const py::object element = numpy().attr("dtype")(dtype);
-    return allocate(to_shape(shape), dtype_of(element), numpy_layout(element), false, stream);
+/// Checks the size, and lays the axes out.
+ArrayView planned_view(const ArrayPlan& plan) {
+    RawInterface raw;
+    const std::string typestr = to_typestr(plan.dtype);
+    raw.shape = plan.shape;
+    raw.typestr = typestr;
+    raw.pointer = 1;  // checked for size first, placed afterwards
+    if (plan.fortran) {
+        raw.has_strides = true;
+        std::int64_t stride = plan.dtype.itemsize;
+        for (int d = 0; d < plan.shape.size(); ++d) {
+            raw.strides.push_back(stride);
+            if (__builtin_mul_overflow(stride, plan.shape[d], &stride)) raw.has_strides = false;
+        }
+    }
+    ArrayView view = validate(raw);
+    view.dtype = plan.dtype;  // which may say more than its typestr
+    view.layout = plan.layout;
+    return view;
 }
 
-ArrayObject to_device(const py::object& object, const py::object& stream) {
+ArrayPlan plan_of(const py::object& shape, const py::object& dtype, MemoryKind kind) {
+    const py::object element = numpy().attr("dtype")(dtype);
+    return {.shape = to_shape(shape),
+            .dtype = dtype_of(element),
+            .layout = numpy_layout(element),
+            .kind = kind};
+}
+
+template <MemoryKind kind>
+ArrayObject new_array(const py::object& shape, const py::object& dtype, const py::object& stream) {
+    return allocate(plan_of(shape, dtype, kind), current_device(), stream);
+}
+
+}  // namespace
+
+ArrayObject allocate(const ArrayPlan& plan, Device device, const py::object& stream) {
+    ArrayView view = planned_view(plan);
+    const py::object bound = stream_to_bind(stream, device);
+    const std::size_t bytes = view.size * plan.dtype.itemsize;
+    auto buffer = plan.kind == MemoryKind::device ? allocate_device(bytes, device, bound)
+                                                  : std::make_shared<DeviceBuffer>(bytes, device, plan.kind);
+    view.pointer = buffer->address();
+    tell_where_made(view.pointer);
+    ArrayObject array{view, device, std::move(buffer), py::none(), py::none()};
+    bind_stream(array, bound);
+    return array;
+}
+
+ArrayObject to_device(const py::object& object, Device device, const py::object& stream) {
     if (is_numpy_masked(object)) {
-        ArrayObject array = to_device(object.attr("data"), stream);
+        ArrayObject array = to_device(object.attr("data"), device, stream);
         upload_mask(array, object);
         return array;
     }
@@ -47,50 +93,64 @@ ArrayObject to_device(const py::object& object, const py::object& stream) {
         host = numpy().attr("ascontiguousarray")(host).attr("reshape")(host.attr("shape"));
         view = host_view(host);
     }
-    ArrayObject array = allocate(view.shape, view.dtype, view.layout, !view.c_contiguous, stream);
+    ArrayObject array = allocate(
+        {.shape = view.shape, .dtype = view.dtype, .layout = view.layout, .fortran = !view.c_contiguous},
+        device, stream);
     const StreamRef target(array.view.stream, array.device);
     const std::size_t bytes = view.size * view.dtype.itemsize;
+    OwnerList owners;
+    owners.keep(host.ptr());  // pinned memory is read later
     {
         const py::gil_scoped_release release;
-        copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes);
+        copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes, {},
+                       owners.hand_over());
     }
-    return array;
-}
-
-}  // namespace
-
-ArrayObject allocate(const Dimensions& shape, DType dtype, std::shared_ptr<const StructLayout> layout,
-                     bool fortran, const py::object& stream) {
-    const Device device = current_device();
-    RawInterface raw;
-    const std::string typestr = to_typestr(dtype);
-    raw.shape = shape;
-    raw.typestr = typestr;
-    raw.pointer = 1;  // checked for size first, placed afterwards
-    if (fortran) {
-        raw.has_strides = true;
-        std::int64_t stride = dtype.itemsize;
-        for (int d = 0; d < shape.size(); ++d) {
-            raw.strides.push_back(stride);
-            stride *= shape[d];
-        }
-    }
-    ArrayView view = validate(raw);
-    view.dtype = dtype;
-    view.layout = std::move(layout);
-    auto buffer = std::make_shared<DeviceBuffer>(view.size * dtype.itemsize, device);
-    view.pointer = buffer->address();
-    tell_where_made(view.pointer);
-    ArrayObject array{view, device, std::move(buffer), py::none(), py::none()};
-    bind_stream(array, stream_to_bind(stream, device));
     return array;
 }
 
 void bind_array_creation(py::module_& module) {
-    module.def("to_device", &to_device, "array"_a, py::kw_only(), "stream"_a = py::none(),
-               R"(Copy a host array to a new DeviceArray bound to `stream` (None: the default stream).)");
-    module.def("device_array", &device_array, "shape"_a, "dtype"_a = "float32", py::kw_only(),
-               "stream"_a = py::none(), "A new DeviceArray with undefined contents.");
+    module.def(
+        "to_device",
+        [](const py::object& array, const py::object& stream) {
+            return to_device(array, current_device(), stream);
+        },
+        "array"_a, py::kw_only(), "stream"_a = py::none(),
+        R"(Copy a host array to a new DeviceArray bound to `stream` (None: the default stream).
+
+>>> import numpy as np, bascule
+>>> bascule.to_device(np.arange(3)).shape
+(3,))");
+    module.def("device_array", &new_array<MemoryKind::device>, "shape"_a, "dtype"_a = "float32",
+               py::kw_only(), "stream"_a = py::none(),
+               R"(A new DeviceArray with undefined contents, bound to `stream` (None: the default stream).
+
+>>> import bascule
+>>> bascule.device_array((2, 3), "f8").nbytes
+48)");
+    module.def("pinned_array", &new_array<MemoryKind::pinned>, "shape"_a, "dtype"_a = "float32",
+               py::kw_only(), "stream"_a = py::none(),
+               R"(A new array in pinned host memory: kernels read and write it in place, and so does NumPy.
+
+`numpy.asarray(x)` is a view of it, not a copy, and keeps it alive. Nothing waits for the device there: synchronise the stream that
+used it first. Copies between it and the device run beside the host.
+
+>>> import numpy as np, bascule
+>>> x = bascule.pinned_array(3, "i4")
+>>> np.asarray(x)[:] = [1, 2, 3]
+>>> x.copy_to_host()
+array([1, 2, 3], dtype=int32))");
+    module.def("managed_array", &new_array<MemoryKind::managed>, "shape"_a, "dtype"_a = "float32",
+               py::kw_only(), "stream"_a = py::none(),
+               R"(A new array in managed memory, which moves to whoever uses it: kernels, or NumPy.
+
+As with `pinned_array`, `numpy.asarray(x)` is a view; synchronise before the host touches it.
+
+>>> import numpy as np, bascule
+>>> x = bascule.managed_array(2, "f8")
+>>> x.fill(0.5)
+>>> bascule.synchronize()
+>>> np.asarray(x)
+array([0.5, 0.5]))");
 }
 
 }  // namespace bascule::python

@@ -1,4 +1,4 @@
-// New arrays in device memory: `to_device` and `device_array`.
+// New arrays: `to_device`, `device_array`, `pinned_array` and `managed_array`.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,21 @@
 
 namespace bascule::python {
 
-/// A new array with undefined contents on the current device, bound to `stream` (None: the default stream).
-/// Throws: ArgumentError, CudaError.
-ArrayObject allocate(const Dimensions& shape, DType dtype, std::shared_ptr<const StructLayout> layout,
-                     bool fortran, const pybind11::object& stream);
+/// What an array is to be made of. A value.
+struct ArrayPlan {
+    Dimensions shape;
+    DType dtype;
+    std::shared_ptr<const StructLayout> layout{};
+    bool fortran = false;
+    MemoryKind kind = MemoryKind::device;
+};
+
+/// A new array with undefined contents, bound to `stream` (None: the default stream). Device memory comes
+/// from the allocator that is set. Throws: ArgumentError, CudaError; the allocator's own exception.
+ArrayObject allocate(const ArrayPlan& plan, Device device, const pybind11::object& stream);
+
+/// The host array's values in a new array. Throws: as above.
+ArrayObject to_device(const pybind11::object& host, Device device, const pybind11::object& stream);
 
 void bind_array_creation(pybind11::module_& module);
 

@@ -5,14 +5,24 @@
 
 #include <fmt/format.h>
 
+#include <bascule/interface/error.hpp>
+
+#include "allocator.hpp"
 #include "array_creation.hpp"
+#include "array_elements.hpp"
 #include "array_export.hpp"
+#include "array_host.hpp"
 #include "array_import.hpp"
+#include "array_indexing.hpp"
+#include "array_refusals.hpp"
+#include "array_repr.hpp"
+#include "array_shape.hpp"
 #include "array_transfer.hpp"
 #include "device_object.hpp"
 #include "dlpack_export.hpp"
 #include "mask.hpp"
 #include "numpy_values.hpp"
+#include "pointer_attributes.hpp"
 #include "stream_object.hpp"
 
 namespace py = pybind11;
@@ -21,12 +31,6 @@ namespace bascule::python {
 namespace {
 
 PyTypeObject* array_type = nullptr;  // set once by bind_arrays, held by the module
-
-std::string repr(const ArrayObject& array) {
-    return fmt::format("<bascule.DeviceArray shape={} dtype={}{} on {}>",
-                       bascule::to_string(array.view.shape), bascule::to_string(array.view.dtype),
-                       array.view.readonly ? " read-only" : "", to_string(array.device));
-}
 
 std::size_t length(const ArrayObject& array) {
     if (array.view.ndim() == 0) throw py::type_error("len() of a 0-dimensional array");
@@ -47,6 +51,26 @@ void bind_stream(ArrayObject& array, py::object stream) {
     array.stream = std::move(stream);
 }
 
+ArrayObject view_of(const ArrayObject& array, const ArrayView& view) {
+    return {view, array.device, array.buffer, array.owner, array.stream};
+}
+
+StreamRef stream_for(const ArrayObject& array, const py::object& given) {
+    if (const std::optional<StreamRef> stream = to_stream(given, array.device)) return *stream;
+    return array.view.has_stream ? StreamRef(array.view.stream, array.device) : default_stream(array.device);
+}
+
+py::object stream_object_for(const ArrayObject& array, const py::object& given) {
+    return stream_to_bind(given.is_none() ? array.stream : given, array.device);
+}
+
+void require_writable(const ArrayObject& array) {
+    if (!array.view.readonly) return;
+    throw ArgumentError(ArgumentError::Kind::value,
+                        "the array is read-only and cannot be written. Write to a copy: x.copy().",
+                        {.field = "readonly"});
+}
+
 const ArrayObject* as_array(PyObject* object) noexcept {
     if (Py_TYPE(object) != array_type) return nullptr;
     // An exact instance of a pybind11 class with one base keeps its value in the first slot of the simple
@@ -62,10 +86,22 @@ py::object make_array(const ArrayView& view, Device device, py::object owner) {
 }
 
 void bind_arrays(py::module_& module) {
-    ArrayClass type(module, "DeviceArray", py::is_final(), R"(An array in device memory.
+    ArrayClass type(module, "DeviceArray", py::is_final(), R"(An array in memory that a device uses.
 
-Exports `__cuda_array_interface__` (version 3) with its bound stream, so that CuPy, PyTorch, Numba and others take it without a copy.
-Made by `to_device`, `device_array` and `as_cuda_array`.)");
+Made by `to_device`, `device_array`, `pinned_array`, `managed_array` and `as_cuda_array`, and by indexing another one, which gives a
+view. Exports `__cuda_array_interface__` (version 3) with its bound stream, so that CuPy, PyTorch, Numba and others take it without a
+copy. What it does to its elements (`astype`, `copy`, `fill`, assignment, copies to and from the host) is enqueued on the bound
+stream, or on the one that is given, and ordered with the other on the device.
+
+It is a place for data, not a library of mathematics: arithmetic and comparisons raise TypeError and name CuPy, iteration and truth
+raise it and name `copy_to_host`. `==` compares identity, as for Numba's device arrays, and arrays can be keys of a dict. `repr`
+shows the values, for which it waits for the bound stream.
+
+>>> import numpy as np, bascule
+>>> x = bascule.to_device(np.arange(6, dtype="f4").reshape(2, 3))
+>>> x[:, ::2].T.copy_to_host()
+array([[0., 3.],
+       [2., 5.]], dtype=float32))");
     type.def_property_readonly("shape", [](const ArrayObject& self) { return to_tuple(self.view.shape); })
         .def_property_readonly(
             "strides", [](const ArrayObject& self) { return to_tuple(self.view.strides); },
@@ -75,21 +111,33 @@ Made by `to_device`, `device_array` and `as_cuda_array`.)");
         .def_property_readonly(
             "size", [](const ArrayObject& self) { return self.view.size; }, "Elements.")
         .def_property_readonly(
-            "nbytes", [](const ArrayObject& self) { return self.view.size * self.view.dtype.itemsize; })
+            "itemsize", [](const ArrayObject& self) { return self.view.dtype.itemsize; }, "Bytes an element.")
+        .def_property_readonly(
+            "nbytes", [](const ArrayObject& self) { return self.view.size * self.view.dtype.itemsize; },
+            "Bytes of all elements, without gaps between them.")
+        .def_property_readonly("c_contiguous", [](const ArrayObject& self) { return self.view.c_contiguous; })
+        .def_property_readonly("f_contiguous", [](const ArrayObject& self) { return self.view.f_contiguous; })
         .def_property_readonly("readonly", [](const ArrayObject& self) { return self.view.readonly; })
         .def_property_readonly(
             "stream", [](const ArrayObject& self) { return self.stream; },
             "The bound stream, or None for a view made with sync=False.")
         .def_property_readonly("device", [](const ArrayObject& self) { return self.device; })
         .def("__len__", &length)
-        .def("__repr__", &repr);
-    bind_masks(module, type);
+        .def("__repr__", &repr_of_array);
     array_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+    bind_masks(module, type);
     bind_dlpack(type);
+    bind_array_indexing(type);
+    bind_array_shape(type);
+    bind_array_elements(type);
     bind_array_transfer(type);
-    bind_array_export(type);
+    bind_array_host(type);
+    bind_array_export(module, type);
+    bind_array_refusals(type);
     bind_array_creation(module);
     bind_array_import(module);
+    bind_allocator(module);
+    bind_pointer_attributes(module);
 }
 
 }  // namespace bascule::python

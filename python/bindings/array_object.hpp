@@ -30,6 +30,17 @@ using ArrayClass = pybind11::class_<ArrayObject>;
 /// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no cast machinery.
 const ArrayObject* as_array(PyObject* object) noexcept;
 
+/// Another view of the same memory, which it keeps in the same way; the bound stream is the same.
+ArrayObject view_of(const ArrayObject& array, const ArrayView& view);
+
+/// The stream of an operation on the array: the one given, else the bound one, else the default stream.
+StreamRef stream_for(const ArrayObject& array, const pybind11::object& given);
+/// The same as what a new array binds.
+pybind11::object stream_object_for(const ArrayObject& array, const pybind11::object& given);
+
+/// Throws: ArgumentError unless the array can be written.
+void require_writable(const ArrayObject& array);
+
 /// A bascule.DeviceArray of memory that `owner` owns, bound to the device's default stream.
 pybind11::object make_array(const ArrayView& view, Device device, pybind11::object owner);
 

@@ -7,6 +7,8 @@
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/memory.hpp>
 
+#include "array_creation.hpp"
+#include "array_elements.hpp"
 #include "mask.hpp"
 #include "numpy_values.hpp"
 #include "owners.hpp"
@@ -18,63 +20,58 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// The lowest byte that an array touches, relative to its pointer, and how many bytes from there.
-struct Span {
-    std::int64_t start = 0;
-    std::size_t bytes = 0;
-};
-
-Span span_of(const ArrayView& view) {
-    if (view.empty()) return {};
-    std::int64_t low = 0;
-    std::int64_t high = view.dtype.itemsize;
-    for (int d = 0; d < view.ndim(); ++d) {
-        const std::int64_t reach = (view.shape[d] - 1) * view.strides[d];
-        (reach < 0 ? low : high) += reach;
-    }
-    return {low, static_cast<std::size_t>(high - low)};
+void* address_of(const py::object& host) {
+    return reinterpret_cast<void*>(host.attr("ctypes").attr("data").cast<std::uintptr_t>());
 }
 
-py::object copy_values_to_host(const py::object& self, const py::object& out, const py::object& stream) {
-    const ArrayObject& array = self.cast<const ArrayObject&>();
-    const py::object dtype = numpy_dtype(array.view);
-    const Span span = span_of(array.view);
-    const py::object bytes = numpy().attr("empty")(span.bytes, "u1");
-    const StreamRef bound(array.view.has_stream ? array.view.stream : default_stream(array.device).handle(),
-                          array.device);
-    const StreamRef source = to_stream(stream, array.device).value_or(bound);
-    Producer producer{array.view.stream, 0};
-    const std::span<const Producer> producers(&producer, array.view.has_stream ? 1 : 0);
-    void* destination =
-        bytes.attr("ctypes").attr("data").cast<std::uintptr_t>() == 0
-            ? nullptr
-            : reinterpret_cast<void*>(bytes.attr("ctypes").attr("data").cast<std::uintptr_t>());
-    const std::uint64_t address = array.view.pointer + static_cast<std::uint64_t>(span.start);
-    OwnerList owners;
-    owners.keep(self.ptr());
-    {
-        const py::gil_scoped_release release;
-        copy_to_host(source, destination, address, span.bytes, producers, owners.hand_over());
+bool flag(const py::object& host, const char* name) {
+    return py::object(host.attr("flags").attr(name)).cast<bool>();
+}
+
+/// `out` as a NumPy array that can be filled.
+py::object checked_out(const py::object& out, const ArrayView& view) {
+    const bool is_host = py::isinstance(out, numpy().attr("ndarray"));
+    if (!is_host && as_array(out.ptr()) == nullptr) {
+        throw ArgumentError(ArgumentError::Kind::type,
+                            fmt::format("`out` must be a numpy.ndarray, or a pinned or managed array; got an "
+                                        "object of type {}.",
+                                        Py_TYPE(out.ptr())->tp_name),
+                            {.field = "out"});
     }
-    const py::object host =
-        numpy().attr("ndarray")(to_tuple(array.view.shape), "dtype"_a = dtype, "buffer"_a = bytes,
-                                "offset"_a = -span.start, "strides"_a = to_tuple(array.view.strides));
-    if (out.is_none()) return array.view.contiguous() ? host : py::object(host.attr("copy")());
-    if (!py::object(out.attr("shape")).equal(py::object(host.attr("shape"))) ||
-        !py::object(out.attr("dtype")).equal(dtype)) {
+    const py::object host = is_host ? out : py::object(numpy().attr("asarray")(out));
+    if (!py::object(host.attr("shape")).equal(to_tuple(view.shape)) ||
+        !py::object(host.attr("dtype")).equal(numpy_dtype(view))) {
         throw ArgumentError(
             ArgumentError::Kind::value,
-            fmt::format("`out` must be an array of shape {} and dtype {}.",
-                        bascule::to_string(array.view.shape), bascule::to_string(array.view.dtype)),
+            fmt::format("`out` must be an array of shape {} and dtype {}, got shape {} and dtype {}.",
+                        bascule::to_string(view.shape), std::string(py::str(numpy_dtype(view))),
+                        std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype")))),
             {.field = "out"});
     }
-    numpy().attr("copyto")(out, host, "casting"_a = "no");
-    return out;
+    if (!flag(host, "writeable")) {
+        throw ArgumentError(ArgumentError::Kind::value, "`out` is a read-only array and cannot be filled.",
+                            {.field = "out"});
+    }
+    return host;
 }
 
-py::object copy_to_host(const py::object& self, const py::object& out, const py::object& stream) {
-    const ArrayObject& array = self.cast<const ArrayObject&>();
-    return with_host_mask(array, copy_values_to_host(self, data_to_fill(array, out), stream), out);
+/// The bytes of a contiguous array to a contiguous host array; true when they are there.
+bool copy_bytes(const py::object& array, const py::object& host, StreamRef stream) {
+    const ArrayView& view = array.cast<const ArrayObject&>().view;
+    const Producer producer{view.stream, 0};
+    const std::span<const Producer> producers(&producer, view.has_stream ? 1 : 0);
+    void* destination = address_of(host);
+    OwnerList owners;
+    owners.keep(array.ptr());
+    owners.keep(host.ptr());
+    const py::gil_scoped_release release;
+    return bascule::copy_to_host(stream, destination, view.pointer, view.size * view.dtype.itemsize,
+                                 producers, owners.hand_over());
+}
+
+void wait(StreamRef stream) {
+    const py::gil_scoped_release release;
+    stream.synchronize();
 }
 
 /// The values as a host array of exactly this shape and dtype, laid out as the device array is.
@@ -101,49 +98,88 @@ py::object host_values(const py::object& values, const ArrayView& view) {
                 std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype")))),
             {.field = "values"});
     }
-    return numpy().attr("asarray")(host, "order"_a = view.c_contiguous ? "C" : "F");
+    return numpy().attr("asarray")(host, "order"_a = view.f_contiguous && !view.c_contiguous ? "F" : "C");
 }
 
-void copy_from_host(const py::object& self, const py::object& values, const py::object& stream) {
-    const ArrayObject& array = self.cast<const ArrayObject&>();
-    if (array.view.readonly) {
-        throw ArgumentError(ArgumentError::Kind::value, "the array is read-only and cannot be written.",
-                            {.field = "values"});
-    }
-    if (!array.view.contiguous()) {
-        throw ArgumentError(ArgumentError::Kind::not_supported,
-                            "copy_from_host fills contiguous arrays; this one has gaps between its elements.",
-                            {.field = "values"});
-    }
-    const py::object host = host_values(values, array.view);
-    const StreamRef bound(array.view.has_stream ? array.view.stream : default_stream(array.device).handle(),
-                          array.device);
-    const StreamRef target = to_stream(stream, array.device).value_or(bound);
-    Producer producer{array.view.stream, 0};
-    const std::span<const Producer> producers(&producer, array.view.has_stream ? 1 : 0);
-    const auto source = host.attr("ctypes").attr("data").cast<std::uintptr_t>();
-    const std::size_t bytes = array.view.size * array.view.dtype.itemsize;
+/// Host values to a contiguous array.
+void copy_bytes_from(const py::object& array, const py::object& host, StreamRef stream) {
+    const ArrayView& view = array.cast<const ArrayObject&>().view;
+    const Producer producer{view.stream, 0};
+    const std::span<const Producer> producers(&producer, view.has_stream ? 1 : 0);
+    const void* source = address_of(host);
     OwnerList owners;
-    owners.keep(self.ptr());
+    owners.keep(array.ptr());
     owners.keep(host.ptr());  // pinned memory is read later
     const py::gil_scoped_release release;
-    copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(source), bytes, producers,
+    copy_to_device(stream, view.pointer, source, view.size * view.dtype.itemsize, producers,
                    owners.hand_over());
+}
+
+/// Without the mask.
+py::object copy_values_to_host(const py::object& self, const py::object& out, const py::object& stream) {
+    const ArrayObject& array = self.cast<const ArrayObject&>();
+    const StreamRef source = stream_for(array, stream);
+    const auto new_host = [&](bool fortran) {
+        return py::object(numpy().attr("empty")(to_tuple(array.view.shape),
+                                                "dtype"_a = numpy_dtype(array.view),
+                                                "order"_a = fortran ? "F" : "C"));
+    };
+    const py::object host = out.is_none() ? new_host(array.view.f_contiguous && !array.view.c_contiguous)
+                                          : checked_out(out, array.view);
+    const bool fortran = flag(host, "f_contiguous") && !flag(host, "c_contiguous");
+    const bool has_gaps = !fortran && !flag(host, "c_contiguous");
+    const py::object target = has_gaps ? new_host(false) : host;
+    const bool fits = fortran ? array.view.f_contiguous : array.view.c_contiguous;
+    const py::object contiguous = fits ? self : py::cast(packed(self, fortran, stream));
+    const bool done = copy_bytes(contiguous, target, source);
+    if (!done && (stream.is_none() || has_gaps)) wait(source);
+    if (has_gaps) numpy().attr("copyto")(host, target);
+    return out.is_none() ? host : out;
 }
 
 }  // namespace
 
-void bind_array_transfer(ArrayClass& type) {
-    type.def("copy_to_host", &copy_to_host, py::kw_only(), "out"_a = py::none(), "stream"_a = py::none(),
-             R"(Copy to a NumPy array, after everything enqueued on the bound stream; waits until it is there.
+py::object copy_to_host(const py::object& self, const py::object& out, const py::object& stream) {
+    const ArrayObject& array = self.cast<const ArrayObject&>();
+    return with_host_mask(array, copy_values_to_host(self, data_to_fill(array, out), stream), out);
+}
 
-out : numpy.ndarray of the same shape and dtype to fill, or None for a new one.
-stream : where the copy is enqueued; None means the bound stream.)")
+void copy_from_host(const py::object& self, const py::object& values, const py::object& stream) {
+    const ArrayObject& array = self.cast<const ArrayObject&>();
+    require_writable(array);
+    const py::object host = host_values(values, array.view);
+    if (array.view.contiguous()) return copy_bytes_from(self, host, stream_for(array, stream));
+    const py::object packed_values =
+        py::cast(allocate({.shape = array.view.shape, .dtype = array.view.dtype, .layout = array.view.layout},
+                          array.device, stream_object_for(array, stream)));
+    copy_bytes_from(packed_values, host, stream_for(array, stream));
+    copy_on_device(self, packed_values, stream);
+}
+
+void bind_array_transfer(ArrayClass& type) {
+    type.def(
+            "copy_to_host", &copy_to_host, py::kw_only(), "out"_a = py::none(), "stream"_a = py::none(),
+            R"(Copy to a NumPy array, after everything enqueued on the bound stream, and wait until it is there.
+
+out : numpy.ndarray of the same shape and dtype, or a pinned or managed array, to fill; None for a new one.
+stream : where the copy is enqueued; None means the bound stream. With a stream and pinned `out` the call does not wait: the
+values are there once the stream is synchronised.
+
+>>> import numpy as np, bascule
+>>> bascule.to_device(np.arange(3)).copy_to_host()
+array([0, 1, 2]))")
         .def("copy_from_host", &copy_from_host, "values"_a, py::kw_only(), "stream"_a = py::none(),
              R"(Fill the array with host values, after everything enqueued on the bound stream; does not wait.
 
-values : numpy.ndarray of the same shape and dtype, or numbers of that shape; free to change when this returns.
-stream : where the copy is enqueued; None means the bound stream.)");
+values : numpy.ndarray of the same shape and dtype, or numbers of that shape. Free to change when this returns, unless it is
+pinned: then once the stream got there.
+stream : where the copy is enqueued; None means the bound stream.
+
+>>> import numpy as np, bascule
+>>> x = bascule.device_array(2, "f4")
+>>> x.copy_from_host([1, 2])
+>>> x.copy_to_host()
+array([1., 2.], dtype=float32))");
 }
 
 }  // namespace bascule::python

@@ -7,6 +7,7 @@
 #include <bascule/interface/error.hpp>
 
 #include "interface_reader.hpp"
+#include "numpy_values.hpp"
 #include "stream_object.hpp"
 
 namespace py = pybind11;
@@ -23,14 +24,6 @@ struct BitMask {
     py::object owner;   // whose memory it is
     py::object stream;  // the bound stream's object, or None
 };
-
-py::object numpy() { return py::module_::import("numpy"); }
-
-py::tuple to_tuple(const Dimensions& dimensions) {
-    py::tuple tuple(dimensions.size());
-    for (int d = 0; d < dimensions.size(); ++d) tuple[static_cast<std::size_t>(d)] = py::int_(dimensions[d]);
-    return tuple;
-}
 
 ArrayView read_view(PyObject* mask, Device device) {
     InterfaceSnapshot snapshot;
@@ -127,6 +120,12 @@ void import_mask(ArrayObject& array, const py::object& mask, bool sync) {
 void derive_mask(ArrayObject& array, const ArrayObject& source) {
     if (array.view.mask == nullptr) return;
     array.mask = make_object(array, source.mask, source.mask.attr("stream"));
+}
+
+void share_mask(ArrayObject& copy, const ArrayObject& source) {
+    if (source.view.mask == nullptr) return;
+    copy.view.mask = mask_for(copy.view, source.view.mask->array);
+    copy.mask = source.mask;
 }
 
 bool is_numpy_masked(py::handle object) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include <pybind11/pybind11.h>
 
@@ -23,6 +24,17 @@ void import_mask(ArrayObject& array, const pybind11::object& mask, bool sync);
 
 /// Makes the mask's object of an array whose view came from `source` by changed_with_mask.
 void derive_mask(ArrayObject& array, const ArrayObject& source);
+
+/// The array with other shape and strides over the same memory; what `change` does to it is done to its mask.
+template <class Change>
+ArrayObject changed(const ArrayObject& array, Change&& change) {
+    ArrayObject result = view_of(array, changed_with_mask(array.view, std::forward<Change>(change)));
+    derive_mask(result, array);
+    return result;
+}
+
+/// Gives a copy of the array's values, of the same shape, the same mask.
+void share_mask(ArrayObject& copy, const ArrayObject& source);
 
 bool is_numpy_masked(pybind11::handle object);
 

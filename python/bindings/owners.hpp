@@ -11,13 +11,18 @@
 
 namespace bascule::python {
 
+/// False once the interpreter is on its way out: then its objects are leaked.
+inline bool interpreter_lives() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    return !Py_IsFinalizing();
+#else
+    return !_Py_IsFinalizing();
+#endif
+}
+
 /// Gives up a reference, under the GIL; leaks it when the interpreter is already gone.
 inline void release_reference(void* object) noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-    if (Py_IsFinalizing()) return;
-#else
-    if (_Py_IsFinalizing()) return;
-#endif
+    if (!interpreter_lives()) return;
     const PyGILState_STATE state = PyGILState_Ensure();
     Py_DECREF(static_cast<PyObject*>(object));
     PyGILState_Release(state);
