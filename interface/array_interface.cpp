@@ -192,7 +192,7 @@ std::string describe(const ArrayView& view) {
     std::string text =
         view.layout != nullptr ? fmt::format("an array of structures {} and shape {}",
                                              to_string(*view.layout), to_string(view.shape))
-        : view.dtype.kind == DType::Kind::opaque
+        : view.dtype.kind == DType::Kind::opaque && view.dtype.format == DType::Format::none
             ? fmt::format("an array of {} an element and shape {}", dtype, to_string(view.shape))
             : fmt::format("{} {} array of shape {}", article, dtype, to_string(view.shape));
     if (!view.contiguous()) text += fmt::format(" with strides {}", to_string(view.strides));

@@ -369,10 +369,9 @@ def argument(world: World) -> Any:
     pick = world.random.random()
     if pick < 0.7:
         return Array(world)
-    return world.random.choice(
-        [None, 1, 2.5, True, 10**400, world.memory, Odd(world), Index(world, 3), StructuredLiar(world), LyingTuple([1.0]),
-         (1.0, Index(world, 2)), (1.0, 2, 3, 4), np.float32(3), np.void(b"12345678"), np.zeros(1, "f4,f4")[0], b"12345678"]
-    )  # fmt: skip
+    numbers = [None, 1, 2.5, True, 10**400, np.float32(3), Index(world, 3), LyingTuple([1.0])]
+    structures = [(1.0, Index(world, 2)), (1.0, 2, 3, 4), np.void(b"12345678"), np.zeros(1, "f4,f4")[0], b"12345678"]
+    return world.random.choice([*numbers, *structures, world.memory, Odd(world), StructuredLiar(world)])
 
 
 def attack(world: World) -> None:

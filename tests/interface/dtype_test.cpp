@@ -5,6 +5,7 @@ namespace bascule::testing {
 namespace {
 
 using Kind = DType::Kind;
+using Format = DType::Format;
 
 struct Row {
     const char* typestr;
@@ -53,16 +54,73 @@ TEST_CASE("other spellings of the same element type are read too") {
         const char* usual;
     };
     constexpr Spelling spellings[] = {
-        {">u1", "|u1"},      {">i1", "|i1"},     {">b1", "|b1"},
-        {"<b1", "|b1"},      {"<u1", "|u1"},     {"<V2", "|V2"},
-        {"=f4", "<f4"},      {"<M8[ns]", "<M8"}, {"<m8[us]", "<m8"},
-        {"<M8[25s]", "<M8"}, {"<M8[Y]", "<M8"},  {"<m8[D]", "<m8"},
-        {"|V1", "|V1"},      {"|V100", "|V100"}, {"<m8[\xce\xbcs]", "<m8"},
+        {">u1", "|u1"},           {">i1", "|i1"},          {">b1", "|b1"},
+        {"<b1", "|b1"},           {"<u1", "|u1"},          {"<V2", "|V2"},
+        {"=f4", "<f4"},           {"=M8[ns]", "<M8[ns]"},  {"<m8[1us]", "<m8[us]"},
+        {"<M8[007s]", "<M8[7s]"}, {"<M8[generic]", "<M8"}, {"|m8[D]", "<m8[D]"},
+        {"|V1", "|V1"},           {"|V100", "|V100"},      {"<m8[\xce\xbcs]", "<m8[us]"},
     };
     for (const Spelling& spelling : spellings) {
         CAPTURE(spelling.typestr);
         CHECK(to_typestr(parse_typestr(spelling.typestr)) == spelling.usual);
     }
+}
+
+TEST_CASE("times keep their unit and how many of them are one step") {
+    CHECK(parse_typestr("<M8[25s]") == DType{Kind::datetime, 8, Format::none, DType::TimeUnit::s, 25});
+    CHECK(parse_typestr("<m8[as]") == DType{Kind::timedelta, 8, Format::none, DType::TimeUnit::as});
+    CHECK(parse_typestr("<m8[M]") != parse_typestr("<m8[m]"));
+    CHECK(to_string(parse_typestr("<M8[2147483647ns]")) == "datetime64[2147483647ns]");
+    for (const char* typestr : {"<M8[Y]", "<m8[M]", "<M8[W]", "<m8[D]", "<M8[h]", "<m8[m]", "<M8[s]",
+                                "<m8[ms]", "<M8[us]", "<m8[ns]", "<M8[ps]", "<m8[12fs]", "<M8[as]"}) {
+        CHECK(to_typestr(parse_typestr(typestr)) == typestr);
+    }
+}
+
+TEST_CASE("formats of ml_dtypes are told by name; a typestr tells float8_e5m2 alone") {
+    struct Named {
+        const char* name;
+        std::uint32_t itemsize;
+        const char* typestr;
+        const char* cuda;
+    };
+    constexpr Named named[] = {
+        {"bfloat16", 2, "<V2", "__nv_bfloat16"},
+        {"float8_e4m3fn", 1, "<V1", "__nv_fp8_e4m3"},
+        {"float8_e5m2", 1, "<f1", "__nv_fp8_e5m2"},
+        {"float8_e8m0fnu", 1, "<V1", "__nv_fp8_e8m0"},
+        {"float6_e2m3fn", 1, "<V1", "__nv_fp6_e2m3"},
+        {"float6_e3m2fn", 1, "<V1", "__nv_fp6_e3m2"},
+        {"float4_e2m1fn", 1, "<V1", "__nv_fp4_e2m1"},
+        {"float8_e4m3", 1, "<V1", ""},
+        {"int4", 1, "<V1", ""},
+    };
+    for (const Named& row : named) {
+        CAPTURE(row.name);
+        const std::optional<DType> dtype = dtype_named(row.name);
+        REQUIRE(dtype);
+        CHECK(dtype->itemsize == row.itemsize);
+        CHECK(dtype->alignment() == row.itemsize);
+        CHECK(to_typestr(*dtype) == row.typestr);
+        CHECK(to_string(*dtype) == row.name);
+        CHECK(cuda_name(*dtype) == row.cuda);
+    }
+    CHECK_FALSE(dtype_named("float64"));
+    CHECK_FALSE(dtype_named(""));
+    CHECK(parse_typestr("<f1") == *dtype_named("float8_e5m2"));
+    CHECK(parse_typestr("<V2") == DType{Kind::opaque, 2});
+}
+
+TEST_CASE("bytes without a meaning are elements of any format of their size, and no other format's") {
+    const DType bytes = parse_typestr("<V1");
+    const DType e4m3 = *dtype_named("float8_e4m3fn");
+    const DType e5m2 = *dtype_named("float8_e5m2");
+    CHECK(same_elements(e4m3, bytes));
+    CHECK(same_elements(bytes, e4m3));
+    CHECK(same_elements(e4m3, e4m3));
+    CHECK_FALSE(same_elements(e4m3, e5m2));
+    CHECK_FALSE(same_elements(e4m3, parse_typestr("|u1")));
+    CHECK_FALSE(same_elements(*dtype_named("bfloat16"), bytes));
 }
 
 TEST_CASE("one bit an element is an element type, for masks") {
@@ -106,6 +164,8 @@ TEST_CASE("a typestr that says nothing a device knows is a value error that quot
         "<f4[ns]"sv,
         "<M8[ns]x"sv,
         "<M8[4]"sv,
+        "<M8[2147483648s]"sv,
+        "<M8[3generic]"sv,
         "<M8[n s]"sv,
         "<M8[[ns]"sv,
         "<f4444444444444444444444"sv,

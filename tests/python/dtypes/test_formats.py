@@ -228,23 +228,23 @@ def zeros(dtype):
 
 
 @pytest.mark.parametrize(
-    ("position", "array", "says"),
+    ("position", "dtype", "says"),
     [
-        (0, zeros("M8[s]"), ["unsigned long long*", "datetime64[s]", "`long long*`"]),
-        (1, zeros("m8[7D]"), ["double*", "timedelta64[7D]", "`long long*`"]),
-        (2, zeros(ml_dtypes.int4), ["signed char*", "int4"]),
-        (2, zeros(E4M3), ["signed char*", "float8_e4m3fn", "`__nv_fp8_e4m3*`"]),
-        (3, zeros(E4M3), ["__nv_fp8_e5m2*", "float8_e4m3fn", "float8_e5m2"]),
-        (3, zeros("u1"), ["__nv_fp8_e5m2*", "uint8"]),
-        (4, zeros(BFLOAT16), ["__half*", "bfloat16", "`__nv_bfloat16*`"]),
-        (5, zeros(BFLOAT16), ["unsigned short*", "bfloat16"]),
+        (0, "M8[s]", ["unsigned long long*", "datetime64[s]", "`long long*`"]),
+        (1, "m8[7D]", ["double*", "timedelta64[7D]", "`long long*`"]),
+        (2, ml_dtypes.int4, ["signed char*", "int4"]),
+        (2, E4M3, ["signed char*", "float8_e4m3fn", "`__nv_fp8_e4m3*`"]),
+        (3, E4M3, ["__nv_fp8_e5m2*", "float8_e4m3fn", "float8_e5m2"]),
+        (3, "u1", ["__nv_fp8_e5m2*", "uint8"]),
+        (4, BFLOAT16, ["__half*", "bfloat16", "`__nv_bfloat16*`"]),
+        (5, BFLOAT16, ["unsigned short*", "bfloat16"]),
     ],
     ids=str,
 )
-def test_an_array_of_another_format_is_refused(kernels, position, array, says):
+def test_an_array_of_another_format_is_refused(kernels, position, dtype, says):
     arguments = [zeros("u8"), zeros("f8"), zeros("i1"), zeros(E5M2), zeros("f2"), zeros("u2")]
     kernels.wrong[1, 1](*arguments)
-    arguments[position] = array
+    arguments[position] = zeros(dtype)
     with pytest.raises(TypeError, match=f"argument {position + 1}") as caught:
         kernels.wrong[1, 1](*arguments)
     for words in says:
