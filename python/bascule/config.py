@@ -4,6 +4,13 @@ nvrtc_library : str or None
     The NVRTC library to load; None finds one in the installed wheels, then in a CUDA toolkit.
 include_paths : list of str
     Directories of the CUDA headers (and CCCL); empty finds the ones that belong to that NVRTC.
+accept_newer_interface : bool
+    Whether a `__cuda_array_interface__` of a later version than 3 is read by the rules of version 3; otherwise it is an
+    error. May be changed at any time.
+check_memory : bool
+    Whether the driver is asked about every array at every launch, so that freed memory and arrays that reach beyond
+    their allocation are errors, as far as the driver can tell. Otherwise an answer about device memory is kept until
+    Bascule itself frees there. May be changed at any time.
 """
 
 from __future__ import annotations
@@ -14,20 +21,46 @@ from typing import Any
 
 nvrtc_library: str | None = None
 include_paths: list[str] = []
+accept_newer_interface: bool = False
+check_memory: bool = False
+
+
+def _compile_differently(_value: Any) -> None:
+    from bascule import _bascule, _remembered
+
+    _bascule._forget_toolkit()
+    _remembered.forget()
+
+
+def _accept_newer_interface(value: Any) -> None:
+    from bascule import _bascule
+
+    _bascule._accept_newer_interface(value)
+
+
+def _check_memory(value: Any) -> None:
+    from bascule import _bascule
+
+    _bascule._check_memory(value)
+
+
+# What setting each of them does, before it counts.
+_EFFECTS = {
+    "nvrtc_library": _compile_differently,
+    "include_paths": _compile_differently,
+    "accept_newer_interface": _accept_newer_interface,
+    "check_memory": _check_memory,
+}
 
 
 class _Settings(types.ModuleType):
-    """Checks names, so that a misspelt setting is no silent one, and makes the next compile look again."""
+    """Checks names, so that a misspelt setting is no silent one, and makes each take effect at once."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("__"):
-            known = ("nvrtc_library", "include_paths")
-            if name not in known:
-                raise AttributeError(f"bascule.config has no setting {name!r}; there are: {', '.join(known)}")
-            from bascule import _bascule, _remembered
-
-            _bascule._forget_toolkit()
-            _remembered.forget()
+            if name not in _EFFECTS:
+                raise AttributeError(f"bascule.config has no setting {name!r}; there are: {', '.join(_EFFECTS)}")
+            _EFFECTS[name](value)
         super().__setattr__(name, value)
 
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/runtime/home_device.hpp>
 
 #include "array_object.hpp"
 #include "descr.hpp"
@@ -179,10 +180,10 @@ bool ArgumentReader::read_bytes(PyObject* argument, RawBytes& bytes) {
     return true;
 }
 
-/// numpy.void, or an array of no dimensions of it.
+/// Whether what is a NumPy scalar, or an array of NumPy's, is a numpy.void or an array of no dimensions of
+/// it.
 bool is_void(PyObject* object) {
     const py::handle value(object);
-    if (!is_numpy_scalar(object) && (!is_host_array(object) || !py::hasattr(value, "ndim"))) return false;
     if (value.attr("ndim").cast<int>() != 0) return false;
     return std::string(py::str(value.attr("dtype").attr("kind"))) == "V";
 }
@@ -226,7 +227,7 @@ std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
     if (PyBytes_Check(argument) || PyByteArray_Check(argument) || PyMemoryView_Check(argument)) {
         if (read_bytes(argument, bytes)) return bytes;
     }
-    if (is_void(argument)) return read_void(argument);
+    if (is_numpy_scalar(argument) && is_void(argument)) return read_void(argument);
     if (PyTuple_Check(argument)) {
         if (auto tuple = read_tuple(argument)) return *std::move(tuple);
     }
@@ -238,22 +239,30 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     if (auto value = read_value(argument)) return *std::move(value);
     InterfaceSnapshot snapshot;
     if (read_interface(argument, snapshot)) {
-        ArrayView view = resolve(validate(snapshot.raw), device_);
-        view.masked = snapshot.masked;
+        ArrayView view = resolve(validate(snapshot.raw), device_, decided_);
+        view.masked = static_cast<bool>(snapshot.mask);
         view.layout = snapshot.layout;
         owners_->keep(argument);
         return view;
     }
-    if (is_host_array(argument)) fail_host_array(argument, parameter);
+    if (is_host_array(argument)) {
+        if (py::hasattr(argument, "ndim") && is_void(argument)) return read_void(argument);
+        fail_host_array(argument, parameter);
+    }
     fail_unknown(argument, parameter, snapshot.absence);
 }
 
 ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& parameter) {
     if (const ArrayObject* own = as_array(argument)) {
-        if (!(own->device == device_)) {
-            throw ArgumentError(Kind::value, fmt::format("the array lies on {}, but the launch goes to {}.",
-                                                         to_string(own->device), to_string(device_)));
+        if (decided_ && !(own->device == device_)) {
+            throw ArgumentError(
+                Kind::value,
+                fmt::format("the array lies on {}, but the launch goes to {}, where its stream or an earlier "
+                            "array is. Copy it there first.",
+                            to_string(own->device), to_string(device_)));
         }
+        device_ = own->device;
+        decided_ = true;
         owners_->keep(argument);
         return own->view;
     }
@@ -276,6 +285,7 @@ void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument
     if (const ArrayObject* own = as_array(argument); own != nullptr && own->device == device_) [[likely]] {
         pack.set(index, own->view);  // without a copy of the view
         owners_->keep(argument);
+        decided_ = true;
         return;
     }
     pack.set(index, read(argument, index, parameter));

@@ -28,7 +28,9 @@ struct RawBytesObject {
 /// valid while this lives.
 class ArgumentReader {
   public:
-    ArgumentReader(Device device, OwnerList& owners) noexcept : device_(device), owners_(&owners) {}
+    /// For a launch on `device`. Unless `decided`, the first array that lies on one device decides instead.
+    ArgumentReader(Device device, OwnerList& owners, bool decided = true) noexcept
+        : device_(device), decided_(decided), owners_(&owners) {}
     ArgumentReader(const ArgumentReader&) = delete;
     ArgumentReader& operator=(const ArgumentReader&) = delete;
     ~ArgumentReader() {
@@ -41,6 +43,9 @@ class ArgumentReader {
     /// The same, into the pack, which checks it.
     void read_into(ArgumentPack& pack, int index, PyObject* argument);
 
+    /// Where the launch goes, once every argument was read.
+    Device device() const noexcept { return device_; }
+
   private:
     ArgumentValue read_any(PyObject* argument, const Parameter& parameter);
     ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
@@ -49,6 +54,7 @@ class ArgumentReader {
     ArgumentValue read_void(PyObject* argument);
 
     Device device_;
+    bool decided_;
     OwnerList* owners_;
     std::vector<Py_buffer> buffers_;
 };

@@ -244,7 +244,7 @@ void copy_from_host(const py::object& self, const py::object& values, const py::
 
 /// A view of memory that somebody else owns, with the producer's stream bound, or none with sync=False.
 ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync) {
-    if (snapshot.masked) {
+    if (snapshot.mask) {
         throw ArgumentError(
             ArgumentError::Kind::not_supported,
             "the array has a mask, and masked arrays are not supported yet: pass its data and its mask as "

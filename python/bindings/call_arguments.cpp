@@ -74,20 +74,21 @@ void compare_structures(const Kernel& kernel, const ArgumentPack& pack, Device d
 Kernel check_arguments(const Kernel& kernel, const CallArguments& arguments) {
     const Device device = current_device();
     OwnerList owners;
-    ArgumentReader reader(device, owners);
+    ArgumentReader reader(device, owners, false);
     Kernel function = settle(kernel, device);
     if (function.is_function()) {
         ArgumentPack pack(load(function, device).image->signature);
         read_arguments(pack, reader, arguments);
-        compare_structures(function, pack, device);
+        load(function, reader.device());
+        compare_structures(function, pack, reader.device());
         return function;
     }
     Slots<ArgumentValue> values(arguments.count());
     read_arguments(kernel, reader, arguments, values.span());
-    function = choose(kernel, values.span(), device);
-    ArgumentPack pack(load(function, device).image->signature);
+    function = choose(kernel, values.span(), reader.device());
+    ArgumentPack pack(load(function, reader.device()).image->signature);
     set_all(pack, values.span());
-    compare_structures(function, pack, device);
+    compare_structures(function, pack, reader.device());
     return function;
 }
 
