@@ -159,6 +159,14 @@ std::vector<Case> cases() {
     return all;
 }
 
+/// Whether the error is the one that the row asks for.
+bool holds(const Case& made, const ArgumentError& error) {
+    const std::string message = error.what();
+    return error.kind() == *made.refused &&
+           std::all_of(made.says.begin(), made.says.end(),
+                       [&](std::string_view part) { return message.find(part) != std::string::npos; });
+}
+
 /// A check that is off for as long as this lives.
 class SwitchedOff {
   public:
@@ -181,12 +189,8 @@ TEST_CASE("each row has its outcome in every version") {
             const std::optional<ArgumentError> error = caught([&] { validate(raw); });
             CHECK(error.has_value() == made.refused.has_value());
             if (!error || !made.refused) continue;
-            CHECK(error->kind() == *made.refused);
+            CHECK_MESSAGE(holds(made, *error), error->what());
             CHECK_FALSE(error->details().field.empty());
-            for (const std::string_view part : made.says) {
-                CHECK_MESSAGE(std::string(error->what()).find(part) != std::string::npos, error->what(),
-                              " must say ", std::string(part));
-            }
         }
     }
 }
@@ -199,7 +203,7 @@ TEST_CASE("what is refused is refused by the check of its row, and by no other")
         CHECK(check_rows[static_cast<std::size_t>(*made.by)].row == made.row);
         const SwitchedOff off(*made.by);
         const std::optional<ArgumentError> error = caught([&] { validate(made.raw); });
-        CHECK_FALSE((error && error->kind() == *made.refused));
+        CHECK_FALSE((error && holds(made, *error)));
     }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,17 +14,18 @@ PACKED = np.dtype([("tag", "u1"), ("a", "<f4"), ("b", "<i2")])
 ALIGNED = np.dtype([("tag", "u1"), ("a", "<f4"), ("b", "<i2")], align=True)
 NESTED = np.dtype([("a", "<f4"), ("inside", [("x", "<i2", (3,)), ("y", "<i2")]), ("b", "<f8", (2,))], align=True)
 
-HEADERS = """
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda/std/span>
-
+STRUCTURES = """
 struct __attribute__((packed)) packed { unsigned char tag; float a; short b; };
 struct aligned { unsigned char tag; float a; short b; };
 struct inner { short x[3]; short y; };
 struct nested { float a; inner inside; double b[2]; };
 struct five { unsigned char a[5]; };
 struct shorts { short a, b, c; };
+"""
+HEADERS = """
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda/std/span>
 """
 
 
@@ -111,5 +113,18 @@ PARAMETERS = {
 }
 
 
-def compile_kernels() -> bascule.Module:
-    return bascule.compile(HEADERS + "".join(entry.source for entry in PARAMETERS.values()))
+def needs_headers(declaration: str) -> bool:
+    return any(name in declaration for name in ("half", "bfloat16", "span"))
+
+
+@functools.cache
+def module(headers: bool) -> bascule.Module:
+    """Two texts: structures are compared with what the compiler says, which compiles their text once more."""
+    chosen = [entry.source for entry in PARAMETERS.values() if needs_headers(entry.declaration) == headers]
+    return bascule.compile((HEADERS if headers else STRUCTURES) + "".join(chosen))
+
+
+@functools.cache
+def kernel_of(parameter: Parameter) -> bascule.Kernel:
+    """Loaded: what is left to do is the launch."""
+    return getattr(module(needs_headers(parameter.declaration)), parameter.name).prepare()

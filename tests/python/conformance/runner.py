@@ -15,17 +15,12 @@ from bascule import emulated
 
 from .cases import ACCEPTED, KEY, LATER, OWN, TYPE, VALUE, At, Case, Freed, Host, Missing, Stream
 from .driver import BYTES, Memory
-from .kernels import PARAMETERS, Parameter, compile_kernels
+from .kernels import PARAMETERS, Parameter, kernel_of
 from .producers import Producer
 
 BUILTINS = {TYPE: TypeError, VALUE: ValueError, KEY: KeyError, LATER: NotImplementedError}
 START = 1024  # where the arrays of most cases begin: strides may be negative
 THREADS = 64
-
-
-@functools.cache
-def kernels() -> bascule.Module:
-    return compile_kernels()
 
 
 @functools.cache
@@ -124,7 +119,7 @@ class Run:
         return int(np.prod(self.layout[0], dtype=int))
 
     def kernel(self) -> bascule.Kernel:
-        return getattr(kernels(), self.parameter.name)
+        return kernel_of(self.parameter)
 
     def check(self) -> None:
         """Raises AssertionError when something else comes of it than the table says."""
@@ -145,10 +140,11 @@ class Run:
 
     def check_refused(self) -> None:
         arguments = self.arguments()
+        launcher = self.kernel()[1, THREADS]
         self.memory.write(np.zeros(BYTES, "u1"))
         bascule.synchronize()
         with emulated.trace() as operations:
-            self.expect_error(lambda: self.kernel()[1, THREADS](*arguments))
+            self.expect_error(lambda: launcher(*arguments))
         assert operations == [], f"operations were issued before the error: {operations}"
         assert not self.memory.read(np.dtype("u1"), BYTES).any()
 
@@ -177,11 +173,12 @@ class Run:
         if not self.case.runs:
             self.kernel().prepare(*arguments)
             return
+        launcher = self.kernel()[1, THREADS]
         before = self.contents()
         self.memory.write(before)
         bascule.synchronize()
         with emulated.trace() as operations:
-            self.kernel()[1, THREADS](*arguments)
+            launcher(*arguments)
         self.check_order([o for o in operations if o.kind in ("record", "wait", "launch")])
         if self.case.row != 9 and isinstance(self.argument, Producer):
             assert self.argument.reads == 1, f"the property was read {self.argument.reads} times"
