@@ -299,35 +299,35 @@ void check_memory(bool on) noexcept { asks_always.store(on, std::memory_order_re
 
 ArrayView resolve(const ArrayView& array, Device device) {
     bool decided = true;
-    return resolve(array, device, decided);
+    ArrayView resolved = array;
+    resolve_at_home(resolved, device, decided);
+    return resolved;
 }
 
-ArrayView resolve(const ArrayView& array, Device& device, bool& decided) {
-    if (array.empty()) return array;
+void resolve_at_home(ArrayView& array, Device& device, bool& decided) {
+    if (array.empty()) return;
     const bool asks = asks_always.load(std::memory_order_relaxed);
     if (!asks && proven.contains(array.pointer, device.ordinal())) {
         decided = true;
-        return array;
+        return;
     }
     const std::uint64_t asked_at = proven.generation();
     const Provenance memory = ask(array.pointer, device);
     if (memory.memory_type == 0) {
-        if (!checked(Check::memory_known)) return array;
-        if (!device.reads_host_memory()) fail_unknown(array, device);
-        return array;
+        if (!device.reads_host_memory() && checked(Check::memory_known)) fail_unknown(array, device);
+        return;
     }
-    ArrayView resolved = array;
-    if (memory.device_pointer != 0) resolved.pointer = memory.device_pointer;
-    if (asks) check_range(resolved, memory);
+    const std::uint64_t given = array.pointer;
+    if (memory.device_pointer != 0) array.pointer = memory.device_pointer;
+    if (asks) check_range(array, memory);
     // Managed memory and pinned host memory serve every device.
-    if (memory.managed || memory.memory_type != CU_MEMORYTYPE_DEVICE) return resolved;
+    if (memory.managed || memory.memory_type != CU_MEMORYTYPE_DEVICE) return;
     if (memory.ordinal != device.ordinal()) {
         if (decided && checked(Check::memory_device)) fail_elsewhere(array, device, memory.ordinal);
         device = Device(memory.ordinal);
     }
     decided = true;
-    if (resolved.pointer == array.pointer) proven.insert(array.pointer, device.ordinal(), asked_at);
-    return resolved;
+    if (array.pointer == given) proven.insert(given, device.ordinal(), asked_at);
 }
 
 void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept { proven.forget(address, bytes); }

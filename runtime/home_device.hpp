@@ -6,8 +6,9 @@
 
 namespace bascule {
 
-/// As `resolve(array, device)`, where nobody has said which device it is: unless `decided`, memory of another
-/// device makes that one `device`. `decided` is true after an array that lies on one device alone.
-ArrayView resolve(const ArrayView& array, Device& device, bool& decided);
+/// As `resolve(array, device)`, in place, where nobody may have said which device it is: unless `decided`,
+/// memory of another device makes that one `device`. `decided` is true after an array that lies on one device
+/// alone.
+void resolve_at_home(ArrayView& array, Device& device, bool& decided);
 
 }  // namespace bascule

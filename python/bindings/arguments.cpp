@@ -1,10 +1,12 @@
 #include "arguments.hpp"
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -71,6 +73,27 @@ Scalar scalar_of_int(PyObject* integer) {
         scalar.floating = overflow > 0 ? HUGE_VAL : -HUGE_VAL;
     }
     return scalar;
+}
+
+/// Types whose objects were arrays of other libraries before: what else they could be is not asked again.
+/// Only a guess, compared by address; guarded by the GIL.
+class ArrayTypes {
+  public:
+    bool contains(PyObject* object) const noexcept { return types_[slot(object)] == Py_TYPE(object); }
+    void remember(PyObject* object) noexcept {
+        if (!PyTuple_Check(object)) types_[slot(object)] = Py_TYPE(object);  // those may be vectors
+    }
+
+  private:
+    static std::size_t slot(PyObject* object) noexcept {
+        return (reinterpret_cast<std::uintptr_t>(Py_TYPE(object)) >> 4) % 16;
+    }
+    std::array<const PyTypeObject*, 16> types_{};
+};
+
+ArrayTypes& array_types() noexcept {
+    static constinit ArrayTypes types;
+    return types;
 }
 
 /// numpy.generic, if NumPy is there at all: nobody holds a NumPy scalar before importing it.
@@ -234,22 +257,33 @@ std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
     return std::nullopt;
 }
 
+/// An object with an array interface. False where it has none: `absence` says why.
+bool ArgumentReader::read_array(PyObject* argument, ArrayView& view, std::string& absence) {
+    InterfaceSnapshot snapshot;
+    if (!read_interface(argument, snapshot)) [[unlikely]] {
+        absence = std::move(snapshot.absence);
+        return false;
+    }
+    view = validate(snapshot.raw);
+    resolve_at_home(view, device_, decided_);
+    view.masked = static_cast<bool>(snapshot.mask);
+    view.layout = std::move(snapshot.layout);
+    owners_->keep(argument);
+    array_types().remember(argument);
+    return true;
+}
+
 /// Everything that is no number and no array of ours.
 ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter) {
     if (auto value = read_value(argument)) return *std::move(value);
-    InterfaceSnapshot snapshot;
-    if (read_interface(argument, snapshot)) {
-        ArrayView view = resolve(validate(snapshot.raw), device_, decided_);
-        view.masked = static_cast<bool>(snapshot.mask);
-        view.layout = snapshot.layout;
-        owners_->keep(argument);
-        return view;
-    }
+    ArrayView view;
+    std::string absence;
+    if (read_array(argument, view, absence)) return view;
     if (is_host_array(argument)) {
         if (py::hasattr(argument, "ndim") && is_void(argument)) return read_void(argument);
         fail_host_array(argument, parameter);
     }
-    fail_unknown(argument, parameter, snapshot.absence);
+    fail_unknown(argument, parameter, absence);
 }
 
 ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& parameter) {
@@ -280,6 +314,20 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
     }
 }
 
+/// As `read`, where it is known what to expect, without a copy of the view. False where it is something else.
+bool ArgumentReader::read_array_into(ArgumentPack& pack, int index, PyObject* argument) {
+    ArrayView view;
+    std::string absence;
+    try {
+        if (!read_array(argument, view, absence)) return false;
+    } catch (const ArgumentError& error) {
+        if (error.details().index >= 0) throw;
+        throw error.with_argument(index, pack.signature().parameters[static_cast<std::size_t>(index)].name);
+    }
+    pack.set(index, view);
+    return true;
+}
+
 void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument) {
     const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
     if (const ArrayObject* own = as_array(argument); own != nullptr && own->device == device_) [[likely]] {
@@ -288,6 +336,7 @@ void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument
         decided_ = true;
         return;
     }
+    if (array_types().contains(argument) && read_array_into(pack, index, argument)) return;
     pack.set(index, read(argument, index, parameter));
 }
 

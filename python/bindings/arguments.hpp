@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <pybind11/pybind11.h>
@@ -49,6 +50,8 @@ class ArgumentReader {
   private:
     ArgumentValue read_any(PyObject* argument, const Parameter& parameter);
     ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
+    bool read_array(PyObject* argument, ArrayView& view, std::string& absence);
+    bool read_array_into(ArgumentPack& pack, int index, PyObject* argument);
     std::optional<ArgumentValue> read_value(PyObject* argument);
     bool read_bytes(PyObject* argument, RawBytes& bytes);
     ArgumentValue read_void(PyObject* argument);

@@ -273,11 +273,12 @@ class Entries {
     }
 
     void walk(PyObject* dict) noexcept {
+        const Names& known = names();
         PyObject* key = nullptr;
         PyObject* value = nullptr;
         Py_ssize_t position = 0;
         while (PyDict_Next(dict, &position, &key, &value) != 0) {
-            const unsigned which = find(key);
+            const unsigned which = find(known, key);
             if (which < count) values_[which] = value;
         }
         for (PyObject* found : values_) Py_XINCREF(found);
@@ -289,8 +290,7 @@ class Entries {
     PyObject* given(Key key) const noexcept { return values_[key] == Py_None ? nullptr : values_[key]; }
 
   private:
-    static unsigned find(PyObject* key) noexcept {
-        const Names& n = names();
+    static unsigned find(const Names& n, PyObject* key) noexcept {
         if (key == n.shape) return shape;
         if (key == n.typestr) return typestr;
         if (key == n.data) return data;
@@ -299,13 +299,12 @@ class Entries {
         if (key == n.stream) return stream;
         if (key == n.descr) return descr;
         if (key == n.mask) return mask;
-        return find_by_value(key);
+        return find_by_value(n, key);
     }
 
     /// For keys that are equal strings without being interned.
-    static unsigned find_by_value(PyObject* key) noexcept {
+    static unsigned find_by_value(const Names& n, PyObject* key) noexcept {
         if (!PyUnicode_Check(key) || PyUnicode_CHECK_INTERNED(key)) return count;
-        const Names& n = names();
         PyObject* const known[count] = {n.shape,   n.typestr, n.data,   n.version,
                                         n.strides, n.mask,    n.stream, n.descr};
         for (unsigned i = 0; i < count; ++i) {
