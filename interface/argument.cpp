@@ -134,7 +134,11 @@ void ArgumentPack::set(int index, const Scalar& scalar) {
     const bool complex = scalar.kind == Scalar::Kind::complex && is_complex_vector(declared);
     if (declared.kind == Declared::scalar || complex) {
         try {
-            write_scalar(scalar, complex ? complex_of(parameter) : parameter, slot(index));
+            if (complex) {
+                write_scalar(scalar, complex_of(parameter), slot(index));
+            } else {
+                write_scalar(scalar, parameter, slot(index));
+            }
         } catch (const ArgumentError& error) {
             throw error.with_argument(index, parameter.name);
         }

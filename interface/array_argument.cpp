@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/array_argument.hpp>
+#include <bascule/interface/checks.hpp>
 #include <bascule/interface/error.hpp>
 #include <bascule/interface/mask.hpp>
 #include <bascule/interface/view_layout.hpp>
@@ -119,6 +120,10 @@ std::string opaque_advice(const ParameterType& declared) {
          declaration.empty() ? convert + "." : fmt::format("{}, or declare `{}`.", convert, declaration));
 }
 
+Check element_check(const ArrayView& array) noexcept {
+    return array.dtype.kind == DType::Kind::bit ? Check::bits : Check::element_type;
+}
+
 // --- Access
 
 /// A view that the prelude defines: any strides.
@@ -127,12 +132,13 @@ bool is_own_view(const ParameterType& declared) noexcept {
 }
 
 void check_access(const Parameter& parameter, const ArrayView& array) {
-    if (array.readonly && !parameter.type.constant) {
+    if (array.readonly && !parameter.type.constant && checked(Check::readonly_access)) {
         fail(Kind::value, parameter, array,
              "The kernel could write to it: declare the elements const, or pass a copy.");
     }
     const std::uint32_t alignment = parameter.type.alignment;
-    if (!array.empty() && alignment > 1 && array.pointer % alignment != 0) {
+    if (!array.empty() && alignment > 1 && array.pointer % alignment != 0 &&
+        checked(Check::pointer_alignment)) {
         fail(Kind::value, parameter, array,
              fmt::format(
                  "Its address {:#x} is not aligned to the {} bytes that an element needs: pass a copy.",
@@ -174,6 +180,7 @@ void check_contiguous(const Parameter& parameter, const ArrayView& seen, const A
     if (seen.ndim() == array.ndim() ? array.contiguous() : is_packed(seen, true) || is_packed(seen, false)) {
         return;
     }
+    if (!checked(Check::contiguous)) return;
     fail(Kind::value, parameter, array,
          fmt::format("A raw pointer cannot know the strides: declare `{}`, or pass a contiguous copy.",
                      view_declaration(parameter.type, seen)));
@@ -194,6 +201,7 @@ void check_contiguous(const Parameter& parameter, const ArrayView& seen, const A
 void check_broadcast(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
     for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
         if (seen.shape[d] == 1 || seen.strides[d] != 0 || parameter.type.constant) continue;
+        if (!checked(Check::broadcast)) continue;
         fail(Kind::value, parameter, array,
              fmt::format("Axis {} is broadcast (its stride is 0), so writes would meet: declare the elements "
                          "const, or pass a copy.",
@@ -205,6 +213,7 @@ void check_stride_alignment(const Parameter& parameter, const ArrayView& seen, c
     const auto alignment = static_cast<std::int64_t>(parameter.type.alignment);
     for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
         if (alignment <= 1 || seen.shape[d] == 1 || seen.strides[d] % alignment == 0) continue;
+        if (!checked(Check::stride_alignment)) continue;
         fail(Kind::value, parameter, array,
              fmt::format("The stride of axis {} is no multiple of the {} bytes that an element is aligned "
                          "to: pass a copy.",
@@ -225,6 +234,7 @@ void check_view_bytes(const Parameter& parameter, const ArrayView& array) {
 void check_mask(const Parameter& parameter, const ArrayView& array) {
     if (array.mask == nullptr) return;
     if (parameter.type.kind != Declared::masked_view) {
+        if (!checked(Check::mask_parameter)) return;
         fail(Kind::not_supported, parameter, array,
              "The kernel would ignore which elements are valid: declare `bascule::masked_view<T, N>`, which "
              "takes masks, or pass the data and the mask as two arrays.");
@@ -259,7 +269,8 @@ void check_order(const Parameter& parameter, const ArrayView& seen, const ArrayV
     if (declared.order == Order::strided) {
         for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
             if (seen.shape[d] == 1) continue;
-            if (seen.strides[d] <= 0 || seen.strides[d] % seen.dtype.itemsize != 0) {
+            if ((seen.strides[d] <= 0 || seen.strides[d] % seen.dtype.itemsize != 0) &&
+                checked(Check::span_order)) {
                 fail(Kind::value, parameter, array,
                      fmt::format("layout_stride counts positive strides in elements, and axis {} has {} "
                                  "bytes: declare `{}`, or pass a copy.",
@@ -269,7 +280,7 @@ void check_order(const Parameter& parameter, const ArrayView& seen, const ArrayV
         return;
     }
     const bool right = declared.order == Order::right;
-    if (is_packed(seen, right)) return;
+    if (is_packed(seen, right) || !checked(Check::span_order)) return;
     fail(Kind::value, parameter, array,
          fmt::format("Its elements must lie in {} order without gaps: declare `{}`, or pass a copy.",
                      right ? "C" : "Fortran", view_declaration(declared, seen)));
@@ -387,7 +398,7 @@ bool accepts(const ParameterType& declared, const ArrayView& array) noexcept {
 void write_array(const ArrayView& array, const Parameter& parameter, std::byte* out) {
     const ParameterType& declared = parameter.type;
     check_mask(parameter, array);
-    if (!accepts(declared, array)) fail_elements(parameter, array);
+    if (!accepts(declared, array) && checked(element_check(array))) fail_elements(parameter, array);
     if (!has_lanes(declared, array)) {
         write(array, array, parameter, out);
         return;

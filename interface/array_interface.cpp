@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/array_interface.hpp>
+#include <bascule/interface/checks.hpp>
 #include <bascule/interface/error.hpp>
 
 namespace bascule {
@@ -18,11 +19,14 @@ constexpr std::int64_t newest_version = 3;
                         {.field = field, .got = got});
 }
 
-void check_version(std::int64_t version) {
-    if (version < 0) fail("version", std::to_string(version), "versions count from 0");
-    if (version > newest_version) {
-        fail("version", std::to_string(version),
-             "this Bascule knows versions 0 to 3; a newer one may read it");
+void check_version(const RawInterface& raw) {
+    if (raw.version < 0 && checked(Check::version_negative)) {
+        fail("version", std::to_string(raw.version), "versions count from 0");
+    }
+    if (raw.version > newest_version && !raw.accept_newer && checked(Check::version_newer)) {
+        fail("version", std::to_string(raw.version),
+             "this Bascule knows versions 0 to 3. Export one of them, or set "
+             "bascule.config.accept_newer_interface = True to have it read by the rules of version 3");
     }
 }
 
@@ -30,17 +34,23 @@ void check_version(std::int64_t version) {
 /// the array empty.
 std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize) {
     bool empty = false;
-    for (const std::int64_t extent : shape) {
-        if (extent < 0) fail("shape", shortened(to_string(shape)), "an extent cannot be negative");
-        empty = empty || extent == 0;
-    }
-    if (empty) return 0;
+    bool overflows = false;
     std::int64_t bytes = itemsize;
     for (const std::int64_t extent : shape) {
-        if (__builtin_mul_overflow(bytes, extent, &bytes)) {
-            fail("shape", shortened(to_string(shape)),
-                 fmt::format("with {} bytes an element that is more than 2**63 bytes", itemsize));
+        if (extent < 0) [[unlikely]] {
+            if (checked(Check::extent_negative)) {
+                fail("shape", shortened(to_string(shape)), "an extent cannot be negative");
+            }
+            empty = true;
         }
+        empty = empty || extent == 0;
+        overflows = __builtin_mul_overflow(bytes, extent, &bytes) || overflows;
+    }
+    if (empty) return 0;
+    if (overflows) [[unlikely]] {
+        if (!checked(Check::shape_bytes)) return 0;
+        fail("shape", shortened(to_string(shape)),
+             fmt::format("with {} bytes an element that is more than 2**63 bytes", itemsize));
     }
     return static_cast<std::uint64_t>(bytes) / itemsize;
 }
@@ -70,28 +80,29 @@ namespace {
 [[noreturn]] void fail_extent(const ArrayView& view) {
     fail("data", fmt::format("{:#x}", view.pointer),
          fmt::format("with shape {} and strides {} the array would leave the 64-bit address space",
-                     to_string(view.shape), to_string(view.strides)));
+                     shortened(to_string(view.shape)), shortened(to_string(view.strides))));
 }
 
 /// Every byte of the array must have an address: [0, 2**64).
 void check_extent(const ArrayView& view) {
     std::uint64_t low = view.pointer;
     std::uint64_t high = view.pointer;
-    if (__builtin_add_overflow(high, std::uint64_t{view.dtype.itemsize} - 1, &high)) fail_extent(view);
+    bool leaves = __builtin_add_overflow(high, std::uint64_t{view.dtype.itemsize} - 1, &high);
     for (int d = 0; d < view.ndim(); ++d) {
         std::int64_t reach = 0;
-        if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach)) {
+        if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach) &&
+            checked(Check::strides_reach)) {
             fail("strides", shortened(to_string(view.strides)),
-                 fmt::format("with shape {} that reaches beyond 2**63 bytes", to_string(view.shape)));
+                 fmt::format("with shape {} that reaches beyond 2**63 bytes",
+                             shortened(to_string(view.shape))));
         }
-        std::uint64_t& end = reach < 0 ? low : high;
         if (reach < 0) {
-            const std::uint64_t down = -static_cast<std::uint64_t>(reach);
-            if (__builtin_sub_overflow(end, down, &end)) fail_extent(view);
-        } else if (__builtin_add_overflow(end, static_cast<std::uint64_t>(reach), &end)) {
-            fail_extent(view);
+            leaves = __builtin_sub_overflow(low, -static_cast<std::uint64_t>(reach), &low) || leaves;
+        } else {
+            leaves = __builtin_add_overflow(high, static_cast<std::uint64_t>(reach), &high) || leaves;
         }
     }
+    if (leaves && checked(Check::address_space)) fail_extent(view);
 }
 
 void read_strides(const RawInterface& raw, ArrayView& view) {
@@ -99,11 +110,12 @@ void read_strides(const RawInterface& raw, ArrayView& view) {
         view.strides = c_strides(view.shape, view.dtype.itemsize);
         return;
     }
-    if (raw.strides.size() != raw.shape.size()) {
+    const bool count_differs = raw.strides.size() != raw.shape.size();
+    if (count_differs && checked(Check::strides_count)) {
         fail("strides", shortened(to_string(raw.strides)),
              fmt::format("there must be one for each of the {} dimensions of 'shape'", raw.shape.size()));
     }
-    view.strides = view.empty() ? c_strides(view.shape, view.dtype.itemsize) : raw.strides;
+    view.strides = view.empty() || count_differs ? c_strides(view.shape, view.dtype.itemsize) : raw.strides;
 }
 
 void read_pointer(const RawInterface& raw, ArrayView& view) {
@@ -111,22 +123,22 @@ void read_pointer(const RawInterface& raw, ArrayView& view) {
         view.pointer = raw.pointer_is_none ? 0 : raw.pointer;
         return;
     }
-    if (raw.pointer_is_none) {
+    if (raw.pointer_is_none && checked(Check::pointer_none)) {
         throw ArgumentError(
             ArgumentError::Kind::type,
             "'data' of __cuda_array_interface__ has None for an address: only an empty array may.",
             {.field = "data", .got = "None"});
     }
-    if (raw.pointer == 0) {
+    if (raw.pointer == 0 && checked(Check::pointer_null)) {
         fail("data", "(0, ...)",
-             fmt::format("a null pointer cannot hold an array of shape {}", to_string(raw.shape)));
+             fmt::format("a null pointer cannot hold an array of shape {}", shortened(to_string(raw.shape))));
     }
     view.pointer = raw.pointer;
     check_extent(view);
 }
 
 void read_stream(const RawInterface& raw, ArrayView& view) {
-    if (raw.has_stream && raw.stream == 0) {
+    if (raw.has_stream && raw.stream == 0 && checked(Check::stream_zero)) {
         fail("stream", "0",
              "the interface forbids 0, which could mean no stream or either default stream; say None, "
              "1 (legacy default), 2 (per-thread default) or a handle");
@@ -155,7 +167,7 @@ std::size_t printable_length(std::string_view text) noexcept {
 }  // namespace
 
 ArrayView validate(const RawInterface& raw) {
-    check_version(raw.version);
+    check_version(raw);
     ArrayView view;
     view.version = raw.version;
     view.dtype = parse_typestr(raw.typestr);

@@ -53,6 +53,7 @@ class Dimensions {
 /// Borrows `typestr` from whoever read it.
 struct RawInterface {
     std::int64_t version = 3;
+    bool accept_newer = false;  ///< a later version than 3 is read by the rules of version 3
     Dimensions shape;
     std::string_view typestr;
     std::uint64_t pointer = 0;

@@ -4,12 +4,15 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include <bascule/interface/checks.hpp>
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/device.hpp>
 #include <bascule/runtime/driver.hpp>
+#include <bascule/runtime/home_device.hpp>
 
 namespace bascule {
 
@@ -22,6 +25,7 @@ struct Device::State {
     bool emulated = false;
     LaunchLimits limits;
     int multiprocessors = 0;
+    bool pageable = false;  // kernels may read and write any host memory
 
     explicit State(int number);
     static std::array<std::atomic<const State*>, max_devices> all;
@@ -75,6 +79,7 @@ Device::State::State(int number) : ordinal(number) {
     limits.shared_bytes = static_cast<std::uint32_t>(
         attribute(driver, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device));
     multiprocessors = attribute(driver, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    pageable = attribute(driver, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device) != 0;
     driver.check(api.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain",
                  fmt::format("retaining the primary context of device {}", number));
     if (number == 0) first_context.store(context, std::memory_order_release);
@@ -129,6 +134,7 @@ Arch Device::arch() const noexcept { return state_->arch; }
 bool Device::emulated() const noexcept { return state_->emulated; }
 const LaunchLimits& Device::limits() const noexcept { return state_->limits; }
 int Device::multiprocessors() const noexcept { return state_->multiprocessors; }
+bool Device::reads_host_memory() const noexcept { return state_->pageable; }
 
 // --- Contexts ----------------------------------------------------------------------------------------------
 
@@ -201,6 +207,8 @@ struct Provenance {
     CUdeviceptr device_pointer = 0;
     int ordinal = -1;
     CUcontext context = nullptr;
+    CUdeviceptr range_start = 0;  // of the allocation; 0 where the driver does not tell
+    std::size_t range_bytes = 0;
 };
 
 Provenance ask(std::uint64_t address, Device device) {
@@ -208,11 +216,14 @@ Provenance ask(std::uint64_t address, Device device) {
     const ContextGuard guard(device.context());
     Provenance answer;
     unsigned int managed = 0;
-    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                        CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
-                                        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_CONTEXT};
-    void* values[] = {&answer.memory_type, &managed, &answer.device_pointer, &answer.ordinal,
-                      &answer.context};
+    CUpointer_attribute attributes[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        CU_POINTER_ATTRIBUTE_CONTEXT,        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+        CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void* values[] = {&answer.memory_type, &managed,        &answer.device_pointer,
+                      &answer.ordinal,     &answer.context, &answer.range_start,
+                      &answer.range_bytes};
     const CUresult code = driver.api().cuPointerGetAttributes(std::size(attributes), attributes, values,
                                                               static_cast<CUdeviceptr>(address));
     if (code == CUDA_ERROR_INVALID_VALUE) return {};
@@ -222,18 +233,19 @@ Provenance ask(std::uint64_t address, Device device) {
 }
 
 [[noreturn]] void fail_unknown(const ArrayView& array, Device device) {
-    const std::string who = fmt::format("{} at {:#x}", describe(array), array.pointer);
     const std::string message =
         device.emulated()
             ? fmt::format(
-                  "{} points to memory that the emulated device does not know: it comes from a real "
-                  "CUDA library (or is host memory). Set BASCULE_DEVICE=cuda, or copy it with "
-                  "bascule.to_device(...).",
-                  who)
+                  "'data' of __cuda_array_interface__ is {:#x}, memory that the emulated device does not "
+                  "know: "
+                  "it comes from a real CUDA library, is host memory, or was freed. Set BASCULE_DEVICE=cuda, "
+                  "or "
+                  "copy the array with bascule.to_device(...).",
+                  array.pointer)
             : fmt::format(
-                  "{} points to memory that no CUDA device knows: host memory, or freed already. "
-                  "Copy a host array with bascule.to_device(...).",
-                  who);
+                  "'data' of __cuda_array_interface__ is {:#x}, memory that no CUDA device knows: it is host "
+                  "memory, or was freed. Copy a host array with bascule.to_device(...).",
+                  array.pointer);
     throw ArgumentError(ArgumentError::Kind::value, message,
                         {.field = "data",
                          .expected = "memory of device " + std::to_string(device.ordinal()),
@@ -243,28 +255,79 @@ Provenance ask(std::uint64_t address, Device device) {
 [[noreturn]] void fail_elsewhere(const ArrayView& array, Device device, int ordinal) {
     throw ArgumentError(
         ArgumentError::Kind::value,
-        fmt::format("{} lies on device {}, but the launch goes to device {}. Copy it there first, or launch "
-                    "on a stream of device {}.",
-                    describe(array), ordinal, device.ordinal(), ordinal),
+        fmt::format(
+            "'data' of __cuda_array_interface__ is {:#x}: {} lies on device {}, but the launch goes to "
+            "device {}, where its stream or an earlier array is. Copy it there first.",
+            array.pointer, describe(array), ordinal, device.ordinal()),
         {.field = "data",
          .expected = "memory of device " + std::to_string(device.ordinal()),
          .got = "memory of device " + std::to_string(ordinal)});
 }
 
+/// The first byte of the array and the one behind its last. `validate` has seen that they have addresses.
+std::pair<std::uint64_t, std::uint64_t> bytes_of(const ArrayView& array) noexcept {
+    std::uint64_t first = array.pointer;
+    std::uint64_t last = array.pointer + array.dtype.itemsize - 1;
+    for (int d = 0; d < array.ndim(); ++d) {
+        const std::int64_t reach = (array.shape[d] - 1) * array.strides[d];
+        (reach < 0 ? first : last) += static_cast<std::uint64_t>(reach);
+    }
+    return {first, last + 1};
+}
+
+void check_range(const ArrayView& array, const Provenance& memory) {
+    const auto [first, end] = bytes_of(array);
+    const std::uint64_t known_end = memory.range_start + memory.range_bytes;
+    if (memory.range_start == 0 || (first >= memory.range_start && end <= known_end)) return;
+    if (!checked(Check::memory_extent)) return;
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format(
+            "'data' of __cuda_array_interface__ is {:#x}: {} takes the bytes from {:#x} to {:#x}, and "
+            "the allocation there goes from {:#x} to {:#x}. Look at its shape and strides.",
+            array.pointer, describe(array), first, end, memory.range_start, known_end),
+        {.field = "data",
+         .expected = fmt::format("{} bytes from {:#x}", memory.range_bytes, memory.range_start),
+         .got = fmt::format("{} bytes from {:#x}", end - first, first)});
+}
+
+std::atomic<bool> asks_always{false};
+
 }  // namespace
 
+void check_memory(bool on) noexcept { asks_always.store(on, std::memory_order_relaxed); }
+
 ArrayView resolve(const ArrayView& array, Device device) {
-    if (array.empty() || proven.contains(array.pointer, device.ordinal())) return array;
+    bool decided = true;
+    ArrayView resolved = array;
+    resolve_at_home(resolved, device, decided);
+    return resolved;
+}
+
+void resolve_at_home(ArrayView& array, Device& device, bool& decided) {
+    if (array.empty()) return;
+    const bool asks = asks_always.load(std::memory_order_relaxed);
+    if (!asks && proven.contains(array.pointer, device.ordinal())) {
+        decided = true;
+        return;
+    }
     const std::uint64_t asked_at = proven.generation();
     const Provenance memory = ask(array.pointer, device);
-    if (memory.memory_type == 0) fail_unknown(array, device);
-    ArrayView resolved = array;
-    if (memory.device_pointer != 0) resolved.pointer = memory.device_pointer;
+    if (memory.memory_type == 0) {
+        if (!device.reads_host_memory() && checked(Check::memory_known)) fail_unknown(array, device);
+        return;
+    }
+    const std::uint64_t given = array.pointer;
+    if (memory.device_pointer != 0) array.pointer = memory.device_pointer;
+    if (asks) check_range(array, memory);
     // Managed memory and pinned host memory serve every device.
-    if (memory.managed || memory.memory_type != CU_MEMORYTYPE_DEVICE) return resolved;
-    if (memory.ordinal != device.ordinal()) fail_elsewhere(array, device, memory.ordinal);
-    if (resolved.pointer == array.pointer) proven.insert(array.pointer, device.ordinal(), asked_at);
-    return resolved;
+    if (memory.managed || memory.memory_type != CU_MEMORYTYPE_DEVICE) return;
+    if (memory.ordinal != device.ordinal()) {
+        if (decided && checked(Check::memory_device)) fail_elsewhere(array, device, memory.ordinal);
+        device = Device(memory.ordinal);
+    }
+    decided = true;
+    if (array.pointer == given) proven.insert(given, device.ordinal(), asked_at);
 }
 
 void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept { proven.forget(address, bytes); }

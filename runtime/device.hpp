@@ -32,6 +32,7 @@ class Device {
     bool emulated() const noexcept;
     const LaunchLimits& limits() const noexcept;  ///< of any kernel
     int multiprocessors() const noexcept;
+    bool reads_host_memory() const noexcept;  ///< any of it, not only what was pinned: pageable access
 
     bool operator==(const Device& other) const noexcept { return state_ == other.state_; }
 
@@ -61,6 +62,10 @@ class ContextGuard {
 /// asked about. Throws: ArgumentError for memory that the device does not know or that belongs to another
 /// device, with what to do.
 ArrayView resolve(const ArrayView& array, Device device);
+
+/// Whether `resolve` asks the driver about every array each time, and refuses those that reach beyond their
+/// allocation: for finding freed pointers and wrong extents. Off at first; counts for the whole process.
+void check_memory(bool on) noexcept;
 
 /// Forgets what `resolve` remembers of these addresses. Called when memory is freed.
 void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept;

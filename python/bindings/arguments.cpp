@@ -1,14 +1,17 @@
 #include "arguments.hpp"
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/runtime/home_device.hpp>
 
 #include "array_import.hpp"
 #include "array_object.hpp"
@@ -75,6 +78,27 @@ Scalar scalar_of_int(PyObject* integer) {
         scalar.floating = overflow > 0 ? HUGE_VAL : -HUGE_VAL;
     }
     return scalar;
+}
+
+/// Types whose objects were arrays of other libraries before: what else they could be is not asked again.
+/// Only a guess, compared by address; guarded by the GIL.
+class ArrayTypes {
+  public:
+    bool contains(PyObject* object) const noexcept { return types_[slot(object)] == Py_TYPE(object); }
+    void remember(PyObject* object) noexcept {
+        if (!PyTuple_Check(object)) types_[slot(object)] = Py_TYPE(object);  // those may be vectors
+    }
+
+  private:
+    static std::size_t slot(PyObject* object) noexcept {
+        return (reinterpret_cast<std::uintptr_t>(Py_TYPE(object)) >> 4) % 16;
+    }
+    std::array<const PyTypeObject*, 16> types_{};
+};
+
+ArrayTypes& array_types() noexcept {
+    static constinit ArrayTypes types;
+    return types;
 }
 
 /// numpy.generic, if NumPy is there at all: nobody holds a NumPy scalar before importing it.
@@ -219,10 +243,10 @@ bool ArgumentReader::read_bytes(PyObject* argument, RawBytes& bytes) {
     return true;
 }
 
-/// numpy.void, or an array of no dimensions of it.
+/// Whether what is a NumPy scalar, or an array of NumPy's, is a numpy.void or an array of no dimensions of
+/// it.
 bool is_void(PyObject* object) {
     const py::handle value(object);
-    if (!is_numpy_scalar(object) && (!is_host_array(object) || !py::hasattr(value, "ndim"))) return false;
     if (value.attr("ndim").cast<int>() != 0) return false;
     return std::string(py::str(value.attr("dtype").attr("kind"))) == "V";
 }
@@ -266,7 +290,7 @@ std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
     if (PyBytes_Check(argument) || PyByteArray_Check(argument) || PyMemoryView_Check(argument)) {
         if (read_bytes(argument, bytes)) return bytes;
     }
-    if (is_void(argument)) return read_void(argument);
+    if (is_numpy_scalar(argument) && is_void(argument)) return read_void(argument);
     if (PyTuple_Check(argument)) {
         if (auto tuple = read_tuple(argument)) return *std::move(tuple);
     }
@@ -280,44 +304,62 @@ bool ArgumentReader::read_by_table(PyObject* argument, const Parameter& paramete
            read_exchange(argument, exchange, !parameter.type.constant, device_, *owners_, view);
 }
 
+/// An object with an array interface. False where it has none: `absence` says why.
+bool ArgumentReader::read_array(PyObject* argument, ArrayView& view, std::string& absence) {
+    InterfaceSnapshot snapshot;
+    if (!read_interface(argument, snapshot)) [[unlikely]] {
+        absence = std::move(snapshot.absence);
+        return false;
+    }
+    view = validate(snapshot.raw);
+    resolve_at_home(view, device_, decided_);
+    if (snapshot.mask) [[unlikely]] {
+        view.mask = read_mask(snapshot.mask.ptr(), view, device_);
+        owners_->keep(snapshot.mask.ptr());
+    }
+    view.layout = std::move(snapshot.layout);
+    order_by_table(Py_TYPE(argument), device_, view);
+    if (!interface_sync()) view.has_stream = false;
+    owners_->keep(argument);
+    array_types().remember(argument);
+    return true;
+}
+
 /// Everything that is no number and no array of ours. The first of these that the object has: DLPack's
 /// exchange table, `__cuda_array_interface__`, `__dlpack__`.
 ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter) {
     if (auto value = read_value(argument)) return *std::move(value);
-    if (ArrayView view; read_by_table(argument, parameter, view)) return view;
-    InterfaceSnapshot snapshot;
-    if (read_interface(argument, snapshot)) {
-        ArrayView view = resolve(validate(snapshot.raw), device_);
-        if (snapshot.mask) {
-            view.mask = read_mask(snapshot.mask.ptr(), view, device_);
-            owners_->keep(snapshot.mask.ptr());
-        }
-        view.layout = snapshot.layout;
-        order_by_table(Py_TYPE(argument), device_, view);
-        if (!interface_sync()) view.has_stream = false;
-        owners_->keep(argument);
-        return view;
+    ArrayView view;
+    std::string absence;
+    if (read_by_table(argument, parameter, view) || read_array(argument, view, absence)) return view;
+    if (is_host_array(argument)) {
+        if (py::hasattr(argument, "ndim") && is_void(argument)) return read_void(argument);
+        fail_host_array(argument, parameter);
     }
-    if (is_host_array(argument)) fail_host_array(argument, parameter);
     ImportedTensor tensor;
     switch (read_dlpack(argument, stream_.value_or(default_stream(device_)), tensor)) {
         case DlpackMemory::device:
             owners_->keep(tensor.owner.ptr());
             return resolve(tensor.view, device_);
         case DlpackMemory::host:
-            fail_host_array(argument, parameter, snapshot.absence);
+            fail_host_array(argument, parameter, absence);
         case DlpackMemory::none:
             break;
     }
-    fail_unknown(argument, parameter, snapshot.absence);
+    fail_unknown(argument, parameter, absence);
 }
 
 ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& parameter) {
     if (const ArrayObject* own = as_array(argument)) {
-        if (!(own->device == device_)) {
-            throw ArgumentError(Kind::value, fmt::format("the array lies on {}, but the launch goes to {}.",
-                                                         to_string(own->device), to_string(device_)));
+        if (decided_ && !(own->device == device_)) {
+            throw ArgumentError(
+                Kind::value,
+                fmt::format("the array lies on {}, but the launch goes to {}, where its stream or an earlier "
+                            "array is. Copy it there first.",
+                            to_string(own->device), to_string(device_)));
         }
+        device_ = own->device;
+        decided_ = true;
         owners_->keep(argument);
         return own->view;
     }
@@ -330,11 +372,22 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
     return named(index, parameter, [&] { return read_any(argument, parameter); });
 }
 
+/// As `read`, where it is known what to expect, without a copy of the view. False where it is something else.
+bool ArgumentReader::read_array_into(ArgumentPack& pack, int index, PyObject* argument) {
+    ArrayView view;
+    std::string absence;
+    const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
+    if (!named(index, parameter, [&] { return read_array(argument, view, absence); })) return false;
+    pack.set(index, view);
+    return true;
+}
+
 void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument) {
     const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
     if (const ArrayObject* own = as_array(argument); own != nullptr && own->device == device_) [[likely]] {
         pack.set(index, own->view);  // without a copy of the view
         owners_->keep(argument);
+        decided_ = true;
         return;
     }
     if (!PyFloat_CheckExact(argument) && !PyLong_CheckExact(argument)) {
@@ -344,6 +397,7 @@ void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument
             return;
         }
     }
+    if (array_types().contains(argument) && read_array_into(pack, index, argument)) return;
     pack.set(index, read(argument, index, parameter));
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <pybind11/pybind11.h>
@@ -30,8 +31,9 @@ struct RawBytesObject {
 class ArgumentReader {
   public:
     /// `stream` is the launch's, where it is known: what producers by `__dlpack__` are asked to be ready for.
+    /// Where it is not, the first array that lies on one device decides where the launch goes.
     ArgumentReader(Device device, OwnerList& owners, std::optional<StreamRef> stream = std::nullopt) noexcept
-        : device_(device), owners_(&owners), stream_(stream) {}
+        : device_(device), decided_(stream.has_value()), owners_(&owners), stream_(stream) {}
     ArgumentReader(const ArgumentReader&) = delete;
     ArgumentReader& operator=(const ArgumentReader&) = delete;
     ~ArgumentReader() {
@@ -44,15 +46,21 @@ class ArgumentReader {
     /// The same, into the pack, which checks it.
     void read_into(ArgumentPack& pack, int index, PyObject* argument);
 
+    /// Where the launch goes, once every argument was read.
+    Device device() const noexcept { return device_; }
+
   private:
     ArgumentValue read_any(PyObject* argument, const Parameter& parameter);
     bool read_by_table(PyObject* argument, const Parameter& parameter, ArrayView& view);
     ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
+    bool read_array(PyObject* argument, ArrayView& view, std::string& absence);
+    bool read_array_into(ArgumentPack& pack, int index, PyObject* argument);
     std::optional<ArgumentValue> read_value(PyObject* argument);
     bool read_bytes(PyObject* argument, RawBytes& bytes);
     ArgumentValue read_void(PyObject* argument);
 
     Device device_;
+    bool decided_;
     OwnerList* owners_;
     std::optional<StreamRef> stream_;
     std::vector<Py_buffer> buffers_;

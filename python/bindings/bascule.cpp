@@ -10,6 +10,7 @@
 #include "emulated_object.hpp"
 #include "errors.hpp"
 #include "global_object.hpp"
+#include "interface_reader.hpp"
 #include "kernel_object.hpp"
 #include "stream_object.hpp"
 
@@ -22,6 +23,7 @@ PYBIND11_MODULE(_bascule, module) {
     bascule::python::bind_arrays(module);
     bascule::python::bind_dlpack_import(module);
     bascule::python::bind_arguments(module);
+    bascule::python::bind_interface_reader(module);
     bascule::python::bind_kernels(module);
     bascule::python::bind_globals(module);
     bascule::python::bind_cache(module);

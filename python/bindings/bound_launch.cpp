@@ -24,7 +24,7 @@ namespace {
 struct Binding {
     Kernel function;
     LaunchConfig config;
-    Device device;
+    Device device;  // where the launches go: where the arrays are
     OwnerList owners;
     ArgumentPack pack;
     StreamRef stream;
@@ -68,20 +68,27 @@ std::shared_ptr<Binding> make_binding(const Kernel& kernel, const LaunchPlan& pl
         binding = std::make_shared<Binding>(function, config_of(plan, function, device), device);
         ArgumentReader reader(device, binding->owners, plan.stream);
         read_arguments(binding->pack, reader, arguments);
+        if (!(reader.device() == device)) {
+            load(function, reader.device());
+            binding->device = reader.device();
+            binding->config = config_of(plan, function, reader.device());
+        }
     } else {
         OwnerList owners;
         ArgumentReader reader(device, owners, plan.stream);
         Slots<ArgumentValue> values(arguments.count());
         read_arguments(function, reader, arguments, values.span());
-        function = choose(function, values.span(), device);
-        load(function, device);
-        binding = std::make_shared<Binding>(function, config_of(plan, function, device), device);
+        const Device home = reader.device();
+        function = choose(function, values.span(), home);
+        load(function, home);
+        binding = std::make_shared<Binding>(function, config_of(plan, function, home), home);
         set_all(binding->pack, values.span());
         for (const Owner& owner : owners.current())
             binding->owners.keep(static_cast<PyObject*>(owner.object));
     }
-    compare_structures(binding->function, binding->pack, device);
-    binding->stream = choose_stream(plan.stream, std::nullopt, binding->pack.common_stream(), device);
+    compare_structures(binding->function, binding->pack, binding->device);
+    binding->stream =
+        choose_stream(plan.stream, std::nullopt, binding->pack.common_stream(), binding->device);
     return binding;
 }
 

@@ -79,15 +79,16 @@ Kernel check_arguments(const Kernel& kernel, const CallArguments& arguments) {
     if (function.is_function()) {
         ArgumentPack pack(load(function, device).image->signature);
         read_arguments(pack, reader, arguments);
-        compare_structures(function, pack, device);
+        load(function, reader.device());
+        compare_structures(function, pack, reader.device());
         return function;
     }
     Slots<ArgumentValue> values(arguments.count());
     read_arguments(kernel, reader, arguments, values.span());
-    function = choose(kernel, values.span(), device);
-    ArgumentPack pack(load(function, device).image->signature);
+    function = choose(kernel, values.span(), reader.device());
+    ArgumentPack pack(load(function, reader.device()).image->signature);
     set_all(pack, values.span());
-    compare_structures(function, pack, device);
+    compare_structures(function, pack, reader.device());
     return function;
 }
 

@@ -7,7 +7,10 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/array_interface.hpp>
+#include <bascule/interface/checks.hpp>
 #include <bascule/interface/error.hpp>
+
+#include "interface_reader.hpp"
 
 namespace py = pybind11;
 
@@ -23,8 +26,8 @@ constexpr int deepest = 16;  // structures inside structures; a list may hold it
 }
 
 [[noreturn]] void fail_form(py::handle got) {
-    fail(Kind::type, fmt::format("must be a list of (name, type) or (name, type, shape), got {}.",
-                                 shortened(std::string(py::str(py::repr(got))))));
+    fail(Kind::type,
+         fmt::format("must be a list of (name, type) or (name, type, shape), got {}.", shown(got.ptr())));
 }
 
 std::string text_of(py::handle object) {
@@ -112,12 +115,14 @@ std::shared_ptr<const StructLayout> read_descr(PyObject* descr, std::string_view
     if (says_typestr_alone(descr, typestr)) [[likely]]
         return nullptr;
     const DType dtype = parse_typestr(typestr);
+    if (!PyList_Check(descr) && !checked(Check::descr_form)) return nullptr;
     const std::vector<DescrEntry> entries = entries_of(descr, 0);
     const bool plain = entries.size() == 1 && entries[0].name.empty() && entries[0].shape.empty();
     if (plain && entries[0].typestr == typestr) return nullptr;
     if (dtype.kind != DType::Kind::opaque) {
         if (plain && !entries[0].typestr.empty() && parse_typestr(entries[0].typestr) == dtype)
             return nullptr;
+        if (!checked(Check::descr_contradiction)) return nullptr;
         fail(Kind::value,
              fmt::format("contradicts 'typestr', which is \"{}\": for the array's library to mend.",
                          shortened(typestr)));

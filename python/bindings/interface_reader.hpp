@@ -23,7 +23,14 @@ struct InterfaceSnapshot {
 /// Throws: ArgumentError (type, missing_key, value) that names the key; a producer's own exception unchanged.
 bool read_interface(PyObject* object, InterfaceSnapshot& snapshot);
 
-/// The fields of a descriptor. Throws as above.
+/// The fields of a descriptor. Allocates nothing where it is a dict whose values are tuples and ints of at
+/// most 62 bits. Throws as above.
 void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot);
+
+/// The repr of a value for a message: short, escaped. Never fails because of the value, but for
+/// KeyboardInterrupt and its like.
+std::string shown(PyObject* object);
+
+void bind_interface_reader(pybind11::module_& module);
 
 }  // namespace bascule::python

@@ -59,12 +59,12 @@ void begin(Launch& launch) {
 }
 
 void run_chosen(const Launch& launch, const CallArguments& arguments) {
-    const Device device = *launch.device;
     const LaunchPlan& plan = launch.plan;
     OwnerList owners;
-    ArgumentReader reader(device, owners, plan.stream);
+    ArgumentReader reader(*launch.device, owners, plan.stream);
     Slots<ArgumentValue> values(arguments.count());
     read_arguments(launch.kernel, reader, arguments, values.span());
+    const Device device = reader.device();
     const Kernel function = choose(launch.kernel, values.span(), device);
     const LoadedKernel& loaded = load(function, device);
     ArgumentPack pack(loaded.image->signature);
@@ -76,6 +76,16 @@ void run_chosen(const Launch& launch, const CallArguments& arguments) {
     enqueue(function, plan, config, pack, owners, device);
 }
 
+/// The arrays are on another device than the first call's were: the kernel is loaded there too.
+void run_elsewhere(const Launch& launch, ArgumentPack& pack, OwnerList& owners, Device device) {
+    const LaunchPlan& plan = launch.plan;
+    load(launch.kernel, device);
+    const LaunchConfig config = plan.work.empty()
+                                    ? plan.config
+                                    : launch.kernel.configuration_for(device, plan.work, plan.shared_bytes);
+    enqueue(launch.kernel, plan, config, pack, owners, device);
+}
+
 void run(Launch& launch, const CallArguments& arguments) {
     if (!launch.device) [[unlikely]]
         begin(launch);
@@ -83,13 +93,17 @@ void run(Launch& launch, const CallArguments& arguments) {
         run_chosen(launch, arguments);
         return;
     }
-    const Device device = *launch.device;
     ArgumentPack pack(launch.loaded->image->signature);
     OwnerList owners;
-    ArgumentReader reader(device, owners, launch.plan.stream);
+    ArgumentReader reader(*launch.device, owners, launch.plan.stream);
     read_arguments(pack, reader, arguments);
+    const Device device = reader.device();
     compare_structures(launch.kernel, pack, device);
     if (launch.plan.empty()) return;
+    if (!(device == *launch.device)) [[unlikely]] {
+        run_elsewhere(launch, pack, owners, device);
+        return;
+    }
     enqueue(launch.kernel, launch.plan, launch.config ? *launch.config : launch.plan.config, pack, owners,
             device);
 }

@@ -106,12 +106,25 @@ std::uint64_t with_redzone(std::uint64_t bytes) noexcept {
     return round_up(bytes, least_redzone) + redzone;
 }
 
+/// Each device's own part of the window: as on a GPU, no block of 2 MiB holds memory of two devices.
+std::vector<AddressSpace> parts_of(const Window& window, int devices) {
+    constexpr std::uint64_t block = std::uint64_t{2} << 20;
+    const DeviceAddress first = round_up(window.base() + page_bytes, block);
+    const DeviceAddress end = window.base() + window.bytes();
+    const std::uint64_t part = (end - first) / static_cast<std::uint64_t>(devices) / block * block;
+    std::vector<AddressSpace> parts;
+    for (int device = 0; device < devices; ++device) {
+        parts.emplace_back(first + static_cast<std::uint64_t>(device) * part, part);
+    }
+    return parts;
+}
+
 }  // namespace
 
 struct Heap::State {
     State(int devices, std::uint64_t wanted)
         : window(std::max(least_window, static_cast<std::uint64_t>(devices) * wanted * 2)),
-          free_ranges(window.base() + page_bytes, window.bytes() - page_bytes),
+          free_ranges(parts_of(window, devices)),
           capacity(std::min(wanted, window.bytes() / 2 / static_cast<std::uint64_t>(devices))),
           used(static_cast<std::size_t>(devices), 0) {}
 
@@ -121,8 +134,8 @@ struct Heap::State {
     mutable std::shared_mutex mutex;  // of what follows
     Allocations live, reserved;
     std::unordered_map<DeviceAddress, std::string> names;
-    AddressSpace free_ranges;
-    std::deque<Freed> quarantine;  // oldest first
+    std::vector<AddressSpace> free_ranges;  // by device
+    std::deque<Freed> quarantine;           // oldest first
     std::uint64_t quarantined = 0, quarantined_resident = 0;
     const std::uint64_t capacity;
     std::vector<std::uint64_t> used;
@@ -140,17 +153,19 @@ struct Heap::State {
     bool place(Allocation& allocation, std::uint64_t alignment) {
         std::uint64_t& device_used = used[static_cast<std::size_t>(allocation.device)];
         if (allocation.bytes > capacity || device_used > capacity - allocation.bytes) return false;
-        allocation.base = take_range(with_redzone(allocation.bytes), std::max<std::uint64_t>(alignment, 256));
+        AddressSpace& free = free_ranges[static_cast<std::size_t>(allocation.device)];
+        allocation.base =
+            take_range(free, with_redzone(allocation.bytes), std::max<std::uint64_t>(alignment, 256));
         if (allocation.base == 0) return false;
         allocation.host = window.host(allocation.base);
         device_used += allocation.bytes;
         return true;
     }
 
-    /// An address in the window; 0 when it is full. What is in quarantine is used before giving up.
-    DeviceAddress take_range(std::uint64_t bytes, std::uint64_t alignment) {
+    /// An address in the device's part; 0 when it is full. What is in quarantine is used before giving up.
+    DeviceAddress take_range(AddressSpace& free, std::uint64_t bytes, std::uint64_t alignment) {
         for (;;) {
-            const DeviceAddress base = free_ranges.take(bytes, alignment);
+            const DeviceAddress base = free.take(bytes, alignment);
             if (base != 0 || quarantine.empty()) return base;
             release_oldest();
         }
@@ -178,7 +193,10 @@ struct Heap::State {
         const Freed& oldest = quarantine.front();
         quarantined -= oldest.range.bytes;
         if (oldest.resident) quarantined_resident -= oldest.range.bytes;
-        if (oldest.range.bytes > 0) free_ranges.give(oldest.range.base, oldest.range.bytes);
+        if (oldest.range.bytes > 0) {
+            const auto device = static_cast<std::size_t>(oldest.allocation->device);
+            free_ranges[device].give(oldest.range.base, oldest.range.bytes);
+        }
         quarantine.pop_front();
     }
 

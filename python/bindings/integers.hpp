@@ -1,0 +1,34 @@
+// Python's integers as C++ ones: small ones by their digits, without a call.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <Python.h>
+
+namespace bascule::python {
+
+/// The value of a Python int (exactly that type) of at most two digits, which is 60 bits on every usual
+/// build. Nothing for longer ones and for whatever else it is.
+inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
+    if (!PyLong_CheckExact(object)) return std::nullopt;
+    const auto* number = reinterpret_cast<const PyLongObject*>(object);
+#if PY_VERSION_HEX >= 0x030C0000
+    // lv_tag: the number of digits above three bits, the lowest two of which are the sign (0, 1 zero, 2).
+    const std::uintptr_t tag = number->long_value.lv_tag;
+    const digit* digits = number->long_value.ob_digit;
+    const std::uintptr_t count = tag >> 3;
+    const bool negative = (tag & 3) == 2;
+#else
+    const Py_ssize_t size = Py_SIZE(number);
+    const digit* digits = number->ob_digit;
+    const bool negative = size < 0;
+    const auto count = static_cast<std::uintptr_t>(negative ? -size : size);
+#endif
+    if (count > 2) return std::nullopt;
+    std::int64_t value = count > 0 ? digits[0] : 0;
+    if (count > 1) value |= static_cast<std::int64_t>(digits[1]) << PyLong_SHIFT;
+    return negative ? -value : value;
+}
+
+}  // namespace bascule::python

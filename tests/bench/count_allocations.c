@@ -1,0 +1,26 @@
+/* Preloaded into a process (LD_PRELOAD), counts what it asks of the C library's heap. C++'s operator new and,
+ * with PYTHONMALLOC=malloc, all of Python's objects come from there. */
+#include <stddef.h>
+
+extern void* __libc_malloc(size_t);
+extern void* __libc_calloc(size_t, size_t);
+extern void* __libc_realloc(void*, size_t);
+
+static unsigned long count;
+
+unsigned long bascule_allocations(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED); }
+
+void* malloc(size_t bytes) {
+    __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
+    return __libc_malloc(bytes);
+}
+
+void* calloc(size_t number, size_t bytes) {
+    __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
+    return __libc_calloc(number, bytes);
+}
+
+void* realloc(void* old, size_t bytes) {
+    __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
+    return __libc_realloc(old, bytes);
+}

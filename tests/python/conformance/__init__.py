@@ -1,0 +1,1 @@
+"""The rows of interface/CONFORMANCE.md as tests."""

@@ -1,0 +1,46 @@
+"""Parsing asks nothing of the heap, counted by a library that is preloaded into a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+COUNTER = Path(__file__).resolve().parents[3] / "build" / "dev" / "tests" / "bench" / "count_allocations.so"
+
+# A thousand parses more must not be one allocation more. A structure's layout does allocate: the counter counts.
+PROGRAM = """
+import ctypes
+from bascule._bascule import _parse
+
+counter = ctypes.CDLL(None).bascule_allocations
+counter.restype = ctypes.c_ulong
+
+def allocations(descriptor, times):
+    before = counter()
+    _parse(descriptor, times)
+    return counter() - before
+
+def more(descriptor):
+    _parse(descriptor, 10)
+    return allocations(descriptor, 1001) - allocations(descriptor, 1)
+
+for dimensions in range(9):
+    shape = (2,) * dimensions
+    strides = tuple(4 << d for d in reversed(range(dimensions)))
+    fields = dict(shape=shape, typestr="<f4", data=(0x7f0000000000, False), version=3, stream=(1 << 47) + 64)
+    for changes in ({}, {"strides": strides}, {"strides": None, "descr": [("", "<f4")], "mask": None}):
+        print(dimensions, sorted(changes), more({**fields, **changes}))
+print("structure", more({**fields, "typestr": "|V4", "descr": [("a", "<f4")]}))
+"""
+
+
+def test_a_parse_of_up_to_eight_dimensions_allocates_nothing() -> None:
+    environment = {**os.environ, "LD_PRELOAD": str(COUNTER), "PYTHONMALLOC": "malloc"}
+    run = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    *lines, counted = run.stdout.splitlines()
+    assert len(lines) == 27
+    assert [line for line in lines if not line.endswith(" 0")] == []
+    assert int(counted.split()[-1]) >= 1000
