@@ -229,7 +229,8 @@ std::optional<DataType> data_type_of(DType dtype) noexcept {
 }
 
 std::string why_not_a_tensor(const ArrayView& view) {
-    if (view.mask != nullptr) return "has a mask, and DLPack knows no masks: export its data and its mask apart";
+    if (view.mask != nullptr)
+        return "has a mask, and DLPack knows no masks: export its data and its mask apart";
     if (view.layout != nullptr) {
         return "has structures for elements, and DLPack knows no structures: view its bytes as uint8";
     }

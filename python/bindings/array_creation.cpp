@@ -55,10 +55,8 @@ ArrayView planned_view(const ArrayPlan& plan) {
 
 ArrayPlan plan_of(const py::object& shape, const py::object& dtype, MemoryKind kind) {
     const py::object element = numpy().attr("dtype")(dtype);
-    return {.shape = to_shape(shape),
-            .dtype = dtype_of(element),
-            .layout = numpy_layout(element),
-            .kind = kind};
+    return {
+        .shape = to_shape(shape), .dtype = dtype_of(element), .layout = numpy_layout(element), .kind = kind};
 }
 
 template <MemoryKind kind>

@@ -21,7 +21,7 @@ struct ArrayObject {
     pybind11::object owner;                ///< whose memory it is, kept alive; None otherwise
     pybind11::object stream;               ///< the bound stream's object, kept alive
     pybind11::object mask{};  ///< of view.mask: a DeviceArray or a BitMask, kept alive; null without
-    LentTensor lent{};                     ///< what C code borrows of it
+    LentTensor lent{};        ///< what C code borrows of it
 };
 
 /// The Python class while its parts are bound.

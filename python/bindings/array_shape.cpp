@@ -59,7 +59,9 @@ ArrayObject transposed(const ArrayObject& array, const py::args& axes) {
         return reversed(array);
     }
     const Dimensions order = integers_of(given, "axes");
-    return changed(array, [&](const ArrayView& view) { return transpose(view, {order.begin(), order.end()}); });
+    return changed(array, [&](const ArrayView& view) {
+        return transpose(view, {order.begin(), order.end()});
+    });
 }
 
 ArrayObject viewed(const ArrayObject& array, const py::object& dtype) {
@@ -92,9 +94,7 @@ Where NumPy would copy, this raises: say `x.copy().reshape(...)`.
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.zeros((2, 3, 4))).transpose(2, 0, 1).shape
 (4, 2, 3))")
-        .def_property_readonly(
-            "T", &reversed,
-            "A view with the axes in reverse order.")
+        .def_property_readonly("T", &reversed, "A view with the axes in reverse order.")
         .def("view", &viewed, "dtype"_a,
              R"(A view of the same bytes as elements of another type.
 

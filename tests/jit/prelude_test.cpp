@@ -87,9 +87,8 @@ TEST_CASE("too few indices are told in words") {
                    "use operator()(i, j, ...)"));
     CHECK(contains(compile_error("__global__ void k(bascule::masked_view<float, 2> x) { x.valid(0); }"),
                    "masked_view: one index for each dimension"));
-    for (const char* text :
-         {"__global__ void k(bascule::array_view<float, 2> x) { x(0) = 1; }",
-          "__global__ void k(bascule::masked_view<float, 2> x) { x.valid(0, 1, 2); }"}) {
+    for (const char* text : {"__global__ void k(bascule::array_view<float, 2> x) { x(0) = 1; }",
+                             "__global__ void k(bascule::masked_view<float, 2> x) { x.valid(0, 1, 2); }"}) {
         Program checked = program(text);
         checked.options.debug = true;
         CHECK(contains(compile_error(checked), "kernels.cu:1: error"));
