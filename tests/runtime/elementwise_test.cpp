@@ -67,7 +67,7 @@ TEST_CASE("conversions and fills are ordered with the stream that the array name
         const Trace trace;
         convert_elements(c, integers, floats(buffer, p.ref().handle()));
         CHECK(trace.spelled({{p.ref().handle(), "p"}, {c.ref().handle(), "C"}}) ==
-              "R(e1,p) W(e1,C) L(C) R(e2,C) W(e2,p)");
+              "R(e1,p) W(e1,C) L(C) R(e1,C) W(e1,p)");
     }
     std::vector<std::int32_t> values(8);
     copy_to_host(c, values.data(), whole.address(), whole.bytes());
