@@ -241,8 +241,14 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     if (read_interface(argument, snapshot)) {
         ArrayView view = resolve(validate(snapshot.raw), device_);
         if (snapshot.mask) {
-            view.mask = read_mask(snapshot.mask.ptr(), view, device_);
-            owners_->keep(snapshot.mask.ptr());
+            // A parameter that takes no masks refuses any, readable or not. What the text alone tells of a
+            // parameter, which has no size, is too little to say so.
+            if (parameter.bytes > 0 && parameter.type.kind != ParameterType::Kind::masked_view) {
+                view.mask = std::make_shared<const MaskView>();
+            } else {
+                view.mask = read_mask(snapshot.mask.ptr(), view, device_);
+                owners_->keep(snapshot.mask.ptr());
+            }
         }
         view.layout = snapshot.layout;
         owners_->keep(argument);
