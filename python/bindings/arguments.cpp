@@ -304,8 +304,20 @@ bool ArgumentReader::read_by_table(PyObject* argument, const Parameter& paramete
            read_exchange(argument, exchange, !parameter.type.constant, device_, *owners_, view);
 }
 
+void ArgumentReader::read_mask_for(const Parameter& parameter, const py::object& mask, ArrayView& view) {
+    // A parameter that takes no masks refuses any, readable or not. What the text alone tells of a parameter,
+    // which has no size, is too little to say so.
+    if (parameter.bytes > 0 && parameter.type.kind != ParameterType::Kind::masked_view) {
+        view.mask = std::make_shared<const MaskView>();
+        return;
+    }
+    view.mask = read_mask(mask.ptr(), view, device_);
+    owners_->keep(mask.ptr());
+}
+
 /// An object with an array interface. False where it has none: `absence` says why.
-bool ArgumentReader::read_array(PyObject* argument, ArrayView& view, std::string& absence) {
+bool ArgumentReader::read_array(PyObject* argument, const Parameter& parameter, ArrayView& view,
+                                std::string& absence) {
     InterfaceSnapshot snapshot;
     if (!read_interface(argument, snapshot)) [[unlikely]] {
         absence = std::move(snapshot.absence);
@@ -313,10 +325,8 @@ bool ArgumentReader::read_array(PyObject* argument, ArrayView& view, std::string
     }
     view = validate(snapshot.raw);
     resolve_at_home(view, device_, decided_);
-    if (snapshot.mask) [[unlikely]] {
-        view.mask = read_mask(snapshot.mask.ptr(), view, device_);
-        owners_->keep(snapshot.mask.ptr());
-    }
+    if (snapshot.mask) [[unlikely]]
+        read_mask_for(parameter, snapshot.mask, view);
     view.layout = std::move(snapshot.layout);
     order_by_table(Py_TYPE(argument), device_, view);
     if (!interface_sync()) view.has_stream = false;
@@ -331,7 +341,8 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     if (auto value = read_value(argument)) return *std::move(value);
     ArrayView view;
     std::string absence;
-    if (read_by_table(argument, parameter, view) || read_array(argument, view, absence)) return view;
+    if (read_by_table(argument, parameter, view) || read_array(argument, parameter, view, absence))
+        return view;
     if (is_host_array(argument)) {
         if (py::hasattr(argument, "ndim") && is_void(argument)) return read_void(argument);
         fail_host_array(argument, parameter);
@@ -340,7 +351,8 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     switch (read_dlpack(argument, stream_.value_or(default_stream(device_)), tensor)) {
         case DlpackMemory::device:
             owners_->keep(tensor.owner.ptr());
-            return resolve(tensor.view, device_);
+            resolve_at_home(tensor.view, device_, decided_);
+            return tensor.view;
         case DlpackMemory::host:
             fail_host_array(argument, parameter, absence);
         case DlpackMemory::none:
@@ -377,7 +389,8 @@ bool ArgumentReader::read_array_into(ArgumentPack& pack, int index, PyObject* ar
     ArrayView view;
     std::string absence;
     const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
-    if (!named(index, parameter, [&] { return read_array(argument, view, absence); })) return false;
+    if (!named(index, parameter, [&] { return read_array(argument, parameter, view, absence); }))
+        return false;
     pack.set(index, view);
     return true;
 }

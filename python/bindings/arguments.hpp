@@ -53,7 +53,8 @@ class ArgumentReader {
     ArgumentValue read_any(PyObject* argument, const Parameter& parameter);
     bool read_by_table(PyObject* argument, const Parameter& parameter, ArrayView& view);
     ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
-    bool read_array(PyObject* argument, ArrayView& view, std::string& absence);
+    bool read_array(PyObject* argument, const Parameter& parameter, ArrayView& view, std::string& absence);
+    void read_mask_for(const Parameter& parameter, const pybind11::object& mask, ArrayView& view);
     bool read_array_into(ArgumentPack& pack, int index, PyObject* argument);
     std::optional<ArgumentValue> read_value(PyObject* argument);
     bool read_bytes(PyObject* argument, RawBytes& bytes);

@@ -6,6 +6,7 @@
 
 #include <bascule/interface/error.hpp>
 
+#include "array_import.hpp"
 #include "interface_reader.hpp"
 #include "numpy_values.hpp"
 #include "stream_object.hpp"
@@ -40,7 +41,9 @@ ArrayView read_view(PyObject* mask, Device device) {
                             "valid must be true or false. Fill the mask's own invalid elements first.",
                             {.field = "mask"});
     }
-    return resolve(validate(snapshot.raw), device);
+    ArrayView view = resolve(validate(snapshot.raw), device);
+    if (!interface_sync()) view.has_stream = false;
+    return view;
 }
 
 /// An error about the mask's own descriptor says that it is the mask's.

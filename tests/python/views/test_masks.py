@@ -204,6 +204,7 @@ def test_row_51_a_mask_for_any_other_parameter_is_not_implemented(kernels, spans
     with traced() as operations, pytest.raises(NotImplementedError) as raised:
         function[1, 1](x, out)
     assert operations == []
+    assert x.fields["mask"].reads == 0, "whatever it is, it is refused"
     for part in ("argument 1 'x'", "with a mask", "`bascule::masked_view<T, N>`"):
         assert part in str(raised.value)
 
