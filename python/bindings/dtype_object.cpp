@@ -27,18 +27,21 @@ bool has_fields(const py::object& dtype) {
 std::vector<StructField> fields_of(const py::object& dtype, const std::string& path, int depth);
 
 DType element_of(const py::object& dtype, const std::string& path) {
+    const std::string kind = py::str(dtype.attr("kind"));
+    const bool is_text = kind == "O" || kind == "S" || kind == "U" || kind == "T";
     try {
-        return dtype_of(dtype);
-    } catch (const ArgumentError& error) {
-        throw ArgumentError(error.kind(),
-                            fmt::format("field '{}' has the dtype {}, which no device has{}", shortened(path),
-                                        shortened(std::string(py::str(dtype))),
-                                        error.kind() == Kind::type
-                                            ? ": Python objects and strings have no meaning there; give the "
-                                              "dtype numbers or bytes ('V8') instead."
-                                            : ": use numbers of this machine's byte order, of 1 to 8 bytes."),
-                            {.field = path, .got = std::string(py::str(dtype))});
+        if (!is_text) return dtype_of(dtype);
+    } catch (const ArgumentError&) {
+        // The message below says it of the field.
     }
+    throw ArgumentError(
+        is_text ? Kind::type : Kind::value,
+        fmt::format("field '{}' has the dtype {}, which no device has{}", shortened(path),
+                    shortened(std::string(py::str(dtype))),
+                    is_text ? ": Python objects and strings have no meaning there; give the dtype "
+                              "numbers or bytes ('V8') instead."
+                            : ": use numbers of this machine's byte order, of 1 to 8 bytes."),
+        {.field = path, .got = std::string(py::str(dtype))});
 }
 
 StructField field_of(const py::handle& name, const py::tuple& description, const std::string& path,

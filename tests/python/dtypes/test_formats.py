@@ -96,7 +96,6 @@ __global__ void wrong(
     unsigned long long* a, double* b, signed char* c, __nv_fp8_e5m2* d, __half* e, unsigned short* f) {}
 __global__ void by_value(double a, int b, unsigned long long c) {}
 __global__ void four(__nv_fp8x4_e4m3* x, __nv_fp8x4_e4m3 y) { *x = y; }
-template <class T> __global__ void twice(T* x) { *x = T(float(*x) * 2); }
 __device__ __nv_fp8_e4m3 table[3];
 """)
     return bascule.compile("\n".join(text))
@@ -132,7 +131,8 @@ def nearest(value, dtype):
     """By looking at all values of the format, ties to the even pattern; None beyond the largest."""
     bits = {BFLOAT16: 16, E2M3: 6, E3M2: 6, E2M1: 4}.get(dtype, 8)
     patterns = np.arange(2 ** (bits - 1), dtype=f"u{dtype.itemsize}")
-    numbers = patterns.view(dtype).astype("f8")
+    with np.errstate(invalid="ignore"):  # of signalling NaNs
+        numbers = patterns.view(dtype).astype("f8")
     patterns, numbers = patterns[np.isfinite(numbers)], numbers[np.isfinite(numbers)]
     beyond = numbers[-1] + (numbers[-1] - numbers[-2]) / 2
     odd = patterns[-1] % 2 == 1
@@ -147,7 +147,8 @@ def nearest(value, dtype):
 @pytest.mark.parametrize("dtype", REAL, ids=str)
 def test_a_number_by_value_becomes_the_nearest_of_the_format_ties_to_even(kernels, dtype, rng):
     bits = {BFLOAT16: 16, E2M3: 6, E3M2: 6, E2M1: 4}.get(dtype, 8)
-    every = np.arange(2 ** (bits - 1), dtype=f"u{dtype.itemsize}").view(dtype).astype("f8")
+    with np.errstate(invalid="ignore"):  # of signalling NaNs
+        every = np.arange(2 ** (bits - 1), dtype=f"u{dtype.itemsize}").view(dtype).astype("f8")
     every = every[np.isfinite(every)]
     middles = (every[1:] + every[:-1]) / 2
     values = [*rng.choice(every, 12), *rng.choice(middles, 12), *(rng.standard_normal(24) * every[-1] / 4), -0.0]
@@ -211,10 +212,16 @@ def test_vectors_of_small_numbers_are_tuples_and_a_last_axis(kernels):
     np.testing.assert_array_equal(out.copy_to_host().astype("f4"), [[1, -2, 0.5, 448]])
 
 
-def test_a_template_takes_its_type_from_an_array_that_says_which_format_it_is(kernels):
-    for dtype in (BFLOAT16, E4M3, E5M2):
+def test_a_template_takes_its_type_from_an_array_that_says_which_format_it_is():
+    # A text of its own: each instance compiles all of it.
+    twice = bascule.compile("""
+#include <cuda_bf16.h>
+#include <cuda_fp8.h>
+template <class T> __global__ void twice(T* x) { *x = T(float(*x) * 2); }
+""").twice
+    for dtype in (BFLOAT16, E5M2):
         array = bascule.to_device(np.array([3], dtype))
-        kernels.twice[1, 1](array)
+        twice[1, 1](array)
         assert float(array.copy_to_host()[0]) == 6
 
 
