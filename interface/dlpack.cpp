@@ -13,31 +13,39 @@ namespace bascule::dlpack {
 namespace {
 
 using Kind = DType::Kind;
+using Format = DType::Format;
 
-/// One row an element type. `code` and `bits` are DLPack's.
+/// One row an element type: DLPack's code and bits, and ours.
 struct Row {
     std::uint8_t code;
     std::uint8_t bits;
     DType dtype;
-    bool exported = true;  ///< false where our dtype says less than the code does
 };
 
 constexpr std::array rows = {
-    Row{0, 8, {Kind::signed_integer, 1}},    Row{0, 16, {Kind::signed_integer, 2}},
-    Row{0, 32, {Kind::signed_integer, 4}},   Row{0, 64, {Kind::signed_integer, 8}},
-    Row{1, 8, {Kind::unsigned_integer, 1}},  Row{1, 16, {Kind::unsigned_integer, 2}},
-    Row{1, 32, {Kind::unsigned_integer, 4}}, Row{1, 64, {Kind::unsigned_integer, 8}},
-    Row{2, 16, {Kind::floating, 2}},         Row{2, 32, {Kind::floating, 4}},
-    Row{2, 64, {Kind::floating, 8}},         Row{4, 16, {Kind::opaque, 2}, false},  // bfloat16
-    Row{5, 64, {Kind::complex, 8}},          Row{5, 128, {Kind::complex, 16}},
-    Row{6, 8, {Kind::boolean, 1}},           Row{7, 8, {Kind::opaque, 1}, false},  // float8_e3m4
-    Row{8, 8, {Kind::opaque, 1}, false},                                           // float8_e4m3
-    Row{9, 8, {Kind::opaque, 1}, false},                                           // float8_e4m3b11fnuz
-    Row{10, 8, {Kind::opaque, 1}, false},                                          // float8_e4m3fn
-    Row{11, 8, {Kind::opaque, 1}, false},                                          // float8_e4m3fnuz
-    Row{12, 8, {Kind::opaque, 1}, false},                                          // float8_e5m2
-    Row{13, 8, {Kind::opaque, 1}, false},                                          // float8_e5m2fnuz
-    Row{14, 8, {Kind::opaque, 1}, false},                                          // float8_e8m0fnu
+    Row{0, 8, {Kind::signed_integer, 1}},
+    Row{0, 16, {Kind::signed_integer, 2}},
+    Row{0, 32, {Kind::signed_integer, 4}},
+    Row{0, 64, {Kind::signed_integer, 8}},
+    Row{1, 8, {Kind::unsigned_integer, 1}},
+    Row{1, 16, {Kind::unsigned_integer, 2}},
+    Row{1, 32, {Kind::unsigned_integer, 4}},
+    Row{1, 64, {Kind::unsigned_integer, 8}},
+    Row{2, 16, {Kind::floating, 2}},
+    Row{2, 32, {Kind::floating, 4}},
+    Row{2, 64, {Kind::floating, 8}},
+    Row{4, 16, {Kind::opaque, 2, Format::bfloat16}},
+    Row{5, 64, {Kind::complex, 8}},
+    Row{5, 128, {Kind::complex, 16}},
+    Row{6, 8, {Kind::boolean, 1}},
+    Row{7, 8, {Kind::opaque, 1, Format::float8_e3m4}},
+    Row{8, 8, {Kind::opaque, 1, Format::float8_e4m3}},
+    Row{9, 8, {Kind::opaque, 1, Format::float8_e4m3b11fnuz}},
+    Row{10, 8, {Kind::opaque, 1, Format::float8_e4m3fn}},
+    Row{11, 8, {Kind::opaque, 1, Format::float8_e4m3fnuz}},
+    Row{12, 8, {Kind::opaque, 1, Format::float8_e5m2}},
+    Row{13, 8, {Kind::opaque, 1, Format::float8_e5m2fnuz}},
+    Row{14, 8, {Kind::opaque, 1, Format::float8_e8m0fnu}},
 };
 
 /// By code and by the logarithm of the bits: the row's number, from 1; 0 where there is none. A launch looks
@@ -223,7 +231,7 @@ std::optional<DType> dtype_of(DataType type) noexcept {
 
 std::optional<DataType> data_type_of(DType dtype) noexcept {
     for (const Row& row : rows) {
-        if (row.exported && row.dtype == dtype) return DataType{row.code, row.bits, 1};
+        if (row.dtype == dtype) return DataType{row.code, row.bits, 1};
     }
     return std::nullopt;
 }
@@ -235,7 +243,7 @@ std::string why_not_a_tensor(const ArrayView& view) {
         return "has structures for elements, and DLPack knows no structures: view its bytes as uint8";
     }
     if (!data_type_of(view.dtype)) {
-        return fmt::format("has elements for which DLPack has no code ({}): view them as integers",
+        return fmt::format("has elements of a type that is not exported ({}): view them as integers",
                            bascule::to_string(view.dtype));
     }
     for (int d = 0; d < view.ndim() && !view.empty(); ++d) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <bascule/interface/dlpack.hpp>
+#include <bascule/interface/mask.hpp>
 
 #include "support.hpp"
 
@@ -175,16 +176,43 @@ TEST_CASE("every dtype that DLPack has a code for goes there and back") {
     }
 }
 
+struct Named {
+    std::uint8_t code;
+    std::uint8_t bits;
+    const char* name;
+};
+
+constexpr Named formats[] = {
+    {4, 16, "bfloat16"},          {7, 8, "float8_e3m4"},      {8, 8, "float8_e4m3"},
+    {9, 8, "float8_e4m3b11fnuz"}, {10, 8, "float8_e4m3fn"},   {11, 8, "float8_e4m3fnuz"},
+    {12, 8, "float8_e5m2"},       {13, 8, "float8_e5m2fnuz"}, {14, 8, "float8_e8m0fnu"},
+};
+
+TEST_CASE("the small formats go there and back by their names") {
+    for (const Named& row : formats) {
+        CAPTURE(row.name);
+        const auto dtype = dtype_named(row.name);
+        REQUIRE(dtype.has_value());
+        const auto code = dlpack::data_type_of(*dtype);
+        REQUIRE(code.has_value());
+        CHECK(code->code == row.code);
+        CHECK(code->bits == row.bits);
+        CHECK(dlpack::dtype_of({row.code, row.bits, 1}) == dtype);
+    }
+    CHECK_FALSE(dlpack::data_type_of(parse_typestr("<V2")).has_value());
+    CHECK_FALSE(dlpack::data_type_of(*dtype_named("float4_e2m1fn")).has_value());
+}
+
 TEST_CASE("what DLPack cannot say of an array is a reason not to export it") {
     const auto reason = [](const ArrayView& view) { return dlpack::why_not_a_tensor(view); };
     CHECK(reason(array("<f4", {3})).empty());
     CHECK(reason(strided("<f4", {3, 2}, {-8, 4})).empty());
-    CHECK(reason(array("<M8[ns]", {3})).find("no code (datetime64") != std::string::npos);
-    CHECK(reason(array("|V12", {3})).find("no code (12 opaque bytes)") != std::string::npos);
+    CHECK(reason(array("<M8[ns]", {3})).find("not exported (datetime64") != std::string::npos);
+    CHECK(reason(array("|V12", {3})).find("not exported (12 opaque bytes)") != std::string::npos);
     CHECK(reason(strided("<f4", {3}, {6})).find("stride of 6 bytes along axis 0") != std::string::npos);
     CHECK(reason(strided("<f4", {1}, {6})).empty());
     ArrayView masked = array("<f4", {3});
-    masked.masked = true;
+    masked.mask = std::make_shared<const MaskView>();
     CHECK(reason(masked).find("mask") != std::string::npos);
     ArrayView structured = array("|V12", {3});
     structured.layout = std::make_shared<const StructLayout>();

@@ -105,6 +105,37 @@ def test_what_dlpack_cannot_say_is_refused(make, reason):
     assert isinstance(caught.value, bascule.ArgumentError)
 
 
+FORMATS = {
+    "bfloat16": (4, 16),
+    "float8_e3m4": (7, 8),
+    "float8_e4m3": (8, 8),
+    "float8_e4m3b11fnuz": (9, 8),
+    "float8_e4m3fn": (10, 8),
+    "float8_e4m3fnuz": (11, 8),
+    "float8_e5m2": (12, 8),
+    "float8_e5m2fnuz": (13, 8),
+    "float8_e8m0fnu": (14, 8),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_small_formats_of_ml_dtypes_have_codes_and_come_back(name):
+    dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), name))
+    host = np.array([1, 2, 4], dtype)
+    array = bascule.to_device(host)
+    tensor = read(array.__dlpack__(max_version=(1, 1))).tensor
+    assert (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) == (*FORMATS[name], 1)
+    back = bascule.from_dlpack(array)
+    assert back.dtype == dtype
+    np.testing.assert_array_equal(back.copy_to_host().view("u1"), host.view("u1"))
+
+
+def test_a_masked_array_is_refused():
+    array = bascule.to_device(np.ma.array(np.ones(3, "f4"), mask=[False, True, False]))
+    with pytest.raises(BufferError, match="mask"):
+        array.__dlpack__(max_version=(1, 3))
+
+
 # --- Versions and flags
 
 
