@@ -100,8 +100,8 @@ struct placed_index_at {
     using result_ = placed_index;
 };
 
-/// The calls of a view with one placed index a dimension: a parameter pack would not convert to them. There is
-/// no overload for other numbers of indices: NVRTC would give its line for __builtin_LINE().
+/// The calls of a view with one placed index a dimension: a parameter pack would not convert to them. There
+/// is no overload for other numbers of indices: NVRTC would give its line for __builtin_LINE().
 template <class View_, class T_, class Axes_>
 class checked_element;
 template <class View_, class T_, int... D_>

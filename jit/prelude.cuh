@@ -1,5 +1,5 @@
-// Bascule's device header, behind the views: every program gets it before its own first line. grid_stride, and
-// the templates that tell a kernel's parameters to whoever launches it.
+// Bascule's device header, behind the views: every program gets it before its own first line. grid_stride,
+// and the templates that tell a kernel's parameters to whoever launches it.
 #pragma once
 
 namespace bascule {

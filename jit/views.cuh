@@ -123,7 +123,8 @@ class array_view
 template <class T_, int N_ = 1>
 class masked_view : public array_view<T_, N_>
 #if BASCULE_CHECK_BOUNDS
-    , public checked_valid<masked_view<T_, N_>, typename numbers_below<N_>::result_>
+    ,
+                    public checked_valid<masked_view<T_, N_>, typename numbers_below<N_>::result_>
 #endif
 {
   public:
