@@ -75,6 +75,11 @@ namespace bascule {
     X(strides_reach, 50)           \
     /* mask, stream, provenance */ \
     X(mask_parameter, 51)          \
+    X(mask_interface, 52)          \
+    X(mask_nested, 52)             \
+    X(mask_kind, 52)               \
+    X(mask_shape, 52)              \
+    X(mask_layout, 52)             \
     X(stream_zero, 54)             \
     X(stream_integer, 56)          \
     X(stream_range, 56)            \

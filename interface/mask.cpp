@@ -2,6 +2,7 @@
 // typestr 't', and the order of bits that Arrow defines and cuDF exports.
 #include <fmt/format.h>
 
+#include <bascule/interface/checks.hpp>
 #include <bascule/interface/error.hpp>
 #include <bascule/interface/mask.hpp>
 
@@ -17,6 +18,7 @@ using Kind = ArgumentError::Kind;
 }
 
 void check_dtype(const ArrayView& mask) {
+    if (!checked(Check::mask_kind)) return;
     switch (mask.dtype.kind) {
         case DType::Kind::boolean:
         case DType::Kind::signed_integer:
@@ -36,7 +38,7 @@ void check_shape(const ArrayView& array, const ArrayView& mask) {
     for (int d = 0; fits && d < mask.ndim(); ++d) {
         fits = mask.shape[d] == array.shape[missing + d] || mask.shape[d] == 1;
     }
-    if (fits) return;
+    if (fits || !checked(Check::mask_shape)) return;
     fail(Kind::value, mask,
          fmt::format("a mask has the shape of its array, {}, or broadcasts to it.", to_string(array.shape)));
 }
@@ -44,7 +46,7 @@ void check_shape(const ArrayView& array, const ArrayView& mask) {
 /// Kernels read the mask as integers of its size. Strides count bytes: they cannot lead from bit to bit.
 void check_layout(const ArrayView& mask) {
     if (mask.dtype.kind == DType::Kind::bit) {
-        if (!mask.c_contiguous)
+        if (!mask.c_contiguous && checked(Check::mask_layout))
             fail(Kind::value, mask, "single bits lie in C order without gaps: leave 'strides' out.");
         return;
     }
@@ -53,7 +55,7 @@ void check_layout(const ArrayView& mask) {
     for (int d = 0; aligned && d < mask.ndim() && !mask.empty(); ++d) {
         aligned = mask.shape[d] == 1 || mask.strides[d] % itemsize == 0;
     }
-    if (!aligned) {
+    if (!aligned && checked(Check::mask_layout)) {
         fail(Kind::value, mask,
              fmt::format("its elements are not aligned to their {} bytes. Pass a copy of it.", itemsize));
     }

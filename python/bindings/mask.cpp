@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <bascule/interface/checks.hpp>
 #include <bascule/interface/error.hpp>
 
 #include "array_import.hpp"
@@ -28,14 +29,14 @@ struct BitMask {
 
 ArrayView read_view(PyObject* mask, Device device) {
     InterfaceSnapshot snapshot;
-    if (!read_interface(mask, snapshot)) {
+    if (!read_interface(mask, snapshot) && checked(Check::mask_interface)) {
         throw ArgumentError(Kind::type,
                             fmt::format("'mask' of __cuda_array_interface__ must be None or an object with "
                                         "__cuda_array_interface__, got an object of type {} ({}).",
                                         Py_TYPE(mask)->tp_name, snapshot.absence),
                             {.field = "mask", .got = Py_TYPE(mask)->tp_name});
     }
-    if (snapshot.mask) {
+    if (snapshot.mask && checked(Check::mask_nested)) {
         throw ArgumentError(Kind::value,
                             "'mask' of __cuda_array_interface__ has a 'mask' itself: whether an element is "
                             "valid must be true or false. Fill the mask's own invalid elements first.",

@@ -29,6 +29,12 @@ SILENT = (0, 1, 2)  # the versions without streams
 NONE = (None,)  # where the version itself is what is given
 
 
+MASKED = "bascule::masked_view<float>"
+HALF = (True, False) * 4
+BACKWARDS = {"shape": (8,), "typestr": "<t1", "strides": (-1,)}
+MISALIGNED = {"shape": (8,), "typestr": "<i2", "strides": (3,)}
+
+
 class Missing:
     """The key is left out."""
 
@@ -49,6 +55,17 @@ class Stream:
     """`stream`: a stream made for the case."""
 
     kind: Callable[[int], object] = int
+
+
+@dataclass(frozen=True)
+class Mask:
+    """`mask`: these values in device memory, behind an interface of their own with some fields changed."""
+
+    values: Any
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    def array(self) -> np.ndarray:
+        return np.asarray(self.values)
 
 
 class Host:
@@ -73,6 +90,7 @@ class Case:
     means: tuple[tuple[int, ...], tuple[int, ...] | None] | None = None  # (shape, strides) of what the kernel touches
     memory: str = "device"
     settings: dict[str, Any] = field(default_factory=dict)  # of bascule.config
+    valid: tuple[bool, ...] = ()  # which of the elements the kernel changes; () for all of them
     runs: bool = True  # False: bound and checked, and not launched
     placed: tuple[int, ...] = ()  # the devices of three arrays: in a process of its own, two_devices.py
     launched_on: int | None = None  # the device of the stream of that launch
@@ -83,7 +101,7 @@ class Case:
 
 
 def good(row: int, gives: str, **options: Any) -> Case:
-    names = ("to", "versions", "make", "means", "memory", "settings", "runs", "placed", "launched_on")
+    names = ("to", "versions", "make", "means", "memory", "settings", "valid", "runs", "placed", "launched_on")
     rest = {name: options.pop(name) for name in names if name in options}
     return Case(row, gives, ACCEPTED, options, **rest)
 
@@ -301,6 +319,36 @@ CASES: list[Case] = [
     good(51, "None", mask=None),
     bad(51, "a mask", LATER, "mask", "masked_view", mask=object()),
     bad(51, "a mask, to array_view", LATER, "mask", "masked_view", mask=object(), to="bascule::array_view<float>"),
+    good(52, "no mask, to masked_view", to=MASKED),
+    *(
+        good(52, f"{dtype} as long as the array", mask=Mask(np.array(HALF, dtype)), to=MASKED, valid=HALF)
+        for dtype in ("|b1", "|i1", "|u1", "<i2", "<u4", "<i8")
+    ),
+    good(52, "any integer but 0 is true", mask=Mask(np.array(HALF, "<i4") * -256), to=MASKED, valid=HALF),
+    *(
+        good(
+            52,
+            f"bits as {typestr}",
+            mask=Mask([0b01010101], {"shape": (8,), "typestr": typestr}),
+            to=MASKED,
+            valid=HALF,
+        )
+        for typestr in ("<t1", "|t1")
+    ),
+    good(52, "one element for all", mask=Mask([True]), to=MASKED),
+    good(52, "no dimensions", mask=Mask(np.array(True)), to=MASKED),
+    good(52, "one element for all, false", mask=Mask([False]), to=MASKED, valid=(False,) * 8),
+    good(52, "every other byte", mask=Mask([True, False] * 8, {"shape": (8,), "strides": (2,)}), to=MASKED),
+    good(52, "a mask of another version", mask=Mask(HALF, {"version": 0}), to=MASKED, valid=HALF),
+    bad(52, "no interface", TYPE, "'mask'", "object", mask=object(), to=MASKED),
+    bad(52, "a mask of a mask", VALUE, "'mask'", "Fill", mask=Mask(HALF, {"mask": Mask(HALF)}), to=MASKED),
+    bad(52, "itself", VALUE, "'mask'", make=producers.masking_itself, to=MASKED),
+    bad(52, "floats", TYPE, "'mask'", "float32", "x != 0", mask=Mask(np.ones(8, "f4")), to=MASKED),
+    bad(52, "too short", VALUE, "'mask'", "(7,)", "(8,)", mask=Mask([True] * 7), to=MASKED),
+    bad(52, "more dimensions", VALUE, "'mask'", "(1, 8)", mask=Mask([[True] * 8]), to=MASKED),
+    bad(52, "bits with strides", VALUE, "'mask'", "bits", mask=Mask([1] * 8, BACKWARDS), to=MASKED),
+    bad(52, "misaligned", VALUE, "'mask'", "aligned", mask=Mask(np.zeros(24, "u1"), MISALIGNED), to=MASKED),
+    bad(52, "a shape that is none", TYPE, "the array's 'mask'", "'shape'", mask=Mask(HALF, {"shape": 8}), to=MASKED),
     # --- stream
     good(53, "nothing", stream=Missing),
     good(53, "None", stream=None),

@@ -108,6 +108,7 @@ PARAMETERS = {
         parameter("bascule::array_view<const float>", "f4", copies=True),
         parameter("bascule::array_view<float, 2>", "f4", "p(i / p.extent(1), i % p.extent(1)) += 1"),
         parameter("bascule::array_view<shorts>", SHORTS, "p[i].a += 1", add_one_to("a")),
+        parameter("bascule::masked_view<float>", "f4", "if (p.valid(i)) p[i] = p[i] + 1"),
         parameter("cuda::std::span<float>", "f4"),
     ]
 }

@@ -31,6 +31,11 @@ def raising(error: BaseException) -> Callable[[dict[str, Any]], object]:
     return make
 
 
+def masking_itself(good: dict[str, Any]) -> object:
+    producer = Producer(lambda: {**good, "mask": producer})
+    return producer
+
+
 def exposing(value: object) -> Callable[[dict[str, Any]], object]:
     return lambda _good: Producer(lambda: value)
 

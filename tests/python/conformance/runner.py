@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 import bascule
 from bascule import emulated
 
-from .cases import ACCEPTED, KEY, LATER, OWN, TYPE, VALUE, At, Case, Freed, Host, Missing, Stream
+from .cases import ACCEPTED, KEY, LATER, OWN, TYPE, VALUE, At, Case, Freed, Host, Mask, Missing, Stream
 from .driver import BYTES, Memory
 from .kernels import PARAMETERS, Parameter, kernel_of
 from .producers import Producer
@@ -78,6 +78,8 @@ class Run:
         if isinstance(value, Stream):
             self.stream = bascule.stream()
             return value.kind(self.stream.handle)
+        if isinstance(value, Mask):
+            return self.mask(value)
         if value is Host:
             host = np.zeros(64, "f4")
             self.kept.append(host)
@@ -85,6 +87,16 @@ class Run:
         if value is Freed:
             return (self.freed_address(), False)
         return value
+
+    def mask(self, mask: Mask) -> Producer:
+        """Kept by the descriptor, as an array of a library would be."""
+        values = bascule.to_device(mask.array())
+        self.kept.append(values)
+        fields = {"shape": mask.array().shape, "typestr": mask.array().dtype.str, "version": 3}
+        fields |= {"data": values.__cuda_array_interface__["data"], **mask.fields}
+        if "mask" in fields:
+            fields["mask"] = self.mask(fields["mask"])
+        return Producer(lambda: dict(fields))
 
     def freed_address(self) -> int:
         """A launch on the neighbour has proven the block of addresses to be device memory."""
@@ -220,6 +232,7 @@ class Run:
         if self.parameter.copies:
             np.testing.assert_array_equal(self.out.copy_to_host()[: self.count], elements.ravel())
         else:
-            elements[...] = self.parameter.change(elements)
+            changed = self.parameter.change(elements)
+            elements[...] = np.where(self.case.valid, changed, elements) if self.case.valid else changed
         after = self.memory.read(np.dtype("u1"), raw.size)
         np.testing.assert_array_equal(after, raw)
