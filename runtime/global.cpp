@@ -68,7 +68,9 @@ ArrayView Global::view() const {
     fields.typestr = typestr;
     fields.pointer = address;
     fields.readonly = variable.constant;
-    return validate(fields);
+    ArrayView view = validate(fields);
+    view.dtype = variable.dtype;  // says more than a typestr: which format of small numbers
+    return view;
 }
 
 Global find_global(const Kernel& kernel, const std::string& name, Device device) {

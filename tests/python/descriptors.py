@@ -230,12 +230,12 @@ def valid(draw: st.DrawFn, memory: range) -> dict[str, Any]:
     itemsize = int(re.findall(r"\d+", typestr)[0])
     shape = tuple(draw(st.lists(st.integers(0, 5), max_size=4)))
     step = itemsize * draw(st.integers(1, 2))
-    strides, low, high = [], 0, itemsize
-    for extent in draw(st.permutations(shape)):
-        strides.append(step * draw(st.sampled_from([1, 1, -1, 0])))
-        reach = (max(extent, 1) - 1) * strides[-1]
+    strides, low, high = [0] * len(shape), 0, itemsize
+    for axis in draw(st.permutations(range(len(shape)))):
+        strides[axis] = step * draw(st.sampled_from([1, 1, -1, 0]))
+        reach = (max(shape[axis], 1) - 1) * strides[axis]
         low, high = low + min(reach, 0), high + max(reach, 0)
-        step *= max(extent, 1)
+        step *= max(shape[axis], 1)
     if high - low > len(memory):
         shape, strides, low, high = (2,), [itemsize], 0, 2 * itemsize
     explicit = draw(st.booleans())

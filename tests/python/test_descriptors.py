@@ -20,7 +20,7 @@ MEMORY = bascule.to_device(np.arange(4096, dtype="u1"))
 FIRST = MEMORY.__cuda_array_interface__["data"][0]
 KNOWN = range(FIRST, FIRST + 4096)
 MANY = settings(
-    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck), max_examples=400
+    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck), max_examples=150
 )
 
 

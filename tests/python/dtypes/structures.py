@@ -145,5 +145,5 @@ def fill(values: np.ndarray, rng: np.random.Generator) -> None:
 
 
 def poisoned(count: int, dtype: np.dtype) -> np.ndarray:
-    """Every byte 0xA5, gaps included."""
-    return np.frombuffer(b"\xa5" * (count * dtype.itemsize), dtype).copy()
+    """Every byte 0xA5, gaps included: NumPy's own copies leave anything there."""
+    return np.frombuffer(bytearray(b"\xa5" * (count * dtype.itemsize)), dtype)

@@ -49,8 +49,7 @@ def test_a_kernel_reads_and_writes_every_field_of_any_structure_and_nothing_betw
     rng = np.random.default_rng(8)
     module, names = kernels_for(dtypes)
     for dtype, name in zip(dtypes, names, strict=True):
-        values, out = poisoned(COUNT, dtype), poisoned(COUNT, dtype)
-        expected = out.copy()
+        values, out, expected = (poisoned(COUNT, dtype) for _ in range(3))
         fill(values, rng)
         change_fields(values, expected)
         array = bascule.to_device(out.view("u1"))
