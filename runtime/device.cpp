@@ -266,6 +266,7 @@ Provenance ask(std::uint64_t address, Device device) {
 
 /// The first byte of the array and the one behind its last. `validate` has seen that they have addresses.
 std::pair<std::uint64_t, std::uint64_t> bytes_of(const ArrayView& array) noexcept {
+    if (array.dtype.kind == DType::Kind::bit) return {array.pointer, array.pointer + (array.size + 7) / 8};
     std::uint64_t first = array.pointer;
     std::uint64_t last = array.pointer + array.dtype.itemsize - 1;
     for (int d = 0; d < array.ndim(); ++d) {

@@ -26,6 +26,14 @@ namespace {
 ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync) {
     const Device device = current_device();
     ArrayObject array{resolve(validate(snapshot.raw), device), device, nullptr, std::move(owner), py::none()};
+    if (array.view.dtype.kind == DType::Kind::bit) {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format("'typestr' of __cuda_array_interface__ is \"{}\": arrays of single bits "
+                        "are masks of other arrays, and no arrays themselves.",
+                        shortened(snapshot.raw.typestr)),
+            {.field = "typestr"});
+    }
     array.view.layout = snapshot.layout;
     if (!sync || !interface_sync()) {
         array.view.has_stream = false;

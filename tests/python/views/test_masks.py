@@ -123,6 +123,24 @@ def test_bit_masks_count_from_the_least_significant_bit_in_c_order(kernels, rng,
         assert np.array_equal(out.copy_to_host(), expected(x, mask)), size
 
 
+def test_the_extent_of_a_bit_mask_is_counted_in_bits(kernels, rng, monkeypatch):
+    monkeypatch.setattr(bascule.config, "check_memory", True)
+    x = strided(rng, (97,), "f4")
+    out = poisoned(97)
+    mask = np.ones(97, bool)
+    kernels.read1[1, 32](Exposed(x, mask=bits(mask)), out)
+    assert np.array_equal(out.copy_to_host(), expected(x, mask))
+    too_few = Exposed(np.ones(2, "u1"), shape=(97,), strides=None, typestr="<t1", version=0)
+    with pytest.raises(ValueError, match=r"'mask'.*takes the bytes"):
+        kernels.read1[1, 32](Exposed(x, mask=too_few), out)
+
+
+def test_an_array_of_single_bits_is_no_array_by_itself(rng):
+    lone = bits(np.ones(16, bool))
+    with pytest.raises(ValueError, match="masks of other arrays"):
+        bascule.as_cuda_array(lone)
+
+
 def test_bit_masks_of_more_dimensions_follow_the_mask_and_not_the_array(kernels, rng):
     shape = (3, 5, 7)
     for mask_shape in [(3, 5, 7), (5, 7), (3, 1, 7), (5, 1), (1,), ()]:
