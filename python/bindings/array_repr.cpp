@@ -12,6 +12,7 @@
 #include "array_object.hpp"
 #include "array_transfer.hpp"
 #include "device_object.hpp"
+#include "mask.hpp"
 #include "numpy_values.hpp"
 #include "stream_object.hpp"
 
@@ -64,7 +65,8 @@ py::object ends_of(const ArrayObject& array) {
         const Piece& last = pieces.back().back();
         shape[static_cast<std::size_t>(d)] = py::int_(last.at + last.stop - last.start);
     }
-    const py::object host = numpy().attr("empty")(shape, "dtype"_a = numpy_dtype(view));
+    const py::object library = array.mask ? py::object(numpy().attr("ma")) : numpy();
+    const py::object host = library.attr("empty")(shape, "dtype"_a = numpy_dtype(view));
     std::vector<std::size_t> chosen(pieces.size(), 0);
     for (bool more = true; more;) {
         std::vector<IndexEntry> index;
@@ -78,8 +80,8 @@ py::object ends_of(const ArrayObject& array) {
             index.push_back(entry);
             target[d] = py::slice(piece.at, piece.at + piece.stop - piece.start, 1);
         }
-        host[target] =
-            copy_to_host(py::cast(view_of(array, index_array(view, index))), py::none(), py::none());
+        const auto piece_of = [&](const ArrayView& all) { return index_array(all, index); };
+        host[target] = copy_to_host(py::cast(changed(array, piece_of)), py::none(), py::none());
         more = false;
         for (std::size_t d = 0; d < pieces.size() && !more; ++d) {
             chosen[d] = (chosen[d] + 1) % pieces[d].size();
@@ -89,13 +91,22 @@ py::object ends_of(const ArrayObject& array) {
     return host;
 }
 
+/// What array2string prints as it should: of a masked array, objects that say `--` where it is invalid.
+py::object shown(const py::object& host) {
+    if (!is_numpy_masked(host)) return host;
+    const py::object elements = host.attr("data").attr("astype")("O");
+    elements[host.attr("mask")] = numpy().attr("ma").attr("masked_print_option");
+    return elements;
+}
+
 std::string with_values(const py::object& self) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
     const bool whole = array.view.size <= longest;
     const py::object host = whole ? copy_to_host(self, py::none(), py::none()) : ends_of(array);
-    const std::string values =
-        py::str(numpy().attr("array2string")(host, "separator"_a = ", ", "prefix"_a = "DeviceArray(",
-                                             "threshold"_a = whole ? longest : 0, "edgeitems"_a = edge));
+    const py::object text =
+        numpy().attr("array2string")(shown(host), "separator"_a = ", ", "prefix"_a = "DeviceArray(",
+                                     "threshold"_a = whole ? longest : 0, "edgeitems"_a = edge);
+    const std::string values = py::str(text);
     return fmt::format("DeviceArray({}, shape={}, dtype={}, {})", values,
                        bascule::to_string(array.view.shape), std::string(py::str(numpy_dtype(array.view))),
                        place_of(array));

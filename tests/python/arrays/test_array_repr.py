@@ -31,6 +31,15 @@ def test_a_view_is_printed(rng):
     assert text.startswith(f"DeviceArray({expected}, ")
 
 
+@pytest.mark.parametrize("shape", [(), (8,), (3, 4), (5000,), (2, 900)], ids=str)
+def test_what_is_masked_is_printed_as_numpy_prints_it(shape, rng):
+    host = np.ma.array(rng.integers(0, 100, shape), mask=rng.integers(0, 2, shape))
+    elements = np.asarray(host.data).astype("O")
+    elements[host.mask] = np.ma.masked_print_option
+    expected = np.array2string(elements, separator=", ", prefix="DeviceArray(", threshold=1000, edgeitems=3)
+    assert repr(bascule.to_device(host)).startswith(f"DeviceArray({expected}, shape={shape}, ")
+
+
 def test_of_a_long_array_the_ends_alone_are_read(emulated):
     x = bascule.to_device(np.zeros(1_000_000))
     repr(x)
