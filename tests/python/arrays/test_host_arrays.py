@@ -73,6 +73,8 @@ def test_they_are_copied_from_and_to(make, rng):
 def test_they_are_freed_after_their_last_use(make, scale, emulated):
     x = make(64, "f4")
     np.asarray(x)[:] = 1
+    gc.collect()
+    bascule.synchronize()  # what earlier tests have left is freed here
     with traced() as operations:
         scale[1, 64](x, 2, 64)
         del x
