@@ -37,8 +37,16 @@ print("structure", more({**fields, "typestr": "|V4", "descr": [("a", "<f4")]}))
 
 
 def test_a_parse_of_up_to_eight_dimensions_allocates_nothing() -> None:
-    environment = {**os.environ, "LD_PRELOAD": str(COUNTER), "PYTHONMALLOC": "malloc"}
-    run = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    # LD_PRELOAD splits at spaces, which the path may have: a name in the current directory.
+    environment = {**os.environ, "LD_PRELOAD": f"./{COUNTER.name}", "PYTHONMALLOC": "malloc"}
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment,
+        cwd=COUNTER.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr
     *lines, counted = run.stdout.splitlines()
     assert len(lines) == 27
