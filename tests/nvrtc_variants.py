@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DEVICE = ROOT / "build" / "dev" / "runtime" / "emulator" / "libbascule_emulator.so"
-PRELUDE = ROOT / "jit" / "prelude.cuh"  # what Bascule puts before every text
+PRELUDE = ROOT / "build" / "dev" / "jit" / "prelude.cuh"  # what Bascule puts before every text
 PROGRAMS = [*sorted((ROOT / "tests/kernels").glob("*.cu")), *sorted((ROOT / "tests/emulator/ptx").glob("*.cu"))]
 
 WAYS = {
