@@ -8,6 +8,9 @@ make_virtual_environment
 configure asan
 ninja -C "$root/build/asan" -j "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" --quiet bascule_python \
     || die "the build of build/asan failed"
+# A sanitizer's dlopen looks for NVRTC's builtins where the loader is told to, not beside NVRTC.
+nvrtc=$("$venv_python" -c 'import nvidia; print(*(path + "/cu13/lib" for path in nvidia.__path__), sep=":")')
+export LD_LIBRARY_PATH=$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # The interpreter is not instrumented: the sanitizer's library comes before it, and libstdc++ with it, whose
 # __cxa_throw it wants to find. Python's own pools would hide what is freed; leaks are not looked for, since the
 # interpreter frees little at its end.
