@@ -64,6 +64,8 @@ namespace detail {
 inline std::atomic<bool> tracing{false};
 void add_to_trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
                   std::string_view name) noexcept;
+inline std::atomic<bool> dropping{false};
+bool is_dropped() noexcept;
 }  // namespace detail
 
 /// Adds an operation to the trace, if one is being recorded.
@@ -71,6 +73,11 @@ inline void trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint6
                   std::string_view name) noexcept {
     if (detail::tracing.load(std::memory_order_relaxed))
         detail::add_to_trace(kind, stream, event, bytes, name);
+}
+
+/// Counts a record or wait; true when somebody wants this one forgotten (bascule_emulated_drop).
+inline bool drops() noexcept {
+    return detail::dropping.load(std::memory_order_relaxed) && detail::is_dropped();
 }
 
 }  // namespace emulated::driver
