@@ -117,6 +117,13 @@ EmulatedFunctions find_emulated_functions(const DynamicLibrary& library) {
     find(library, "bascule_emulated_trace", functions.trace);
     find(library, "bascule_emulated_trace_read", functions.trace_read);
     find(library, "bascule_emulated_name_allocation", functions.name_allocation);
+    find(library, "bascule_emulated_bookkeeping", functions.bookkeeping);
+    find(library, "bascule_emulated_drop", functions.drop);
+    find(library, "bascule_emulated_set_checks", functions.set_checks);
+    find(library, "bascule_emulated_checks", functions.checks);
+    find(library, "bascule_emulated_set_site", functions.set_site);
+    find(library, "bascule_emulated_take_races", functions.take_races);
+    find(library, "bascule_emulated_race_statistics", functions.race_statistics);
     find(library, "bascule_emulated_call_count", functions.call_count);
     return functions;
 }

@@ -17,6 +17,13 @@ struct EmulatedFunctions {
     decltype(&bascule_emulated_trace) trace = nullptr;
     decltype(&bascule_emulated_trace_read) trace_read = nullptr;
     decltype(&bascule_emulated_name_allocation) name_allocation = nullptr;
+    decltype(&bascule_emulated_bookkeeping) bookkeeping = nullptr;
+    decltype(&bascule_emulated_drop) drop = nullptr;
+    decltype(&bascule_emulated_set_checks) set_checks = nullptr;
+    decltype(&bascule_emulated_checks) checks = nullptr;
+    decltype(&bascule_emulated_set_site) set_site = nullptr;
+    decltype(&bascule_emulated_take_races) take_races = nullptr;
+    decltype(&bascule_emulated_race_statistics) race_statistics = nullptr;
     decltype(&bascule_emulated_call_count) call_count = nullptr;
 
     /// The newest fault's report, "" when there was none.

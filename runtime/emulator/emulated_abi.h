@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* The version of this header; a library of another version is refused. */
-#define BASCULE_EMULATED_ABI 1
+#define BASCULE_EMULATED_ABI 2
 uint32_t bascule_emulated_abi(void);
 
 /* The report of the newest fault of any context: several lines, ends without a newline. Empty when there was
@@ -51,6 +51,45 @@ size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out, size_t capacit
 /* What reports say after "the 64-byte allocation", for example "made at train.py:12"; `name` is copied.
  * Unknown addresses are ignored. */
 void bascule_emulated_name_allocation(uint64_t address, const char* name);
+
+/* While on (1), the calling thread's operations are bookkeeping: no trace shows them and
+ * bascule_emulated_drop does not count them. */
+void bascule_emulated_bookkeeping(int on);
+
+/* From now on the records and waits of all threads are counted from 0 in the order of issue, and the one with
+ * this number is forgotten: the call succeeds and does nothing. UINT64_MAX (the default) forgets none.
+ * Returns how many were counted since the last call. For tests of who misses a wait. */
+uint64_t bascule_emulated_drop(uint64_t number);
+
+/* What is looked for beside faults; the environment variable BASCULE_EMULATED_CHECKS says it for the start.
+ */
+enum {
+    BASCULE_EMULATED_CHECK_RACES = 1 /* operations on different streams that touch the same bytes unordered */
+};
+/* Sets what is looked for, in every context, and returns what was. Operations that were issued before are not
+ * known: switch on where nothing is pending. */
+uint32_t bascule_emulated_set_checks(uint32_t checks);
+uint32_t bascule_emulated_checks(void);
+
+/* Says where in the caller's own program an operation is issued, for example "train.py:12: k[1, 32](x)":
+ * writes at most `capacity` bytes with the NUL. Asked in the thread that issues, only while races are looked
+ * for, with no lock held. NULL (the default): reports name no places. */
+typedef void (*BasculeEmulatedSite)(char* text, size_t capacity);
+void bascule_emulated_set_site(BasculeEmulatedSite site);
+
+/* Takes the races found so far: each a report of several lines, an empty line between two. Copies at most
+ * `capacity` bytes with the NUL and returns the length without it; they are forgotten only when they fit.
+ * Races of operations that have not run yet are not found yet. */
+size_t bascule_emulated_take_races(char* text, size_t capacity);
+
+/* What the search for races did since the process started; silence counts only where these grow. */
+typedef struct BasculeEmulatedRaceStatistics {
+    uint64_t nodes; /* operations watched: launches, copies, fills, frees in stream order */
+    uint64_t edges; /* orders between them: streams, waits, synchronisations */
+    uint64_t bytes; /* bytes accessed by one operation and compared with the others' */
+    uint64_t races; /* found */
+} BasculeEmulatedRaceStatistics;
+void bascule_emulated_race_statistics(BasculeEmulatedRaceStatistics* out);
 
 /* Calls of the exported driver functions since the process started, by name; 0 for a name that is not
  * exported. */

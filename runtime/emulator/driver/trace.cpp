@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "driver/call.hpp"
@@ -11,10 +12,16 @@ namespace {
 
 std::atomic<CallCounter*> first_counter{nullptr};
 
+constexpr std::uint64_t drop_none = ~std::uint64_t{0};
+
 struct Trace {
     std::mutex mutex;
     std::vector<BasculeEmulatedOperation> operations;
+    std::uint64_t counted = 0;  // records and waits since somebody asked
+    std::uint64_t dropped = drop_none;
 };
+
+thread_local bool bookkeeping = false;
 
 Trace& the_trace() noexcept {
     static Trace& trace = *new Trace;
@@ -37,6 +44,7 @@ std::uint64_t CallCounter::calls_of(std::string_view name) noexcept {
 
 void detail::add_to_trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
                           std::string_view name) noexcept {
+    if (bookkeeping) return;
     Trace& trace = the_trace();
     BasculeEmulatedOperation operation = {};
     operation.kind = kind;
@@ -48,6 +56,13 @@ void detail::add_to_trace(std::uint32_t kind, CUstream stream, CUevent event, st
     std::memcpy(operation.name, name.data(), length);
     const std::lock_guard lock(trace.mutex);
     trace.operations.push_back(operation);
+}
+
+bool detail::is_dropped() noexcept {
+    if (bookkeeping) return false;
+    Trace& trace = the_trace();
+    const std::lock_guard lock(trace.mutex);
+    return trace.counted++ == trace.dropped;
 }
 
 }  // namespace emulated::driver
@@ -80,6 +95,16 @@ EMULATED_EXPORT size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out
     const std::lock_guard lock(trace.mutex);
     std::copy_n(trace.operations.begin(), std::min(capacity, trace.operations.size()), out);
     return trace.operations.size();
+}
+
+EMULATED_EXPORT void bascule_emulated_bookkeeping(int on) { emulated::driver::bookkeeping = on != 0; }
+
+EMULATED_EXPORT uint64_t bascule_emulated_drop(uint64_t number) {
+    auto& trace = emulated::driver::the_trace();
+    const std::lock_guard lock(trace.mutex);
+    trace.dropped = number;
+    emulated::driver::detail::dropping.store(true);
+    return std::exchange(trace.counted, 0);
 }
 
 EMULATED_EXPORT void bascule_emulated_name_allocation(uint64_t address, const char* name) {
