@@ -1,5 +1,5 @@
-/* Loops in C for tests/bench/launch.py: reading interfaces, calling, and launching by the bare driver.
- * Times are nanoseconds for all repetitions together. */
+/* Loops in C for tests/bench/launch.py, parse.py and ordering.py: reading interfaces, calling, and launching
+ * by the bare driver. Times are nanoseconds for all repetitions together. */
 #define _POSIX_C_SOURCE 200809L
 #define PY_SSIZE_T_CLEAN
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ static double now_ns(void) {
  * ------------------------------------------ */
 
 typedef struct {
-    PyObject_HEAD unsigned long long pointer;
+    PyObject_HEAD unsigned long long pointer, stream;
     Py_ssize_t size;
     PyObject* typestr;
 } Producer;
@@ -29,18 +29,18 @@ static PyObject* producer_interface(PyObject* object, void* closure) {
     Producer* self = (Producer*)object;
     PyObject* shape = Py_BuildValue("(n)", self->size);
     PyObject* data = Py_BuildValue("(KO)", self->pointer, Py_False);
-    PyObject* one = PyLong_FromLong(1); /* the legacy default stream, as most producers say */
+    PyObject* stream = PyLong_FromUnsignedLongLong(self->stream);
     PyObject* three = PyLong_FromLong(3);
     PyObject* dict = PyDict_New();
     (void)closure;
-    if (!shape || !data || !one || !three || !dict || PyDict_SetItem(dict, key_shape, shape) ||
+    if (!shape || !data || !stream || !three || !dict || PyDict_SetItem(dict, key_shape, shape) ||
         PyDict_SetItem(dict, key_typestr, self->typestr) || PyDict_SetItem(dict, key_data, data) ||
-        PyDict_SetItem(dict, key_strides, Py_None) || PyDict_SetItem(dict, key_stream, one) ||
+        PyDict_SetItem(dict, key_strides, Py_None) || PyDict_SetItem(dict, key_stream, stream) ||
         PyDict_SetItem(dict, key_version, three))
         Py_CLEAR(dict);
     Py_XDECREF(shape);
     Py_XDECREF(data);
-    Py_XDECREF(one);
+    Py_XDECREF(stream);
     Py_XDECREF(three);
     return dict;
 }
@@ -49,7 +49,9 @@ static int producer_init(PyObject* object, PyObject* arguments, PyObject* keywor
     Producer* self = (Producer*)object;
     (void)keywords;
     PyObject* typestr;
-    if (!PyArg_ParseTuple(arguments, "KnU", &self->pointer, &self->size, &typestr)) return -1;
+    self->stream = 1; /* the legacy default stream, as most producers say */
+    if (!PyArg_ParseTuple(arguments, "KnU|K", &self->pointer, &self->size, &typestr, &self->stream))
+        return -1;
     Py_XSETREF(self->typestr, Py_NewRef(typestr));
     return 0;
 }
@@ -68,7 +70,7 @@ static PyType_Slot producer_slots[] = {{Py_tp_init, (void*)producer_init},
                                        {Py_tp_new, (void*)PyType_GenericNew},
                                        {Py_tp_dealloc, (void*)producer_deallocate},
                                        {Py_tp_getset, producer_attributes},
-                                       {Py_tp_doc, (void*)"Producer(pointer, size, typestr)"},
+                                       {Py_tp_doc, (void*)"Producer(pointer, size, typestr, stream=1)"},
                                        {0, NULL}};
 
 static PyType_Spec producer_spec = {"bench_native.Producer", sizeof(Producer), 0, Py_TPFLAGS_DEFAULT,
@@ -120,6 +122,9 @@ static PyObject* noop(PyObject* module, PyObject* const* arguments, Py_ssize_t c
 static CUresult (*launch_kernel_ex)(const CUlaunchConfig*, CUfunction, void**, void**);
 static CUresult (*context_get_current)(CUcontext*);
 static CUfunction function;
+static CUresult (*event_record)(CUevent, CUstream);
+static CUresult (*stream_wait_event)(CUstream, CUevent, unsigned);
+static CUevent events[2];
 
 static PyObject* driver_error(const char* call, CUresult result) {
     return PyErr_Format(PyExc_RuntimeError, "%s returned CUresult %d", call, (int)result);
@@ -143,7 +148,11 @@ static PyObject* load_driver(PyObject* module, PyObject* arguments) {
     launch_kernel_ex =
         (CUresult(*)(const CUlaunchConfig*, CUfunction, void**, void**))dlsym(library, "cuLaunchKernelEx");
     context_get_current = (CUresult(*)(CUcontext*))dlsym(library, "cuCtxGetCurrent");
-    if (!init || !retain || !set_current || !load || !get || !launch_kernel_ex || !context_get_current)
+    CUresult (*create)(CUevent*, unsigned) = (CUresult(*)(CUevent*, unsigned))dlsym(library, "cuEventCreate");
+    event_record = (CUresult(*)(CUevent, CUstream))dlsym(library, "cuEventRecord");
+    stream_wait_event = (CUresult(*)(CUstream, CUevent, unsigned))dlsym(library, "cuStreamWaitEvent");
+    if (!init || !retain || !set_current || !load || !get || !launch_kernel_ex || !context_get_current ||
+        !create || !event_record || !stream_wait_event)
         return PyErr_Format(PyExc_OSError, "%s lacks a function of the driver API", path);
     CUcontext context;
     CUmodule loaded;
@@ -152,6 +161,10 @@ static PyObject* load_driver(PyObject* module, PyObject* arguments) {
         return driver_error("making a context", result);
     if ((result = load(&loaded, ptx))) return driver_error("cuModuleLoadData", result);
     if ((result = get(&function, loaded, name))) return driver_error("cuModuleGetFunction", result);
+    for (int i = 0; i < 2; ++i) {
+        if ((result = create(&events[i], CU_EVENT_DISABLE_TIMING)))
+            return driver_error("cuEventCreate", result);
+    }
     Py_RETURN_NONE;
 }
 
@@ -181,6 +194,25 @@ static PyObject* time_driver_launches(PyObject* module, PyObject* arguments) {
     return PyFloat_FromDouble(now_ns() - start);
 }
 
+/* time_driver_ordering(count, producer, consumer): what ordering a launch with one foreign stream must call
+ * at least, two records and two waits. */
+static PyObject* time_driver_ordering(PyObject* module, PyObject* arguments) {
+    Py_ssize_t count;
+    unsigned long long producer, consumer;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "nKK", &count, &producer, &consumer)) return NULL;
+    if (!function) return PyErr_Format(PyExc_RuntimeError, "call load_driver first");
+    const CUstream p = (CUstream)(uintptr_t)producer, c = (CUstream)(uintptr_t)consumer;
+    const double start = now_ns();
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        CUresult result;
+        if ((result = event_record(events[0], p)) || (result = stream_wait_event(c, events[0], 0)) ||
+            (result = event_record(events[1], c)) || (result = stream_wait_event(p, events[1], 0)))
+            return driver_error("ordering two streams", result);
+    }
+    return PyFloat_FromDouble(now_ns() - start);
+}
+
 static PyMethodDef methods[] = {
     {"time_reads", time_reads, METH_VARARGS, "time_reads(object, count): reads of __cuda_array_interface__"},
     {"time_calls", time_calls, METH_VARARGS, "time_calls(callable, arguments, count): vectorcalls"},
@@ -188,6 +220,8 @@ static PyMethodDef methods[] = {
     {"load_driver", load_driver, METH_VARARGS, "load_driver(library_path, ptx, kernel_name)"},
     {"time_driver_launches", time_driver_launches, METH_VARARGS,
      "time_driver_launches(count, pointer, pointer, pointer, float, stream, grid, block)"},
+    {"time_driver_ordering", time_driver_ordering, METH_VARARGS,
+     "time_driver_ordering(count, producer, consumer)"},
     {0}};
 
 static struct PyModuleDef definition = {
