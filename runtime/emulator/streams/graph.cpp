@@ -71,6 +71,28 @@ void Graph::submit(Stream& stream, std::function<void()> work) {
     scheduler_.issued(lock, node);
 }
 
+/// Nothing runs before all of it is issued: for other threads the stream has the whole graph or nothing of
+/// it.
+void Graph::launch(Stream& stream, std::span<const Step> steps, Lanes& lanes) {
+    auto lock = scheduler_.lock();
+    Nodes before = before_next(stream);
+    if (!is_done(lanes.whole.tail)) before.push_back(lanes.whole.tail);
+    Nodes nodes;
+    Nodes last;
+    for (const Step& step : steps) {
+        Nodes after = step.after.empty() ? before : Nodes{};
+        for (const std::size_t index : step.after) after.push_back(nodes[index]);
+        append(lanes[step.lane], after, [work = step.work] { (*work)(); });
+        nodes.push_back(lanes[step.lane].tail);
+        if (step.last) last.push_back(nodes.back());
+    }
+    if (last.empty()) return;
+    append(stream, last, nullptr);
+    lanes.whole.tail = stream.tail;
+    const std::shared_ptr<Node> node = stream.tail;
+    scheduler_.issued(lock, node);
+}
+
 void Graph::record(Event& event, Stream& stream) {
     const auto lock = scheduler_.lock();
     event.recorded = true;

@@ -1,9 +1,11 @@
 // Streams and events as a graph of operations: what must come before what.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "streams/scheduler.hpp"
@@ -24,6 +26,31 @@ struct Event {
     Clock::time_point finished;  ///< valid when `node` is null
 };
 
+/// What an operation does; it may be done many times.
+using SharedWork = std::shared_ptr<const std::function<void()>>;
+
+/// One operation of a captured graph that is launched.
+struct Step {
+    SharedWork work;
+    std::vector<std::size_t> after;  ///< earlier steps; none: it comes after what is before the graph
+    std::size_t lane = 0;            ///< steps of one lane follow each other
+    bool last = true;                ///< no step comes after it
+};
+
+/// The streams that a captured graph's operations run on, kept from launch to launch. No client sees them.
+class Lanes {
+  public:
+    void reach(std::size_t lane) {
+        while (streams_.size() <= lane) streams_.push_back({.blocking = false, .legacy = false, .tail = {}});
+    }
+    Stream& operator[](std::size_t lane) { return streams_[lane]; }
+    /// Ends with the newest launch, which the next one comes after.
+    Stream whole{.blocking = false, .legacy = false, .tail = {}};
+
+  private:
+    std::deque<Stream> streams_;
+};
+
 /// The streams of one context, and how their operations follow each other. Thread-safe; streams and events
 /// are changed by it alone, under the scheduler's lock.
 class Graph {
@@ -38,6 +65,8 @@ class Graph {
 
     /// Puts `work`, which does not throw, at the end of `stream`.
     void submit(Stream& stream, std::function<void()> work);
+    /// Puts all of a captured graph at the end of `stream`, behind its earlier launches: an operation a step.
+    void launch(Stream& stream, std::span<const Step> steps, Lanes& lanes);
     /// Marks the end of `stream`; an earlier mark is forgotten.
     void record(Event& event, Stream& stream);
     /// Later work on `stream` runs after what `event` marks now; nothing where it was never recorded.
