@@ -61,13 +61,22 @@ namespace bascule {
     FUNCTION(cuStreamWaitEvent, 3020)                  \
     FUNCTION(cuStreamGetCtx, 9020)                     \
     FUNCTION(cuStreamIsCapturing, 10000)               \
+    FUNCTION(cuStreamGetCaptureInfo, 11030)            \
+    FUNCTION(cuStreamBeginCapture, 10010)              \
+    FUNCTION(cuStreamEndCapture, 10000)                \
     FUNCTION(cuThreadExchangeStreamCaptureMode, 10010) \
     FUNCTION(cuEventCreate, 2000)                      \
     FUNCTION(cuEventDestroy, 4000)                     \
     FUNCTION(cuEventRecord, 2000)                      \
     FUNCTION(cuEventQuery, 2000)                       \
     FUNCTION(cuEventSynchronize, 2000)                 \
-    FUNCTION(cuEventElapsedTime, 2000)
+    FUNCTION(cuEventElapsedTime, 2000)                 \
+    FUNCTION(cuGraphDestroy, 10000)                    \
+    FUNCTION(cuGraphGetNodes, 10000)                   \
+    FUNCTION(cuGraphInstantiateWithFlags, 11040)       \
+    FUNCTION(cuGraphExecUpdate, 12000)                 \
+    FUNCTION(cuGraphExecDestroy, 10000)                \
+    FUNCTION(cuGraphLaunch, 10000)
 
 // Of newer drivers and headers: null where the driver lacks them. The same form.
 #if CUDA_VERSION >= 12040

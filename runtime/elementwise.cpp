@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <bascule/interface/argument.hpp>
+#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/elementwise.hpp>
 #include <bascule/runtime/elementwise_kernels.hpp>
@@ -129,9 +130,10 @@ void launch(StreamRef stream, const std::string& name, const ElementwiseJob& job
 template <class Enqueue>
 void in_order(StreamRef stream, std::span<const Producer> producers, Enqueue&& enqueue) {
     const ContextGuard context(stream.context());
-    wait_for_producers(stream, producers);
+    const ProducersToOrder ordered(stream, producers);
+    wait_for_producers(stream, ordered.get());
     enqueue(Driver::get());
-    order_producers_after(stream, producers);
+    order_producers_after(stream, ordered.get());
 }
 
 /// The value as 1, 2 or 4 bytes that repeat, which is what drivers fill with; nothing when it does not

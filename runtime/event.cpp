@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/event.hpp>
 #include <bascule/runtime/event_pool.hpp>
@@ -18,6 +19,7 @@ void EventRef::record(StreamRef stream) const {
 
 bool EventRef::query() const {
     const Driver& driver = Driver::get();
+    const RelaxedCapture relaxed;  // of streams that did not record it
     const CUresult code = driver.api().cuEventQuery(native_);
     if (code == CUDA_ERROR_NOT_READY) return false;
     driver.check(code, "cuEventQuery", "asking whether an event has happened");
@@ -25,7 +27,9 @@ bool EventRef::query() const {
 }
 
 void EventRef::synchronize() const {
+    if (NotedCapture::any()) require_no_capture(Device::current(), "synchronize");
     const Driver& driver = Driver::get();
+    const RelaxedCapture relaxed;
     driver.check(driver.api().cuEventSynchronize(native_), "cuEventSynchronize", "waiting for an event");
 }
 

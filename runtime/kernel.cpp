@@ -7,6 +7,7 @@
 
 #include <bascule/interface/error.hpp>
 #include <bascule/jit/struct_probe.hpp>
+#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/kernel_state.hpp>
 #include <bascule/runtime/launch.hpp>
 #include <bascule/runtime/launch_geometry.hpp>
@@ -18,12 +19,14 @@ void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& 
                     std::span<const Owner> owners) const {
     const OwnersKept kept(stream, owners);
     const ContextGuard context(stream.context());
+    if (existing(stream.device()) == nullptr) require_loadable(stream, name());
     const LoadedKernel& kernel = loaded(stream.device());  // hit: one lookup
     check_layouts(args, stream.device());
     check(config, kernel.limits);
-    wait_for_producers(stream, args.producers());     // ordering: event record + stream wait
-    enqueue(stream, config, kernel, args);            // launch:   cuLaunchKernelEx
-    order_producers_after(stream, args.producers());  // ordering: their next work waits for this kernel
+    const ProducersToOrder producers(stream, args.producers(), &args.signature());  // captures: rule 13
+    wait_for_producers(stream, producers.get());     // ordering: event record + stream wait
+    enqueue(stream, config, kernel, args);           // launch:   cuLaunchKernelEx
+    order_producers_after(stream, producers.get());  // ordering: their next work waits for this kernel
 }
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/bounds_report.hpp>
+#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/library.hpp>
 
@@ -18,6 +19,7 @@ constexpr int opt_in_above = 48 * 1024;  // dynamic shared memory that every ker
 
 CUresult load_code(const Driver& driver, CUlibrary& library, const std::string& code, char* log) {
     log[0] = '\0';
+    const RelaxedCapture relaxed;  // what others capture does not use it; for ours it was refused before
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void* values[] = {log, reinterpret_cast<void*>(std::uintptr_t{log_bytes - 1})};
     return driver.api().cuLibraryLoadData(&library, code.c_str(), options, values, std::size(options),
@@ -92,6 +94,7 @@ Library::Library(std::shared_ptr<const Image> image, Device device)
 Library::~Library() {
     if (native_ == nullptr) return;
     const Driver& driver = *Driver::existing();
+    const RelaxedCapture relaxed;
     driver.report(driver.api().cuLibraryUnload(native_), "cuLibraryUnload", "unloading a module");
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/event_pool.hpp>
 #include <bascule/runtime/lifetime.hpp>
@@ -167,25 +168,12 @@ std::unique_lock<std::mutex> find_queue(const Key& key, Queue*& queue, bool make
     return lock;
 }
 
-/// Lets a query pass that a capture going on somewhere in this thread would forbid.
-class RelaxedCapture {
-  public:
-    explicit RelaxedCapture(const Driver& driver) noexcept : driver_(driver) {
-        driver_.api().cuThreadExchangeStreamCaptureMode(&mode_);
-    }
-    ~RelaxedCapture() { driver_.api().cuThreadExchangeStreamCaptureMode(&mode_); }
-    RelaxedCapture(const RelaxedCapture&) = delete;
-    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
-  private:
-    const Driver& driver_;
-    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
+/// Or cannot be used now because others are captured.
 bool is_capturing(const Driver& driver, StreamRef stream) noexcept {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return driver.api().cuStreamIsCapturing(stream.native(), &status) == CUDA_SUCCESS &&
-           status != CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult code = driver.api().cuStreamIsCapturing(stream.native(), &status);
+    return code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+           (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
 /// Marks what the queue holds so far. The queue is locked, the context current. Throws: CudaError.
@@ -206,7 +194,7 @@ void mark(Queue& queue, StreamRef stream, const Driver& driver) {
 /// that fails has passed too: the context is lost, nothing runs any more.
 KeptMark pass_markers(Queue& queue, Device device, const Driver& driver) noexcept {
     KeptMark passed = 0;
-    const RelaxedCapture relaxed(driver);
+    const RelaxedCapture relaxed;
     while (!queue.markers.empty() &&
            driver.api().cuEventQuery(queue.markers.front().event) != CUDA_ERROR_NOT_READY) {
         passed = queue.markers.front().covers;
@@ -246,6 +234,7 @@ void collect(Queue& queue, std::unique_lock<std::mutex> lock, StreamRef stream) 
         const Marker oldest = queue.markers.front();
         queue.markers.pop();  // ours alone now: nobody gives it back while we wait
         lock.unlock();
+        const RelaxedCapture relaxed;
         driver.api().cuEventSynchronize(oldest.event);
         EventPool::of(stream.device()).give_back(oldest.event);
         passed = oldest.covers;
@@ -269,7 +258,7 @@ void wait_and_release(StreamRef stream, std::span<const Owner> owners) noexcept 
 }  // namespace
 
 void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept {
-    if (owners.empty()) return;
+    if (owners.empty() || keep_for_graph(stream, owners)) return;
     Queue* queue = nullptr;
     std::unique_lock<std::mutex> lock;
     try {

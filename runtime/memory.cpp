@@ -1,9 +1,11 @@
 // Memory by kind, and copies that are ordered as launches are.
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/memory.hpp>
 #include <bascule/runtime/ordering.hpp>
@@ -86,6 +88,8 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device, MemoryKind kind)
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     CUdeviceptr address = 0;
+    std::optional<RelaxedCapture> relaxed;  // what a graph of ours uses it keeps
+    if (NotedCapture::in_this_thread()) relaxed.emplace();
     const CUresult code = method_of(kind).allocate(driver.api(), address, bytes);
     if (code != CUDA_SUCCESS) fail_allocation(driver, code, bytes, kind);
     address_ = address;
@@ -115,6 +119,7 @@ DeviceBuffer::~DeviceBuffer() {
     const Driver& driver = *Driver::existing();
     try {
         const ContextGuard context(device_.context());
+        const RelaxedCapture relaxed;  // what others capture does not concern it
         driver.report(method_of(kind_).free(driver.api(), address_, host_), "cuMemFree", "freeing memory");
     } catch (...) {  // the driver is gone, and the memory with it
     }
@@ -144,10 +149,11 @@ void copy_to_device(StreamRef stream, std::uint64_t destination, const void* sou
     if (bytes == 0) return;
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
-    wait_for_producers(stream, producers);
+    const ProducersToOrder ordered(stream, producers);
+    wait_for_producers(stream, ordered.get());
     driver.check(driver.api().cuMemcpyHtoDAsync(destination, source, bytes, stream.native()),
                  "cuMemcpyHtoDAsync", "copying to the device");
-    order_producers_after(stream, producers);
+    order_producers_after(stream, ordered.get());
 }
 
 bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std::size_t bytes,
@@ -156,13 +162,15 @@ bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
     if (bytes == 0) return true;
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
-    wait_for_producers(stream, producers);
+    // Drivers fill pageable memory before they return or need not, by version: waiting costs nothing then.
+    const bool waits = !is_pinned(driver, destination);
+    if (waits) require_no_capture(stream, "copying to memory that is not pinned");
+    const ProducersToOrder ordered(stream, producers);
+    wait_for_producers(stream, ordered.get());
     driver.check(driver.api().cuMemcpyDtoHAsync(destination, source, bytes, stream.native()),
                  "cuMemcpyDtoHAsync", "copying to the host");
-    order_producers_after(stream, producers);
-    // Drivers fill pageable memory before they return or need not, by version: asking for it costs nothing
-    // then.
-    if (is_pinned(driver, destination)) return false;
+    order_producers_after(stream, ordered.get());
+    if (!waits) return false;
     stream.synchronize();
     kept.finished();
     return true;

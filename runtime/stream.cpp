@@ -1,6 +1,7 @@
 // Streams: waiting for them, asking them, owning them.
 #include <utility>
 
+#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/event.hpp>
 #include <bascule/runtime/lifetime.hpp>
@@ -9,10 +10,12 @@
 namespace bascule {
 
 void StreamRef::synchronize() const {
+    require_no_capture(*this, "synchronize");
     const KeptMark mark = kept_so_far();
     {
         const Driver& driver = Driver::get();
         const ContextGuard context(device_.context());
+        const RelaxedCapture relaxed;  // of other streams: they do not matter here
         driver.check(driver.api().cuStreamSynchronize(native()), "cuStreamSynchronize",
                      "waiting for the stream");
     }
@@ -20,8 +23,10 @@ void StreamRef::synchronize() const {
 }
 
 bool StreamRef::query() const {
+    require_no_capture(*this, "query");
     const Driver& driver = Driver::get();
     const ContextGuard context(device_.context());
+    const RelaxedCapture relaxed;
     const CUresult code = driver.api().cuStreamQuery(native());
     if (code == CUDA_ERROR_NOT_READY) return false;
     driver.check(code, "cuStreamQuery", "asking whether the stream has finished");
@@ -60,6 +65,7 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 }
 
 void synchronize(Device device) {
+    require_no_capture(device, "synchronize");
     const KeptMark mark = kept_so_far();
     {
         const Driver& driver = Driver::get();

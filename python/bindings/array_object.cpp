@@ -18,6 +18,7 @@
 #include "array_repr.hpp"
 #include "array_shape.hpp"
 #include "array_transfer.hpp"
+#include "current_stream.hpp"
 #include "device_object.hpp"
 #include "dlpack_export.hpp"
 #include "mask.hpp"
@@ -42,6 +43,9 @@ std::size_t length(const ArrayObject& array) {
 py::object stream_to_bind(const py::object& stream, Device device) {
     if (py::isinstance<StreamObject>(stream)) return stream;
     const std::optional<StreamRef> given = to_stream(stream, device);
+    if (!given) {
+        if (py::object current = current_stream_object(device)) return current;
+    }
     return py::cast(StreamObject{nullptr, given.value_or(default_stream(device)), stream});
 }
 
@@ -57,10 +61,14 @@ ArrayObject view_of(const ArrayObject& array, const ArrayView& view) {
 
 StreamRef stream_for(const ArrayObject& array, const py::object& given) {
     if (const std::optional<StreamRef> stream = to_stream(given, array.device)) return *stream;
+    if (const std::optional<StreamRef> current = current_stream(array.device)) return *current;
     return array.view.has_stream ? StreamRef(array.view.stream, array.device) : default_stream(array.device);
 }
 
 py::object stream_object_for(const ArrayObject& array, const py::object& given) {
+    if (given.is_none()) {
+        if (py::object current = current_stream_object(array.device)) return current;
+    }
     return stream_to_bind(given.is_none() ? array.stream : given, array.device);
 }
 

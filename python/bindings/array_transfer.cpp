@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/memory.hpp>
 
 #include "array_creation.hpp"
@@ -119,6 +120,7 @@ void copy_bytes_from(const py::object& array, const py::object& host, StreamRef 
 py::object copy_values_to_host(const py::object& self, const py::object& out, const py::object& stream) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
     const StreamRef source = stream_for(array, stream);
+    if (stream.is_none() || out.is_none()) require_no_capture(source, "copy_to_host");
     const auto new_host = [&](bool fortran) {
         return py::object(numpy().attr("empty")(to_tuple(array.view.shape),
                                                 "dtype"_a = numpy_dtype(array.view),

@@ -10,6 +10,7 @@
 #include "emulated_object.hpp"
 #include "errors.hpp"
 #include "global_object.hpp"
+#include "graph_object.hpp"
 #include "interface_reader.hpp"
 #include "kernel_object.hpp"
 #include "stream_object.hpp"
@@ -28,4 +29,5 @@ PYBIND11_MODULE(_bascule, module) {
     bascule::python::bind_globals(module);
     bascule::python::bind_cache(module);
     bascule::python::bind_emulated(module);
+    bascule::python::bind_graphs(module);
 }

@@ -1,5 +1,8 @@
 #include "call_arguments.hpp"
 
+#include <bascule/runtime/capture.hpp>
+
+#include "current_stream.hpp"
 #include "device_object.hpp"
 #include "errors.hpp"
 #include "toolkit.hpp"
@@ -8,8 +11,9 @@ namespace py = pybind11;
 
 namespace bascule::python {
 
-const LoadedKernel& load(const Kernel& kernel, Device device) {
+const LoadedKernel& load(const Kernel& kernel, Device device, std::optional<StreamRef> stream) {
     if (const LoadedKernel* hit = kernel.existing(device)) return *hit;
+    require_loadable(stream ? stream : current_stream(device), kernel.name());
     prepare_toolkit();
     const LoadedKernel* loaded = nullptr;
     {

@@ -48,6 +48,8 @@ const char* kind_name(std::uint32_t kind) noexcept {
             return "destroy";
         case BASCULE_EMULATED_HOST_FUNCTION:
             return "host function";
+        case BASCULE_EMULATED_GRAPH_LAUNCH:
+            return "graph launch";
         default:
             return "unknown";
     }

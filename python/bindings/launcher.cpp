@@ -13,6 +13,7 @@
 #include "bound_launch.hpp"
 #include "call_arguments.hpp"
 #include "callable_object.hpp"
+#include "current_stream.hpp"
 #include "device_object.hpp"
 #include "owners.hpp"
 
@@ -34,7 +35,7 @@ PyTypeObject* launcher_type = nullptr;
 
 void enqueue(const Kernel& kernel, const LaunchPlan& plan, const LaunchConfig& config, ArgumentPack& pack,
              OwnerList& owners, Device device) {
-    const StreamRef stream = choose_stream(plan.stream, std::nullopt, pack.common_stream(), device);
+    const StreamRef stream = choose_stream(plan.stream, current_stream(device), pack.common_stream(), device);
     if (launches_block(device)) {
         const py::gil_scoped_release release;
         kernel.launch(stream, config, pack, owners.hand_over());
@@ -48,7 +49,7 @@ void begin(Launch& launch) {
     const Device device = launch.plan.stream ? launch.plan.stream->device() : current_device();
     Kernel settled = settle(launch.kernel, device);
     if (settled.is_function()) {
-        const LoadedKernel& loaded = load(settled, device);
+        const LoadedKernel& loaded = load(settled, device, launch.plan.stream);
         if (!launch.plan.work.empty() && !launch.plan.empty()) {
             launch.config = settled.configuration_for(device, launch.plan.work, launch.plan.shared_bytes);
         }
@@ -66,7 +67,7 @@ void run_chosen(const Launch& launch, const CallArguments& arguments) {
     read_arguments(launch.kernel, reader, arguments, values.span());
     const Device device = reader.device();
     const Kernel function = choose(launch.kernel, values.span(), device);
-    const LoadedKernel& loaded = load(function, device);
+    const LoadedKernel& loaded = load(function, device, plan.stream);
     ArgumentPack pack(loaded.image->signature);
     set_all(pack, values.span());
     compare_structures(function, pack, device);
@@ -79,7 +80,7 @@ void run_chosen(const Launch& launch, const CallArguments& arguments) {
 /// The arrays are on another device than the first call's were: the kernel is loaded there too.
 void run_elsewhere(const Launch& launch, ArgumentPack& pack, OwnerList& owners, Device device) {
     const LaunchPlan& plan = launch.plan;
-    load(launch.kernel, device);
+    load(launch.kernel, device, plan.stream);
     const LaunchConfig config = plan.work.empty()
                                     ? plan.config
                                     : launch.kernel.configuration_for(device, plan.work, plan.shared_bytes);

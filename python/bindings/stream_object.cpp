@@ -6,6 +6,7 @@
 
 #include <bascule/interface/error.hpp>
 
+#include "current_stream.hpp"
 #include "device_object.hpp"
 #include "names.hpp"
 
@@ -73,7 +74,8 @@ StreamObject borrowed(std::uint64_t handle, py::object foreign = py::none()) {
 }
 
 StreamRef given_or_default(const py::object& stream, Device device) {
-    return to_stream(stream, device).value_or(default_stream(device));
+    if (const std::optional<StreamRef> given = to_stream(stream, device)) return *given;
+    return current_stream(device).value_or(default_stream(device));
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ enum {
     BASCULE_EMULATED_SYNCHRONIZE = 8, /* stream, event or context */
     BASCULE_EMULATED_CREATE = 9,      /* a stream, event, library or context */
     BASCULE_EMULATED_DESTROY = 10,
-    BASCULE_EMULATED_HOST_FUNCTION = 11
+    BASCULE_EMULATED_HOST_FUNCTION = 11,
+    BASCULE_EMULATED_GRAPH_LAUNCH = 12 /* cuGraphLaunch: stream */
 };
 
 typedef struct BasculeEmulatedOperation {

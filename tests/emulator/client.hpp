@@ -81,6 +81,22 @@ namespace client {
     FUNCTION(cuStreamWaitEvent, 3020)                           \
     FUNCTION(cuStreamGetCtx, 9020)                              \
     FUNCTION(cuStreamIsCapturing, 10000)                        \
+    FUNCTION(cuStreamBeginCapture, 10010)                       \
+    FUNCTION(cuStreamEndCapture, 10000)                         \
+    FUNCTION(cuStreamGetCaptureInfo, 12030)                     \
+    FUNCTION(cuThreadExchangeStreamCaptureMode, 10010)          \
+    FUNCTION(cuGraphCreate, 10000)                              \
+    FUNCTION(cuGraphDestroy, 10000)                             \
+    FUNCTION(cuGraphGetNodes, 10000)                            \
+    FUNCTION(cuGraphGetRootNodes, 10000)                        \
+    FUNCTION(cuGraphNodeGetDependencies, 12030)                 \
+    FUNCTION(cuGraphNodeGetType, 10000)                         \
+    FUNCTION(cuGraphInstantiateWithFlags, 11040)                \
+    FUNCTION(cuGraphInstantiateWithParams, 12000)               \
+    FUNCTION(cuGraphExecUpdate, 12000)                          \
+    FUNCTION(cuGraphExecDestroy, 10000)                         \
+    FUNCTION(cuGraphUpload, 11010)                              \
+    FUNCTION(cuGraphLaunch, 10000)                              \
     FUNCTION(cuEventCreate, 2000)                               \
     FUNCTION(cuEventDestroy, 4000)                              \
     FUNCTION(cuEventRecord, 2000)                               \

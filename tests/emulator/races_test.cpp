@@ -354,6 +354,57 @@ TEST_CASE("threads with their own default streams race unless something orders t
     });
 }
 
+TEST_CASE("the operations of a graph are ordered as it was captured, and with the stream it is launched on") {
+    under_each_policy([](Searched& world) {
+        const CUstream side = world.device.stream();
+        CUgraph graph = nullptr;
+        CUgraphExec whole = nullptr;
+        REQUIRE(world.api.cuStreamBeginCapture(world.p, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+        world.add(world.p);
+        world.order(world.p, side);
+        world.add(side);
+        world.order(side, world.p);
+        REQUIRE(world.api.cuStreamEndCapture(world.p, &graph) == CUDA_SUCCESS);
+        REQUIRE(world.api.cuGraphInstantiateWithFlags(&whole, graph, 0) == CUDA_SUCCESS);
+        const CUstream q = world.device.stream();
+        world.add(q);
+        world.order(q, world.p);
+        world.api.cuGraphLaunch(whole, world.p);
+        world.order(world.p, world.c);
+        world.add(world.c);
+        world.order(world.c, q);
+        world.api.cuGraphLaunch(whole, q);  // after its earlier launch, whatever the stream
+        CHECK_FALSE(world.races());
+        world.api.cuGraphLaunch(whole, world.p);
+        world.add(world.c);
+        const std::string report = world.found();
+        INFO(report);
+        CHECK(says(report, "first launch of 'increment' in a graph on stream"));
+        world.api.cuGraphExecDestroy(whole);
+        world.api.cuGraphDestroy(graph);
+    });
+}
+
+TEST_CASE("branches of a graph that nothing orders race") {
+    under_each_policy([](Searched& world) {
+        const CUstream side = world.device.stream();
+        CUgraph graph = nullptr;
+        CUgraphExec whole = nullptr;
+        REQUIRE(world.api.cuStreamBeginCapture(world.p, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+        world.order(world.p, side);
+        world.add(world.p);
+        world.add(side);
+        world.order(side, world.p);
+        REQUIRE(world.api.cuStreamEndCapture(world.p, &graph) == CUDA_SUCCESS);
+        REQUIRE(world.api.cuGraphInstantiateWithFlags(&whole, graph, 0) == CUDA_SUCCESS);
+        CHECK_FALSE(world.races());
+        world.api.cuGraphLaunch(whole, world.p);
+        CHECK(world.races());
+        world.api.cuGraphExecDestroy(whole);
+        world.api.cuGraphDestroy(graph);
+    });
+}
+
 TEST_CASE("the numbers grow with what is watched") {
     under_each_policy([](Searched& world) {
         const auto before = world.statistics();

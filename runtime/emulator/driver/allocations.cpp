@@ -5,17 +5,19 @@
 
 #include <fmt/format.h>
 
-#include "driver/call.hpp"
+#include "driver/capture.hpp"
 
 using emulated::driver::Context;
 using emulated::driver::current_context;
 using emulated::driver::Process;
+using emulated::driver::unsafe_now;
 using emulated::memory::Allocation;
 
 namespace {
 
 CUresult allocate(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind) {
     EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuMemAlloc"));
     Context& context = *current_context();
     auto made = Process::get().heap().allocate(context.device, bytes, kind);
     if (!made) {  // stream-ordered frees that are pending may make room
@@ -38,6 +40,7 @@ CUresult not_freeable(CUdeviceptr address) {
 
 /// Freeing waits for everything that may still use the memory.
 CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> kinds) {
+    EMULATED_CHECK(unsafe_now("cuMemFree"));
     Process& process = Process::get();
     for (Context* context : process.contexts()) context->graph.drain();
     EMULATED_CHECK(current_context()->error.load());
@@ -179,6 +182,7 @@ EMULATED_API cuMemHostRegister(void* host, std::size_t bytes, unsigned int flags
     constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     EMULATED_REQUIRE(host != nullptr && bytes > 0 && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuMemHostRegister"));
     const bool done = Process::get().heap().register_host(host, bytes, current_context()->device);
     if (done) emulated::races::Detector::get().forget(reinterpret_cast<CUdeviceptr>(host), bytes);
     return done ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -187,6 +191,7 @@ EMULATED_API cuMemHostRegister(void* host, std::size_t bytes, unsigned int flags
 EMULATED_API cuMemHostUnregister(void* host) {
     EMULATED_COUNT("cuMemHostUnregister");
     EMULATED_NEEDS_CONTEXT();
+    EMULATED_CHECK(unsafe_now("cuMemHostUnregister"));
     for (Context* context : Process::get().contexts()) context->graph.drain();
     return Process::get().heap().unregister_host(host) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

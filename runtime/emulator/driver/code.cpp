@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/call.hpp"
+#include "driver/capture.hpp"
 #include "driver/jit_log.hpp"
 #include "driver/limits.hpp"
 
@@ -131,6 +131,7 @@ std::string refusals(const emulated::program::Module& module) {
 CUresult load(void** out, const void* code, Context* context, unsigned int count, const CUjit_option* options,
               void** values) {
     EMULATED_REQUIRE(out != nullptr && code != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(emulated::driver::unsafe_now("loading code"));
     const JitLog errors(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
     const JitLog notes(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
     const auto refuse = [&](CUresult code_of_error, const std::string& message) {
@@ -201,6 +202,7 @@ CUresult find_global(CUdeviceptr* address, std::size_t* bytes, const void* libra
 CUresult unload(const void* handle) {
     Process& process = Process::get();
     EMULATED_REQUIRE(process.initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    EMULATED_CHECK(emulated::driver::unsafe_now("unloading code"));
     const auto library = process.handles().remove<Library>(handle);
     EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
     emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuLibraryUnload");

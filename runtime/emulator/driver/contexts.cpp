@@ -1,7 +1,7 @@
 // Contexts: primary ones, created ones, the calling thread's stack, limits.
 #include <algorithm>
 
-#include "driver/call.hpp"
+#include "driver/capture.hpp"
 
 using emulated::driver::Context;
 using emulated::driver::context_stack;
@@ -192,6 +192,7 @@ EMULATED_API cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
 EMULATED_API cuCtxSynchronize(void) {
     EMULATED_COUNT("cuCtxSynchronize");
     EMULATED_NEEDS_CONTEXT();
+    EMULATED_CHECK(emulated::driver::question_now(*current_context(), "cuCtxSynchronize"));
     emulated::driver::trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, nullptr, 0, "cuCtxSynchronize");
     Context* context = current_context();
     context->graph.synchronize_all();

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/call.hpp"
+#include "driver/capture.hpp"
 #include "driver/transfers.hpp"
 
 using emulated::driver::Context;
@@ -135,6 +135,7 @@ EMULATED_API cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from
     EMULATED_NEEDS_CONTEXT();
     EMULATED_CHECK(state_of(to_context));
     EMULATED_CHECK(state_of(from_context));
+    EMULATED_CHECK(emulated::driver::unsafe_now("cuMemcpyPeer"));
     for (Context* context : {find_context(to_context), find_context(from_context), current_context()})
         context->graph.synchronize_all();
     EMULATED_CHECK(copy_rows(device(to), device(from), {bytes}, nullptr, Wait::no, "cuMemcpyPeer"));

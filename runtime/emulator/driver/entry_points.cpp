@@ -14,6 +14,12 @@ namespace {
 using Function = void (*)();
 using PFN_cuProfilerStart_v4000 = CUresult(CUDAAPI*)();
 using PFN_cuProfilerStop_v4000 = CUresult(CUDAAPI*)();
+// The name that <cuda.h> gives to cuGraphInstantiateWithFlags since CUDA 12.
+// Older ones it declares only for programs that ask for them.
+using PFN_cuStreamBeginCapture_v10000 = CUresult(CUDAAPI*)(CUstream);
+using PFN_cuGraphInstantiate_v10000 = CUresult(CUDAAPI*)(CUgraphExec*, CUgraph, CUgraphNode*, char*, size_t);
+using PFN_cuGraphInstantiate_v11000 = PFN_cuGraphInstantiate_v10000;
+using PFN_cuGraphInstantiate_v12000 = PFN_cuGraphInstantiateWithFlags_v11040;
 
 /// The `_ptsz` or `_ptds` variant of a function: NULL means the calling thread's own stream while it runs.
 template <auto Original>
@@ -225,9 +231,29 @@ const EntryPoint entry_points[] = {
     OLDER(cuStreamGetCaptureInfo, 10010, emulated::driver::capture_info_v1),
     OLDER(cuStreamGetCaptureInfo, 11030, cuStreamGetCaptureInfo_v2),
     PER_THREAD(cuStreamGetCaptureInfo, 12030),
+    OLDER(cuStreamBeginCapture, 10000, emulated::driver::begin_capture_v1),
     PER_THREAD(cuStreamBeginCapture, 10010),
+    PER_THREAD(cuStreamEndCapture, 10000),
     PER_THREAD(cuStreamAddCallback, 5000),
     ROW(cuThreadExchangeStreamCaptureMode, 10010),
+
+    ROW(cuGraphCreate, 10000),
+    ROW(cuGraphDestroy, 10000),
+    ROW(cuGraphGetNodes, 10000),
+    ROW(cuGraphGetRootNodes, 10000),
+    OLDER(cuGraphNodeGetDependencies, 10000, emulated::driver::graph_dependencies_v1),
+    ROW(cuGraphNodeGetDependencies, 12030),
+    ROW(cuGraphNodeGetType, 10000),
+    OLDER(cuGraphInstantiate, 10000, emulated::driver::graph_instantiate_v1),
+    OLDER(cuGraphInstantiate, 11000, emulated::driver::graph_instantiate_v1),
+    ROW(cuGraphInstantiate, 12000),
+    ROW(cuGraphInstantiateWithFlags, 11040),
+    PER_THREAD(cuGraphInstantiateWithParams, 12000),
+    OLDER(cuGraphExecUpdate, 10020, emulated::driver::graph_exec_update_v1),
+    ROW(cuGraphExecUpdate, 12000),
+    ROW(cuGraphExecDestroy, 10000),
+    PER_THREAD(cuGraphUpload, 11010),
+    PER_THREAD(cuGraphLaunch, 10000),
 
     ROW(cuEventCreate, 2000),
     ROW(cuEventDestroy, 4000),

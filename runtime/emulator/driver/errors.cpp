@@ -53,6 +53,16 @@ constexpr std::array rows = {
     ROW(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "too many blocks for a cooperative launch"),
     ROW(CUDA_ERROR_NOT_PERMITTED, "not permitted"),
     ROW(CUDA_ERROR_NOT_SUPPORTED, "not supported by the emulated device"),
+    ROW(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "not while a stream is being captured"),
+    ROW(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "an earlier error has invalidated the capture"),
+    ROW(CUDA_ERROR_STREAM_CAPTURE_MERGE, "two captures would become one"),
+    ROW(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "the capture began on another stream"),
+    ROW(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "a stream of the capture was not waited for before its end"),
+    ROW(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "what is captured would depend on what is not"),
+    ROW(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "the legacy default stream would depend on a capture"),
+    ROW(CUDA_ERROR_CAPTURED_EVENT, "the event marks what was captured, not what runs"),
+    ROW(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, "another thread began the capture"),
+    ROW(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "the graph differs too much from the executable one"),
     ROW(CUDA_ERROR_UNKNOWN, "unknown error"),
 };
 

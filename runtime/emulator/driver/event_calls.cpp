@@ -1,11 +1,15 @@
 // Events.
-#include "driver/call.hpp"
+#include "driver/capture.hpp"
 
+using emulated::driver::capture_target;
+using emulated::driver::CaptureGate;
 using emulated::driver::Context;
 using emulated::driver::current_context;
 using emulated::driver::Event;
 using emulated::driver::Process;
+using emulated::driver::question_now;
 using emulated::driver::StreamTarget;
+using emulated::streams::Captures;
 
 namespace {
 
@@ -43,8 +47,15 @@ EMULATED_API cuEventRecordWithFlags(CUevent event_handle, CUstream handle, unsig
     EMULATED_REQUIRE(flags == CU_EVENT_RECORD_DEFAULT, CUDA_ERROR_INVALID_VALUE);
     const auto event = find(event_handle);
     EMULATED_REQUIRE(event != nullptr && event->context == target.context, CUDA_ERROR_INVALID_HANDLE);
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
     emulated::driver::trace(BASCULE_EMULATED_RECORD, handle, event_handle, 0, "cuEventRecord");
-    if (!emulated::driver::drops()) target.context->graph.record(event->event, *target.stream);
+    if (emulated::driver::drops()) return CUDA_SUCCESS;
+    if (gate.captures()) {
+        return emulated::driver::to_result(Captures::get().record(capture_target(target), event->capture));
+    }
+    if (event->capture.exists()) Captures::get().forget(event->capture);
+    target.context->graph.record(event->event, *target.stream);
     return CUDA_SUCCESS;
 }
 
@@ -58,6 +69,7 @@ EMULATED_API cuEventQuery(CUevent handle) {
     EMULATED_NEEDS_CONTEXT();
     const auto event = find(handle);
     EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(question_now(*event, "cuEventQuery"));
     if (!event->context->graph.query(event->event)) return CUDA_ERROR_NOT_READY;
     return event->context->error.load();
 }
@@ -67,6 +79,7 @@ EMULATED_API cuEventSynchronize(CUevent handle) {
     EMULATED_NEEDS_CONTEXT();
     const auto event = find(handle);
     EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(question_now(*event, "cuEventSynchronize"));
     emulated::driver::trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, handle, 0, "cuEventSynchronize");
     event->context->graph.synchronize(event->event);
     return event->context->error.load();
@@ -80,6 +93,7 @@ EMULATED_API cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUeve
     const auto end = find(end_handle);
     const bool timed = start != nullptr && end != nullptr && start->timing && end->timing;
     EMULATED_REQUIRE(timed, CUDA_ERROR_INVALID_HANDLE);
+    for (const auto& event : {start, end}) EMULATED_CHECK(question_now(*event, "cuEventElapsedTime"));
     const bool recorded =
         start->context->graph.recorded(start->event) && end->context->graph.recorded(end->event);
     EMULATED_REQUIRE(recorded, CUDA_ERROR_INVALID_HANDLE);

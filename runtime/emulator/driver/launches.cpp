@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/call.hpp"
+#include "driver/capture.hpp"
 #include "driver/code.hpp"
 #include "driver/limits.hpp"
 #include "driver/occupancy.hpp"
@@ -15,6 +15,7 @@
 #include "report/report.hpp"
 
 namespace limits = emulated::driver::limits;
+using emulated::driver::CaptureGate;
 using emulated::driver::Context;
 using emulated::driver::current_context;
 using emulated::driver::Instance;
@@ -23,6 +24,8 @@ using emulated::driver::Process;
 using emulated::driver::Stream;
 using emulated::driver::StreamTarget;
 using emulated::machine::Dim3;
+using emulated::streams::CapturedNode;
+using emulated::streams::Captures;
 
 namespace {
 
@@ -131,8 +134,8 @@ struct Job {
 
     /// After a fault nothing more runs in the context, as on a GPU.
     void operator()() const {
-        if (context->error.load() != CUDA_SUCCESS) return;
         Process& process = Process::get();
+        if (context->error.load() != CUDA_SUCCESS || !process.executes()) return;
         emulated::machine::LaunchRequest request;
         request.kernel = handle->kernel;
         request.grid = grid;
@@ -173,6 +176,16 @@ std::size_t stack_limit(Context& context) {
     return set == context.limits.end() ? 0 : set->second;
 }
 
+CUresult capture(const CaptureGate& gate, const CUlaunchConfig& config, Job job) {
+    CapturedNode node;
+    node.kind = CapturedNode::Kind::kernel;
+    for (const CUlaunchAttribute& attribute : std::span(config.attrs, config.numAttrs)) {
+        if (wish(attribute) == Wish::cooperative) node.attributes = 1;
+    }
+    node.work = CaptureGate::share(std::move(job));
+    return gate.add(std::move(node));
+}
+
 bool is_default(CUstream stream) noexcept {
     return stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
 }
@@ -197,13 +210,15 @@ CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
 }
 
 CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {
-    if (!Process::get().executes()) return pretend(config, function);
+    if (!Process::get().executes() && !Captures::any()) return pretend(config, function);
     EMULATED_NEEDS_CONTEXT();
     auto handle = Process::get().handles().find<KernelHandle>(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
     const StreamTarget target(config.hStream);
     EMULATED_CHECK(target.state);
     Context& context = *target.context;
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
     EMULATED_REQUIRE(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
     EMULATED_REQUIRE(fits(config, *handle, context.device), CUDA_ERROR_INVALID_VALUE);
     EMULATED_CHECK(check_attributes(config, *handle, context.device));
@@ -220,6 +235,7 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
             {}};
     EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
     emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
+    if (gate.captures()) return capture(gate, config, std::move(job));
     context.graph.submit(*target.stream, std::move(job));
     return CUDA_SUCCESS;
 }

@@ -4,9 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "driver/call.hpp"
+#include "driver/capture.hpp"
 #include "driver/transfers.hpp"
 
+using emulated::driver::CaptureGate;
 using emulated::driver::Context;
 using emulated::driver::device_state;
 using emulated::driver::MemoryPool;
@@ -78,6 +79,9 @@ int device_at(const CUmemLocation* location) noexcept {
 CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
                   const StreamTarget& target, CUstream handle, const char* name) {
     EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
+    if (gate.captures()) return emulated::driver::detail::refuse_allocation(name);
     Process& process = Process::get();
     EMULATED_REQUIRE(pool->take(bytes), CUDA_ERROR_OUT_OF_MEMORY);
     PoolShare share(pool, bytes);
@@ -152,6 +156,9 @@ EMULATED_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     if (address == 0) return CUDA_SUCCESS;
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
+    if (gate.captures()) return emulated::driver::detail::refuse_allocation("cuMemFreeAsync");
     Process& process = Process::get();
     const Allocation* known = process.heap().find_known(address);
     const bool is_base =

@@ -34,8 +34,23 @@ CUresult CUDAAPI emulated::driver::advise_v1(CUdeviceptr address, std::size_t by
 }
 
 EMULATED_API cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                       CUgraph*, const CUgraphNode**, std::size_t*) {
-    return emulated::driver::capture_info_v1(stream, status, id);
+                                       CUgraph* graph, const CUgraphNode** dependencies,
+                                       std::size_t* dependency_count) {
+    return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, nullptr, dependency_count);
+}
+
+CUresult CUDAAPI emulated::driver::begin_capture_v1(CUstream stream) {
+    return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+CUresult CUDAAPI emulated::driver::graph_dependencies_v1(CUgraphNode node, CUgraphNode* dependencies,
+                                                         std::size_t* count) {
+    return cuGraphNodeGetDependencies_v2(node, dependencies, nullptr, count);
+}
+
+EMULATED_API cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
+                                   std::size_t log_bytes) {
+    return emulated::driver::graph_instantiate_v1(exec, graph, error, log, log_bytes);
 }
 
 EMULATED_API cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
@@ -52,8 +67,12 @@ EMULATED_API cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, i
 
 #undef cuCtxCreate
 #undef cuGetProcAddress
+#undef cuGraphExecUpdate
+#undef cuGraphInstantiate
+#undef cuGraphNodeGetDependencies
 #undef cuMemAdvise
 #undef cuMemPrefetchAsync
+#undef cuStreamBeginCapture
 #undef cuStreamGetCaptureInfo
 
 EMULATED_API cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice device) {
@@ -66,6 +85,22 @@ EMULATED_API cuGetProcAddress(const char* symbol, void** function, int version, 
 
 EMULATED_API cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
     return emulated::driver::capture_info_v1(stream, status, id);
+}
+
+EMULATED_API cuStreamBeginCapture(CUstream stream) { return emulated::driver::begin_capture_v1(stream); }
+
+EMULATED_API cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
+                                std::size_t log_bytes) {
+    return emulated::driver::graph_instantiate_v1(exec, graph, error, log, log_bytes);
+}
+
+EMULATED_API cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* dependencies, std::size_t* count) {
+    return emulated::driver::graph_dependencies_v1(node, dependencies, count);
+}
+
+EMULATED_API cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error,
+                               CUgraphExecUpdateResult* result) {
+    return emulated::driver::graph_exec_update_v1(exec, graph, error, result);
 }
 
 EMULATED_API cuMemPrefetchAsync(CUdeviceptr address, std::size_t bytes, CUdevice device, CUstream stream) {

@@ -15,6 +15,8 @@ CUresult CUDAAPI cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinit
 CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
                                            CUgraph* graph, const CUgraphNode** dependencies,
                                            size_t* dependency_count);
+CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
+                                       size_t log_bytes);
 }
 
 namespace emulated::driver {
@@ -25,6 +27,18 @@ CUresult CUDAAPI get_proc_address_v1(const char* symbol, void** function, int ve
 
 /// cuStreamGetCaptureInfo before CUDA 11.3: without the graph.
 CUresult CUDAAPI capture_info_v1(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id);
+
+/// cuStreamBeginCapture before CUDA 10.1: always in the global mode.
+CUresult CUDAAPI begin_capture_v1(CUstream stream);
+
+/// cuGraphInstantiate before CUDA 12, and cuGraphNodeGetDependencies without data of edges.
+CUresult CUDAAPI graph_instantiate_v1(CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
+                                      size_t log_bytes);
+CUresult CUDAAPI graph_dependencies_v1(CUgraphNode node, CUgraphNode* dependencies, size_t* count);
+
+/// cuGraphExecUpdate before CUDA 12: without the dependency that does not match.
+CUresult CUDAAPI graph_exec_update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode* error,
+                                      CUgraphExecUpdateResult* result);
 
 /// cuMemPrefetchAsync and cuMemAdvise before CUDA 12.2: to a device's number, or to CU_DEVICE_CPU.
 CUresult CUDAAPI prefetch_v1(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream);

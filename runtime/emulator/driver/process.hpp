@@ -18,6 +18,7 @@
 #include "driver/memory_pool.hpp"
 #include "memory/heap.hpp"
 #include "program/module.hpp"
+#include "streams/capture.hpp"
 #include "streams/graph.hpp"
 
 namespace emulated::driver {
@@ -30,6 +31,7 @@ struct Context;
 struct Stream {
     static constexpr HandleKind kind = HandleKind::stream;
     streams::Stream stream;
+    streams::CapturingStream capture;
     Context* context = nullptr;
     unsigned flags = CU_STREAM_DEFAULT;
     int priority = 0;
@@ -40,6 +42,7 @@ struct Stream {
 struct Event {
     static constexpr HandleKind kind = HandleKind::event;
     streams::Event event;
+    streams::CapturedMark capture;
     Context* context = nullptr;
     bool timing = true;
 };

@@ -1,14 +1,17 @@
 // Streams.
 #include <algorithm>
 
-#include "driver/call.hpp"
+#include "driver/capture.hpp"
 
+using emulated::driver::CaptureGate;
 using emulated::driver::Context;
 using emulated::driver::current_context;
 using emulated::driver::Event;
 using emulated::driver::Process;
 using emulated::driver::Stream;
 using emulated::driver::StreamTarget;
+using emulated::streams::CapturedNode;
+using emulated::streams::Captures;
 
 namespace {
 
@@ -59,6 +62,7 @@ EMULATED_API cuStreamSynchronize(CUstream handle) {
     EMULATED_COUNT("cuStreamSynchronize");
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
+    EMULATED_CHECK(emulated::driver::question_now(target, "cuStreamSynchronize"));
     emulated::driver::trace(BASCULE_EMULATED_SYNCHRONIZE, handle, nullptr, 0, "cuStreamSynchronize");
     target.context->graph.synchronize(*target.stream);
     return target.context->error.load();
@@ -68,6 +72,7 @@ EMULATED_API cuStreamQuery(CUstream handle) {
     EMULATED_COUNT("cuStreamQuery");
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
+    EMULATED_CHECK(emulated::driver::question_now(target, "cuStreamQuery"));
     if (!target.context->graph.query(*target.stream)) return CUDA_ERROR_NOT_READY;
     return target.context->error.load();
 }
@@ -79,8 +84,17 @@ EMULATED_API cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned i
     EMULATED_REQUIRE(flags == CU_EVENT_WAIT_DEFAULT, CUDA_ERROR_INVALID_VALUE);
     const auto event = Process::get().handles().find<Event>(event_handle);
     EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    if (emulated::driver::drops()) {
+        emulated::driver::trace(BASCULE_EMULATED_WAIT, handle, event_handle, 0, "cuStreamWaitEvent");
+        return CUDA_SUCCESS;
+    }
+    Captures::Wait captured;
+    if (Captures::any() || event->capture.exists()) {
+        captured = Captures::get().wait(emulated::driver::capture_target(target), event->capture);
+        EMULATED_CHECK(emulated::driver::to_result(captured.refusal));
+    }
     emulated::driver::trace(BASCULE_EMULATED_WAIT, handle, event_handle, 0, "cuStreamWaitEvent");
-    if (!emulated::driver::drops()) target.context->graph.wait(*target.stream, event->event);
+    if (!captured.handled) target.context->graph.wait(*target.stream, event->event);
     return CUDA_SUCCESS;
 }
 
@@ -124,45 +138,20 @@ EMULATED_API cuStreamGetId(CUstream handle, unsigned long long* id) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
-    EMULATED_COUNT("cuStreamIsCapturing");
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-}
-
-/// Never more than the status: without a capture the rest is undefined.
-EMULATED_API cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
-                                    const CUgraphNode**, const CUgraphEdgeData**, std::size_t*) {
-    EMULATED_COUNT("cuStreamGetCaptureInfo");
-    return cuStreamIsCapturing(handle, status);
-}
-
-EMULATED_API cuStreamBeginCapture(CUstream, CUstreamCaptureMode) {
-    EMULATED_COUNT("cuStreamBeginCapture");
-    Process::get().set_report("the emulated device does not capture streams into graphs yet");
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-EMULATED_API cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-    EMULATED_COUNT("cuThreadExchangeStreamCaptureMode");
-    EMULATED_REQUIRE(mode != nullptr, CUDA_ERROR_INVALID_VALUE);
-    thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    std::swap(*mode, current);
-    return CUDA_SUCCESS;
-}
-
 /// Not called after a fault, as the documentation says of it.
 EMULATED_API cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
     EMULATED_COUNT("cuLaunchHostFunc");
     EMULATED_REQUIRE(function != nullptr, CUDA_ERROR_INVALID_VALUE);
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
     emulated::driver::trace(BASCULE_EMULATED_HOST_FUNCTION, handle, nullptr, 0, "cuLaunchHostFunc");
-    target.context->graph.submit(*target.stream, [function, data, context = target.context] {
+    auto work = [function, data, context = target.context] {
         if (context->error.load() == CUDA_SUCCESS) function(data);
-    });
+    };
+    if (gate.captures()) return gate.add(CapturedNode::Kind::host, std::move(work));
+    target.context->graph.submit(*target.stream, std::move(work));
     return CUDA_SUCCESS;
 }
 
@@ -172,6 +161,11 @@ EMULATED_API cuStreamAddCallback(CUstream handle, CUstreamCallback callback, voi
     EMULATED_REQUIRE(callback != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
+    if (gate.captures()) {  // "may not be used on a stream that is capturing": cuLaunchHostFunc may
+        EMULATED_CHECK(emulated::driver::question_now(target, "cuStreamAddCallback"));
+    }
     emulated::driver::trace(BASCULE_EMULATED_HOST_FUNCTION, handle, nullptr, 0, "cuStreamAddCallback");
     target.context->graph.submit(
         *target.stream, [=, context = target.context] { callback(handle, context->error.load(), data); });

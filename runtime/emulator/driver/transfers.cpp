@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/call.hpp"
+#include "driver/capture.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -100,6 +100,37 @@ void fill_row(std::byte* to, std::uint32_t value, std::size_t width) {
     for (std::size_t i = 0; i < width; ++i) std::memcpy(to + i * sizeof element, &element, sizeof element);
 }
 
+/// The device whose memory an end is; a number that no device has for the host's.
+std::uint64_t device_of(const End& end) {
+    const Allocation* known = Process::get().heap().find_known(end.rows.address);
+    return known == nullptr ? ~std::uint64_t{0} : static_cast<std::uint64_t>(known->device);
+}
+
+/// A graph reads pageable memory when it is launched: nothing is copied before.
+CUresult capture(const CaptureGate& gate, const End& to, const End& from, streams::SharedWork work) {
+    streams::CapturedNode node;
+    node.kind = streams::CapturedNode::Kind::copy;
+    node.operands = {static_cast<std::uint64_t>(to.place), device_of(to),
+                     static_cast<std::uint64_t>(from.place), device_of(from)};
+    node.work = std::move(work);
+    return gate.add(std::move(node));
+}
+
+/// "For 2d memsets, only address and assigned value may be updated."
+CUresult capture(const CaptureGate& gate, const End& to, const Extent& extent, std::size_t element_bytes,
+                 streams::SharedWork work) {
+    streams::CapturedNode node;
+    node.kind = streams::CapturedNode::Kind::fill;
+    node.operands = {static_cast<std::uint64_t>(to.place), device_of(to), extent.height};
+    if (extent.height > 1) {
+        node.operands[3] = to.rows.pitch;
+        node.operands[4] = extent.width;
+        node.operands[5] = element_bytes;
+    }
+    node.work = std::move(work);
+    return gate.add(std::move(node));
+}
+
 }  // namespace
 
 void note_write(CUdeviceptr address, std::size_t bytes) {
@@ -110,6 +141,9 @@ CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream han
                    const char* name) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
+    if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
     if (extent.width == 0 || extent.height == 0) return CUDA_SUCCESS;
     const End to = look_up(to_end, extent);
     const End from = look_up(from_end, extent);
@@ -123,15 +157,15 @@ CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream han
         return end.place == Place::pageable || end.place == Place::pinned;
     };
     const bool host_to_host = is_host(to) && is_host(from);
-    const bool waits =
-        to.place == Place::pageable || host_to_host || (wait == Wait::yes && !device_to_device);
+    const bool waits = !gate.captures() && (to.place == Place::pageable || host_to_host ||
+                                            (wait == Wait::yes && !device_to_device));
     std::vector<std::byte> staged;  // the caller may change pageable memory as soon as the call returns
-    if (from.place == Place::pageable && !waits) {
+    if (from.place == Place::pageable && !waits && !gate.captures()) {
         staged.resize(extent.width * extent.height);
         move_rows(staged.data(), extent.width, reinterpret_cast<const std::byte*>(from.rows.address),
                   from.rows.pitch, extent);
     }
-    context.graph.submit(*target.stream, [&context, to, from, extent, name, staged = std::move(staged)] {
+    auto work = [&context, to, from, extent, name, staged = std::move(staged)] {
         if (context.error.load() != CUDA_SUCCESS) return;
         std::byte* target_bytes = bytes_of(to, extent, context, name, "destination");
         if (target_bytes == nullptr) return;
@@ -142,7 +176,9 @@ CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream han
         if (source_bytes == nullptr) return;
         note(from, extent, races::Access::read);
         move_rows(target_bytes, to.rows.pitch, source_bytes, from.rows.pitch, extent);
-    });
+    };
+    if (gate.captures()) return capture(gate, to, from, CaptureGate::share(std::move(work)));
+    context.graph.submit(*target.stream, std::move(work));
     if (!waits) return CUDA_SUCCESS;
     context.graph.synchronize(*target.stream);
     return context.error.load();
@@ -152,6 +188,9 @@ CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes,
                    std::size_t height, CUstream handle, Wait wait, const char* name) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
+    if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
     if (width == 0 || height == 0) return CUDA_SUCCESS;
     const bool aligned =
         to_rows.address % element_bytes == 0 && (height == 1 || to_rows.pitch % element_bytes == 0);
@@ -163,7 +202,7 @@ CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes,
     trace(BASCULE_EMULATED_FILL, handle, nullptr, extent.width * height, name);
 
     Context& context = *target.context;
-    context.graph.submit(*target.stream, [&context, to, extent, value, element_bytes, width, name] {
+    auto work = [&context, to, extent, value, element_bytes, width, name] {
         if (context.error.load() != CUDA_SUCCESS) return;
         std::byte* bytes = bytes_of(to, extent, context, name, "destination");
         if (bytes == nullptr) return;
@@ -174,7 +213,9 @@ CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes,
             if (element_bytes == 2) fill_row<std::uint16_t>(at, value, width);
             if (element_bytes == 4) fill_row<std::uint32_t>(at, value, width);
         }
-    });
+    };
+    if (gate.captures()) return capture(gate, to, extent, element_bytes, CaptureGate::share(std::move(work)));
+    context.graph.submit(*target.stream, std::move(work));
     // "Asynchronous with respect to the host except when the target is pinned host memory or unified memory".
     if (wait == Wait::no || to.place == Place::device) return CUDA_SUCCESS;
     context.graph.synchronize(*target.stream);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
@@ -55,6 +56,18 @@ std::string place(const Announcement& announced) {
 }
 
 }  // namespace
+
+Announcement Announcement::in_a_graph(const Announcement& launch) const {
+    Announcement both;
+    both.stream = launch.stream;
+    std::snprintf(both.what, sizeof both.what, "%.200s in a graph", what);
+    if (site[0] != '\0' && launch.site[0] != '\0') {
+        std::snprintf(both.site, sizeof both.site, "%.240s; launched at %.240s", site, launch.site);
+    } else {
+        std::snprintf(both.site, sizeof both.site, "%s", site[0] != '\0' ? site : launch.site);
+    }
+    return both;
+}
 
 Detector& Detector::get() {
     static Detector& detector = *new Detector;

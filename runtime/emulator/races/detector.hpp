@@ -18,12 +18,15 @@
 
 namespace emulated::races {
 
-/// What the host says of an operation that it is about to issue. Plain bytes: static objects may still issue when a
-/// thread's other objects are gone.
+/// What the host says of an operation that it is about to issue. Plain bytes: static objects may still issue
+/// when a thread's other objects are gone.
 struct Announcement {
     char what[256] = "";  ///< "launch of 'scale'", cut to fit
     std::uint64_t stream = 0;
     char site[512] = "";  ///< where in the host's program; empty when unknown
+
+    /// Of an operation that was captured as this says, and runs in a graph that was launched as that says.
+    Announcement in_a_graph(const Announcement& launch) const;
 };
 
 /// A stream's side of the clocks.

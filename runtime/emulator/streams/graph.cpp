@@ -87,16 +87,62 @@ void Graph::append(Stream& stream, const Nodes& after, std::function<void()> wor
     if (auto node = scheduler_.add(after, std::move(work))) stream.tail = std::move(node);
 }
 
+/// What `work` touches is the next operation's on the stream.
+std::function<void()> Graph::watched(Stream& stream, std::function<void()> work) {
+    return [operation = detector_.begin(stream.timeline), run = std::move(work)] {
+        const races::Running running(operation);
+        run();
+    };
+}
+
 void Graph::submit(Stream& stream, std::function<void()> work) {
     auto lock = scheduler_.lock();
     if (detector_.on()) {
         arrive(stream);
-        work = [operation = detector_.begin(stream.timeline), run = std::move(work)] {
-            const races::Running running(operation);
-            run();
-        };
+        work = watched(stream, std::move(work));
     }
     append(stream, before_next(stream), std::move(work));
+    const std::shared_ptr<Node> node = stream.tail;
+    scheduler_.issued(lock, node);
+}
+
+/// Nothing runs before all of it is issued: for other threads the stream has the whole graph or nothing of
+/// it.
+void Graph::launch(Stream& stream, std::span<const Step> steps, Lanes& lanes) {
+    auto lock = scheduler_.lock();
+    Nodes before = before_next(stream);
+    if (!is_done(lanes.whole.tail)) before.push_back(lanes.whole.tail);
+    Nodes nodes;
+    Nodes last;
+    const bool watching = detector_.on();
+    std::vector<races::VectorClock> known;  // after each step
+    const races::Announcement launched = races::Detector::take_announcement();
+    races::VectorClock& ours = stream.timeline.known;
+    arrive(stream);
+    if (watching) detector_.join(ours, lanes.whole.timeline.known);
+    for (const Step& step : steps) {
+        Stream& lane = lanes[step.lane];
+        Nodes after = step.after.empty() ? before : Nodes{};
+        for (const std::size_t index : step.after) after.push_back(nodes[index]);
+        std::function<void()> work = [work = step.work] { (*work)(); };
+        if (watching) {
+            if (step.after.empty()) detector_.join(lane.timeline.known, ours);
+            for (const std::size_t index : step.after) detector_.join(lane.timeline.known, known[index]);
+            races::Detector::announce(step.announced.in_a_graph(launched));
+            work = watched(lane, std::move(work));
+            known.push_back(lane.timeline.known);
+        }
+        append(lane, after, std::move(work));
+        nodes.push_back(lane.tail);
+        if (step.last) last.push_back(nodes.back());
+    }
+    if (last.empty()) return;
+    if (watching) {
+        for (const races::VectorClock& each : known) detector_.join(ours, each);
+        lanes.whole.timeline.known = ours;
+    }
+    append(stream, last, nullptr);
+    lanes.whole.tail = stream.tail;
     const std::shared_ptr<Node> node = stream.tail;
     scheduler_.issued(lock, node);
 }

@@ -1,9 +1,11 @@
 // Streams and events as a graph of operations: what must come before what.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "races/detector.hpp"
@@ -27,6 +29,34 @@ struct Event {
     races::VectorClock known;    ///< what comes before the mark, while races are looked for
 };
 
+/// What an operation does; it may be done many times.
+using SharedWork = std::shared_ptr<const std::function<void()>>;
+
+/// One operation of a captured graph that is launched.
+struct Step {
+    SharedWork work;
+    std::vector<std::size_t> after;  ///< earlier steps; none: it comes after what is before the graph
+    std::size_t lane = 0;            ///< steps of one lane follow each other
+    bool last = true;                ///< no step comes after it
+    races::Announcement announced;   ///< where it was captured
+};
+
+/// The streams that a captured graph's operations run on, kept from launch to launch. No client sees them.
+class Lanes {
+  public:
+    void reach(std::size_t lane) {
+        while (streams_.size() <= lane) streams_.push_back(hidden());
+    }
+    Stream& operator[](std::size_t lane) { return streams_[lane]; }
+    /// Ends with the newest launch, which the next one comes after.
+    Stream whole = hidden();
+
+  private:
+    static Stream hidden() { return {.blocking = false, .legacy = false, .tail = {}, .timeline = {}}; }
+
+    std::deque<Stream> streams_;
+};
+
 /// The streams of one context, and how their operations follow each other. Thread-safe; streams and events
 /// are changed by it alone, under the scheduler's lock.
 class Graph {
@@ -41,6 +71,8 @@ class Graph {
 
     /// Puts `work`, which does not throw, at the end of `stream`.
     void submit(Stream& stream, std::function<void()> work);
+    /// Puts all of a captured graph at the end of `stream`, behind its earlier launches: an operation a step.
+    void launch(Stream& stream, std::span<const Step> steps, Lanes& lanes);
     /// Marks the end of `stream`; an earlier mark is forgotten.
     void record(Event& event, Stream& stream);
     /// Later work on `stream` runs after what `event` marks now; nothing where it was never recorded.
@@ -69,6 +101,7 @@ class Graph {
     };
 
     Nodes before_next(Stream& stream);
+    std::function<void()> watched(Stream& stream, std::function<void()> work);
     void arrive(Stream& stream);
     void host_learns(Stream& stream);
     void run_all(Scheduler::Lock& lock);

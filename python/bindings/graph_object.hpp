@@ -1,0 +1,10 @@
+// bascule.Graph: what a `with` block issues, captured once and launched any number of times.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace bascule::python {
+
+void bind_graphs(pybind11::module_& module);
+
+}  // namespace bascule::python

@@ -1,0 +1,259 @@
+// Semantics: CUDA driver API documentation, "Stream Management" (cuStreamBeginCapture and the functions that
+// it names), and the CUDA programming guide, "Creating a Graph Using Stream Capture".
+#include "streams/capture.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+namespace emulated::streams {
+
+/// From a begin to its end. Guarded by Captures.
+struct CaptureSequence {
+    std::uint64_t id = 0;
+    CaptureMode mode = CaptureMode::global;
+    std::uint64_t thread = 0;
+    CapturingStream* origin = nullptr;
+    std::vector<CapturingStream*> members;  // the origin among them
+    std::shared_ptr<CapturedGraph> graph;
+    bool valid = true;
+    bool over = false;
+};
+
+namespace {
+
+void merge(std::vector<CapturedNode*>& into, const std::vector<CapturedNode*>& more) {
+    for (CapturedNode* node : more) {
+        if (std::find(into.begin(), into.end(), node) == into.end()) into.push_back(node);
+    }
+}
+
+/// Whether every node is before one of `ends`, or is one.
+bool all_reach(const CapturedGraph& graph, const std::vector<CapturedNode*>& ends) {
+    std::unordered_set<const CapturedNode*> seen(ends.begin(), ends.end());
+    std::vector<const CapturedNode*> open(ends.begin(), ends.end());
+    while (!open.empty()) {
+        const CapturedNode* node = open.back();
+        open.pop_back();
+        for (const CapturedNode* before : node->after) {
+            if (seen.insert(before).second) open.push_back(before);
+        }
+    }
+    return seen.size() == graph.nodes.size();
+}
+
+}  // namespace
+
+CapturingStream::~CapturingStream() {
+    if (Captures::any()) Captures::get().abandon(*this);
+}
+
+Captures& Captures::get() {
+    static Captures& captures = *new Captures;  // streams of threads that end last still ask
+    return captures;
+}
+
+Refusal Captures::begin(const CaptureTarget& target, CaptureMode mode, std::uint64_t thread,
+                        std::shared_ptr<CapturedGraph> graph) {
+    const std::lock_guard lock(mutex_);
+    if (target.stream == nullptr) return Refusal::unsupported;
+    if (target.stream->sequence_ != nullptr) return Refusal::illegal_state;
+    auto sequence = std::make_shared<CaptureSequence>();
+    sequence->id = next_id_++;
+    sequence->mode = mode;
+    sequence->thread = thread;
+    sequence->origin = target.stream;
+    sequence->graph = std::move(graph);
+    join(target, sequence);
+    sequences_.push_back(std::move(sequence));
+    ongoing_.fetch_add(1);
+    return Refusal::none;
+}
+
+void Captures::join(const CaptureTarget& target, const std::shared_ptr<CaptureSequence>& sequence) {
+    target.stream->sequence_ = sequence;
+    target.stream->context_ = target.context;
+    target.stream->blocking_ = target.blocking;
+    sequence->members.push_back(target.stream);
+}
+
+Refusal Captures::end(const CaptureTarget& target, std::uint64_t thread,
+                      std::shared_ptr<CapturedGraph>& graph) {
+    const std::lock_guard lock(mutex_);
+    graph = nullptr;
+    if (target.stream == nullptr || target.stream->sequence_ == nullptr) return Refusal::illegal_state;
+    const std::shared_ptr<CaptureSequence> sequence = target.stream->sequence_;
+    if (sequence->origin != target.stream) return Refusal::unmatched;
+    if (sequence->mode != CaptureMode::relaxed && sequence->thread != thread) return Refusal::wrong_thread;
+    const bool joined = all_reach(*sequence->graph, target.stream->ends_);
+    finish(*sequence);
+    if (!sequence->valid) return Refusal::invalidated;
+    if (!joined) return Refusal::unjoined;
+    graph = sequence->graph;
+    return Refusal::none;
+}
+
+void Captures::finish(CaptureSequence& sequence) {
+    sequence.over = true;
+    for (CapturingStream* member : sequence.members) {
+        member->sequence_ = nullptr;
+        member->ends_.clear();
+    }
+    sequence.members.clear();
+    std::erase_if(sequences_, [&](const auto& each) { return each.get() == &sequence; });
+    ongoing_.fetch_sub(1);
+}
+
+void Captures::abandon(CapturingStream& stream) {
+    const std::lock_guard lock(mutex_);
+    const std::shared_ptr<CaptureSequence> sequence = stream.sequence_;
+    if (sequence == nullptr) return;
+    if (sequence->origin == &stream) {
+        sequence->valid = false;
+        finish(*sequence);
+    } else {
+        std::erase(sequence->members, &stream);
+        stream.sequence_ = nullptr;
+    }
+}
+
+/// The legacy default stream would be ordered with every blocking stream of its context.
+Refusal Captures::blocked_legacy(const void* context, bool invalidate) {
+    Refusal refusal = Refusal::none;
+    for (const auto& sequence : sequences_) {
+        const auto blocks = [&](const CapturingStream* member) {
+            return member->blocking_ && member->context_ == context;
+        };
+        if (std::none_of(sequence->members.begin(), sequence->members.end(), blocks)) continue;
+        refusal = Refusal::implicit;
+        if (invalidate) sequence->valid = false;
+    }
+    return refusal;
+}
+
+Captures::Use Captures::use(const CaptureTarget& target) {
+    const std::lock_guard lock(mutex_);
+    if (target.stream == nullptr) return {blocked_legacy(target.context, true), false};
+    const auto& sequence = target.stream->sequence_;
+    if (sequence == nullptr) return {};
+    return {sequence->valid ? Refusal::none : Refusal::invalidated, true};
+}
+
+Refusal Captures::add(const CaptureTarget& target, std::shared_ptr<CapturedNode> node) {
+    const std::lock_guard lock(mutex_);
+    const auto& sequence = target.stream->sequence_;
+    if (sequence == nullptr) return Refusal::invalidated;  // another thread has ended it meanwhile
+    if (!sequence->valid) return Refusal::invalidated;
+    node->after = std::exchange(target.stream->ends_, {node.get()});
+    sequence->graph->nodes.push_back(std::move(node));
+    return Refusal::none;
+}
+
+Refusal Captures::record(const CaptureTarget& target, CapturedMark& mark) {
+    const std::lock_guard lock(mutex_);
+    const auto& sequence = target.stream->sequence_;
+    if (sequence == nullptr || !sequence->valid) return Refusal::invalidated;
+    mark.sequence_ = sequence;
+    mark.ends_ = target.stream->ends_;
+    mark.exists_ = true;
+    return Refusal::none;
+}
+
+void Captures::forget(CapturedMark& mark) {
+    const std::lock_guard lock(mutex_);
+    mark.exists_ = false;
+    mark.sequence_ = nullptr;
+    mark.ends_.clear();
+}
+
+Captures::Wait Captures::wait(const CaptureTarget& target, CapturedMark& mark) {
+    const std::lock_guard lock(mutex_);
+    const std::shared_ptr<CaptureSequence> mine =
+        target.stream == nullptr ? nullptr : target.stream->sequence_;
+    const std::shared_ptr<CaptureSequence>& marked = mark.sequence_;
+    const auto refuse = [&](Refusal refusal) {
+        if (mine != nullptr) mine->valid = false;
+        if (marked != nullptr) marked->valid = false;
+        return Wait{refusal, true};
+    };
+    if (mine != nullptr && !mine->valid) return {Refusal::invalidated, true};
+    if (marked == nullptr) {
+        return mine == nullptr ? Wait{blocked_legacy_of(target), false} : refuse(Refusal::isolation);
+    }
+    if (marked->over)
+        return mine == nullptr ? Wait{Refusal::captured_event, true} : refuse(Refusal::isolation);
+    if (!marked->valid) return {Refusal::invalidated, true};
+    if (target.stream == nullptr) return refuse(Refusal::implicit);
+    if (mine != nullptr && mine != marked) return refuse(Refusal::merge);
+    if (mine == nullptr) join(target, marked);
+    merge(target.stream->ends_, mark.ends_);
+    return {Refusal::none, true};
+}
+
+Refusal Captures::blocked_legacy_of(const CaptureTarget& target) {
+    return target.stream == nullptr ? blocked_legacy(target.context, true) : Refusal::none;
+}
+
+Refusal Captures::ask(const CaptureTarget& target) {
+    const std::lock_guard lock(mutex_);
+    if (target.stream == nullptr) return blocked_legacy(target.context, true);
+    const auto& sequence = target.stream->sequence_;
+    if (sequence == nullptr) return Refusal::none;
+    return std::exchange(sequence->valid, false) ? Refusal::unsupported : Refusal::invalidated;
+}
+
+Refusal Captures::ask(CapturedMark& mark) {
+    const std::lock_guard lock(mutex_);
+    if (mark.sequence_ == nullptr) return Refusal::none;
+    mark.sequence_->valid = false;
+    return Refusal::captured_event;
+}
+
+Refusal Captures::ask_context(const void* context) {
+    const std::lock_guard lock(mutex_);
+    Refusal refusal = Refusal::none;
+    for (const auto& sequence : sequences_) {
+        const auto& members = sequence->members;
+        if (std::none_of(members.begin(), members.end(),
+                         [&](const auto* member) { return member->context_ == context; }))
+            continue;
+        sequence->valid = false;
+        refusal = Refusal::unsupported;
+    }
+    return refusal;
+}
+
+Refusal Captures::unsafe(std::uint64_t thread, CaptureMode mode) {
+    if (mode == CaptureMode::relaxed) return Refusal::none;
+    const std::lock_guard lock(mutex_);
+    Refusal refusal = Refusal::none;
+    for (const auto& sequence : sequences_) {
+        const bool mine = sequence->thread == thread && sequence->mode != CaptureMode::relaxed;
+        const bool everybodys = sequence->mode == CaptureMode::global && mode == CaptureMode::global;
+        if (!mine && !everybodys) continue;
+        sequence->valid = false;
+        refusal = Refusal::unsupported;
+    }
+    return refusal;
+}
+
+Refusal Captures::info(const CaptureTarget& target, CaptureInfo& info) {
+    const std::lock_guard lock(mutex_);
+    info = {};
+    if (target.stream == nullptr) return blocked_legacy(target.context, false);
+    const auto& sequence = target.stream->sequence_;
+    if (sequence == nullptr) return Refusal::none;
+    info.status = sequence->valid ? CaptureInfo::Status::active : CaptureInfo::Status::invalidated;
+    info.id = sequence->id;
+    info.graph = sequence->graph.get();
+    info.ends = target.stream->ends_.data();
+    info.end_count = target.stream->ends_.size();
+    return Refusal::none;
+}
+
+bool Captures::fills(const CapturedGraph& graph) const noexcept {
+    return std::any_of(sequences_.begin(), sequences_.end(),
+                       [&](const auto& sequence) { return sequence->graph.get() == &graph; });
+}
+
+}  // namespace emulated::streams

@@ -1,0 +1,1 @@
+"""bascule.Graph, and launches onto streams that somebody else captures."""

@@ -1,0 +1,100 @@
+"""Kernels that are loaded before anything is captured, and a capture that is not ours."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from conftest import traced
+
+import bascule
+
+PROGRAM = """
+__global__ void scale(float* x, float factor, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= factor;
+}
+__global__ void add(const float* a, const float* b, float* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = a[i] + b[i];
+}
+__global__ void shift(float* x) { x[threadIdx.x] += 1; }
+__global__ void never_loaded(float* x) { x[0] = 1; }
+"""
+
+
+@pytest.fixture(scope="session")
+def kernels() -> bascule.Module:
+    module = bascule.compile(PROGRAM)
+    for name in ("scale", "add", "shift"):
+        module[name].prepare()
+    return module
+
+
+class Capture:
+    """A capture that another library has begun: by the driver itself."""
+
+    def __init__(self, stream: bascule.Stream, mode: int = 0) -> None:
+        self.driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
+        self.stream = ctypes.c_void_p(stream.handle)
+        self.graph = ctypes.c_void_p()
+        assert self.driver.cuStreamBeginCapture_v2(self.stream, mode) == 0
+        self.ended = False
+
+    @property
+    def intact(self) -> bool:
+        status = ctypes.c_int()
+        return self.driver.cuStreamIsCapturing(self.stream, ctypes.byref(status)) == 0 and status.value == 1
+
+    @property
+    def nodes(self) -> int:
+        graph, count = ctypes.c_void_p(), ctypes.c_size_t()
+        status, number = ctypes.c_int(), ctypes.c_uint64()
+        assert (
+            self.driver.cuStreamGetCaptureInfo_v2(
+                self.stream, ctypes.byref(status), ctypes.byref(number), ctypes.byref(graph), None, None
+            )
+            == 0
+        )
+        assert self.driver.cuGraphGetNodes(graph, None, ctypes.byref(count)) == 0
+        return count.value
+
+    def end(self) -> int:
+        self.ended = True
+        return self.driver.cuStreamEndCapture(self.stream, ctypes.byref(self.graph))
+
+    def launch(self) -> None:
+        executable = ctypes.c_void_p()
+        assert self.driver.cuGraphInstantiateWithFlags(ctypes.byref(executable), self.graph, ctypes.c_uint64(0)) == 0
+        assert self.driver.cuGraphLaunch(executable, self.stream) == 0
+        assert self.driver.cuStreamSynchronize(self.stream) == 0
+        assert self.driver.cuGraphExecDestroy(executable) == 0
+
+
+@contextmanager
+def captured_by_others(stream: bascule.Stream, mode: int = 0) -> Iterator[Capture]:
+    capture = Capture(stream, mode)
+    try:
+        yield capture
+    finally:
+        if not capture.ended:
+            capture.end()
+        if capture.graph:
+            capture.driver.cuGraphDestroy(capture.graph)
+
+
+def operations(work) -> list[tuple[str, int]]:
+    """What `work` asked of the device, without what it made and forgot on the host's side."""
+    with traced() as found:
+        work()
+    return [(o.kind, o.stream) for o in found if o.kind not in ("create", "destroy", "allocate", "free")]
+
+
+def order(work) -> list[tuple[str, int, int]]:
+    """The same with the events."""
+    with traced() as found:
+        work()
+    kinds = ("record", "wait", "launch", "graph launch")
+    return [(o.kind, o.stream, o.event) for o in found if o.kind in kinds]
