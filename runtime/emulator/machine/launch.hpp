@@ -18,6 +18,9 @@ struct Dim3 {
     bool operator==(const Dim3&) const = default;
 };
 
+/// What cooperative_groups keeps in a grid's workspace: its size, and the word of the grid's barrier.
+inline constexpr std::size_t workspace_bytes = 64;
+
 /// Everything a grid needs; borrowed for the length of `launch`.
 struct LaunchRequest {
     const program::Kernel* kernel = nullptr;  ///< not refused
@@ -29,6 +32,9 @@ struct LaunchRequest {
     const memory::DeviceAddress* globals =
         nullptr;  ///< the address of each of the module's globals, by index
     const memory::Memory* memory = nullptr;
+    /// Device memory of a cooperative grid, at least workspace_bytes that begin as zeros; 0: its blocks do
+    /// not wait for each other.
+    memory::DeviceAddress workspace = 0;
     unsigned workers = 1;                                 ///< threads that share the blocks out
     std::function<void(const char*, std::size_t)> print;  ///< where device printf goes; stdout when empty
 };
