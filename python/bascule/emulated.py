@@ -16,8 +16,8 @@ class Operation:
     """One operation as the host issued it.
 
     kind : 'record', 'wait', 'launch', 'copy', 'fill', 'allocate', 'free', 'synchronize', 'create', 'destroy',
-    'host function' or 'graph launch'. stream, event : handles, 0 when there is none. bytes : of a copy, fill or allocation.
-    name : the kernel or driver function.
+    'host function' or 'graph launch'. stream, event : handles, 0 when there is none. bytes : of a copy, fill or
+    allocation. name : the kernel or driver function.
     """
 
     kind: str

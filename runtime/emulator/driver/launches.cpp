@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -122,6 +123,43 @@ CUresult pack(std::vector<std::byte>& buffer, const emulated::program::Kernel& k
     return CUDA_SUCCESS;
 }
 
+/// Device memory for a cooperative grid while it runs, used again by the context's later ones.
+class Workspace {
+  public:
+    /// Its address is 0 when there is no memory.
+    explicit Workspace(Context& context) : context_(context) {
+        {
+            const std::lock_guard lock(context.mutex);
+            if (!context.workspaces.empty()) {
+                address = context.workspaces.back();
+                context.workspaces.pop_back();
+            }
+        }
+        emulated::memory::Heap& heap = Process::get().heap();
+        constexpr auto kind = emulated::memory::Allocation::Kind::module_global;  // no client's to free
+        if (address == 0) {
+            address = heap.allocate(context.device, emulated::machine::workspace_bytes, kind).value_or(0);
+            if (address == 0) return;
+            Process::get().own(address, kind, context);
+            heap.set_name(address, "a cooperative grid's workspace");
+        }
+        std::byte* bytes = heap.host(address, emulated::machine::workspace_bytes);
+        std::memset(bytes, 0, emulated::machine::workspace_bytes);
+    }
+    ~Workspace() {
+        if (address == 0) return;
+        const std::lock_guard lock(context_.mutex);
+        context_.workspaces.push_back(address);
+    }
+    Workspace(const Workspace&) = delete;
+    Workspace& operator=(const Workspace&) = delete;
+
+    emulated::memory::DeviceAddress address = 0;
+
+  private:
+    Context& context_;
+};
+
 /// One launch, kept until it runs.
 struct Job {
     std::shared_ptr<const KernelHandle> handle;
@@ -131,6 +169,7 @@ struct Job {
     std::uint32_t shared_bytes;
     std::size_t stack_bytes;
     std::vector<std::byte> parameters;
+    bool cooperative = false;
 
     /// After a fault nothing more runs in the context, as on a GPU.
     void operator()() const {
@@ -147,6 +186,14 @@ struct Job {
         request.memory = &context->memory;
         request.log = emulated::races::Running::log();
         request.workers = process.workers();
+        std::optional<Workspace> workspace;
+        if (cooperative) request.workspace = workspace.emplace(*context).address;
+        if (cooperative && request.workspace == 0) {
+            return context->fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                                 fmt::format("kernel '{}' could not run: no device memory is left for the "
+                                             "workspace of its cooperative grid",
+                                             handle->kernel->name));
+        }
         try {
             if (const auto fault = emulated::machine::launch(request)) {
                 context->fail(static_cast<CUresult>(emulated::report::driver_code(fault->kind)),
@@ -176,12 +223,16 @@ std::size_t stack_limit(Context& context) {
     return set == context.limits.end() ? 0 : set->second;
 }
 
-CUresult capture(const CaptureGate& gate, const CUlaunchConfig& config, Job job) {
+bool is_cooperative(const CUlaunchConfig& config) noexcept {
+    const std::span attributes(config.attrs, config.attrs == nullptr ? 0 : config.numAttrs);
+    return std::any_of(attributes.begin(), attributes.end(),
+                       [](const CUlaunchAttribute& each) { return wish(each) == Wish::cooperative; });
+}
+
+CUresult capture(const CaptureGate& gate, Job job) {
     CapturedNode node;
     node.kind = CapturedNode::Kind::kernel;
-    for (const CUlaunchAttribute& attribute : std::span(config.attrs, config.numAttrs)) {
-        if (wish(attribute) == Wish::cooperative) node.attributes = 1;
-    }
+    node.attributes = job.cooperative ? 1 : 0;
     node.work = CaptureGate::share(std::move(job));
     return gate.add(std::move(node));
 }
@@ -232,10 +283,11 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
             {config.blockDimX, config.blockDimY, config.blockDimZ},
             config.sharedMemBytes,
             stack_limit(context),
-            {}};
+            {},
+            is_cooperative(config)};
     EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
     emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
-    if (gate.captures()) return capture(gate, config, std::move(job));
+    if (gate.captures()) return capture(gate, std::move(job));
     context.graph.submit(*target.stream, std::move(job));
     return CUDA_SUCCESS;
 }

@@ -181,6 +181,7 @@ void Process::destroy_context(Context& context) {
         for (const auto& [thread, stream] : context.per_thread) context.graph.remove(stream->stream);
         context.per_thread.clear();
         context.limits.clear();
+        context.workspaces.clear();
     }
     context.memory.remove_peers(context.device);
     context.error = CUDA_SUCCESS;

@@ -107,7 +107,8 @@ struct Context {
     Stream legacy;      ///< its `stream` member is unused: the graph has it
     std::mutex mutex;   // of what follows
     std::unordered_map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  ///< by thread_number()
-    std::map<int, std::size_t> limits;                                      ///< CUlimit -> what was set
+    std::vector<memory::DeviceAddress> workspaces;  ///< of cooperative grids that are done
+    std::map<int, std::size_t> limits;              ///< CUlimit -> what was set
 
     /// A fault: what comes later is not executed any more, as on a GPU. The first one stays, with its report.
     void fail(CUresult code, std::string report);

@@ -54,11 +54,13 @@ void Worker::begin(GridState& grid) {
     grid_ = &grid;
     code_ = grid.code;
     request_ = grid.request;
-    own_registers_ = code_->has_barrier || code_->may_spin;
+    const bool cooperative = request_->workspace != 0;
+    own_registers_ = code_->has_barrier || code_->may_spin || cooperative;
     block_.grid = &grid;
     block_.threads = request_->block.x * request_->block.y * request_->block.z;
     const std::uint32_t count = (block_.threads + 31) / 32;
-    block_.warps_take_turns = own_registers_ && count > 1;
+    block_.warps_take_turns = own_registers_ && (count > 1 || cooperative);
+    block_.most_rounds = cooperative ? cooperative_budget : ~0u;
 
     // An odd number of cache lines between warps keeps equal registers out of equal cache sets.
     const std::size_t file = (round_up(code_->register_bytes, 64) / 64 | 1u) * std::size_t{64};
@@ -171,6 +173,10 @@ void Worker::fill_special(std::byte* registers, const Code::SpecialSlot& slot, s
             return all(code_->shared_bytes + request_->dynamic_shared_bytes);
         case Special::stack:
             return all(code_->local_bytes);
+        case Special::workspace_high:
+            return all(static_cast<std::uint32_t>(request_->workspace >> 32));
+        case Special::workspace_low:
+            return all(static_cast<std::uint32_t>(request_->workspace));
         case Special::smid:
         case Special::gridid:
         case Special::zero:
@@ -229,6 +235,17 @@ bool Worker::run(Warp& warp) {
 }
 
 std::optional<Fault> Worker::run_block(std::uint64_t linear) {
+    place_block(linear);
+    if (run_all()) return std::nullopt;
+    return fault();
+}
+
+void Worker::start_block(std::uint64_t linear) {
+    place_block(linear);
+    for (Warp& warp : warps_) start(warp);
+}
+
+void Worker::place_block(std::uint64_t linear) {
     const Dim3& grid = request_->grid;
     block_.index = {static_cast<std::uint32_t>(linear % grid.x),
                     static_cast<std::uint32_t>(linear / grid.x % grid.y),
@@ -236,8 +253,6 @@ std::optional<Fault> Worker::run_block(std::uint64_t linear) {
     ++block_.steps;
     block_.arrived.fill(0);
     block_.votes.fill({});
-    if (run_all()) return std::nullopt;
-    return lanes_.stop == Stop::fault ? describe() : describe_deadlock();
 }
 
 // False: a fault, or nobody can go on.
@@ -263,20 +278,26 @@ bool has_ready(const Warp& warp) {
 
 bool Worker::run_in_turns() {
     for (;;) {
-        bool done = true, ready = false;
-        for (Warp& warp : warps_) {
-            if (!run(warp)) return false;
-            done = done && warp.exited == warp.exists;
-            ready = ready || has_ready(warp);
-        }
-        if (done) return true;
-        lanes_.stop = Stop::none;
-        if (release_whole_block() || release_barriers()) {
-            ++block_.steps;
-        } else if (!ready) {
-            return false;
-        }
+        const Turn one = turn();
+        if (one == Turn::done) return true;
+        if (one == Turn::stuck) return false;
     }
+}
+
+Worker::Turn Worker::turn() {
+    bool done = true, ready = false;
+    for (Warp& warp : warps_) {
+        if (!run(warp)) return Turn::stuck;
+        done = done && warp.exited == warp.exists;
+        ready = ready || has_ready(warp);
+    }
+    if (done) return Turn::done;
+    lanes_.stop = Stop::none;
+    if (release_whole_block() || release_barriers()) {
+        ++block_.steps;
+        return Turn::goes_on;
+    }
+    return ready ? Turn::waits : Turn::stuck;
 }
 
 // A barrier begins anew; what it counted stays until it is full again.

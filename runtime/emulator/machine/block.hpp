@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "machine/launch.hpp"
@@ -39,8 +40,28 @@ class Worker {
     /// What the blocks so far have read and written, where the request asks for it.
     races::AccessLog& log() noexcept { return log_; }
 
+    // The same in steps, for blocks that wait for other blocks.
+    void start_block(std::uint64_t linear);
+    enum class Turn : std::uint8_t {
+        done,
+        goes_on,
+        waits,  ///< some warps only went round: others may have to run first
+        stuck,  ///< at a fault, or at a barrier where not all can come
+    };
+    /// Runs every warp until it exits, waits or has gone round for a while.
+    Turn turn();
+    /// After a turn that was stuck.
+    Fault fault() { return lanes_.stop == Stop::fault ? describe() : describe_deadlock(); }
+    /// Whether anything but going round has happened since this was asked last.
+    bool made_progress() noexcept { return std::exchange(steps_told_, block_.steps) != block_.steps; }
+    /// `steps` of other blocks count as this one's for the watchdog, when they are more than they were.
+    void note_progress_elsewhere(std::uint64_t steps) noexcept {
+        if (std::exchange(steps_elsewhere_, steps) != steps) steps_told_ = ++block_.steps;
+    }
+
   private:
     void place_threads();
+    void place_block(std::uint64_t linear);
     void fill_constants(std::byte* registers) const;
     void fill_special(std::byte* registers, const program::Code::SpecialSlot& slot, std::uint32_t warp) const;
     void fill_specials(Warp& warp) const;
@@ -68,8 +89,9 @@ class Worker {
     std::vector<Warp> warps_;
     Lanes lanes_;
     Block block_;
-    Dim3 placed_{0, 0, 0};                   ///< the block shape that threads_ is for
-    std::vector<std::uint32_t> threads_[3];  ///< coordinates by linear thread index
+    std::uint64_t steps_told_ = 0, steps_elsewhere_ = 0;  ///< of a cooperative grid
+    Dim3 placed_{0, 0, 0};                                ///< the block shape that threads_ is for
+    std::vector<std::uint32_t> threads_[3];               ///< coordinates by linear thread index
     bool own_registers_ = false;  ///< each warp has a register file, since a warp may wait for another
 };
 

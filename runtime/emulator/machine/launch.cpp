@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "machine/block.hpp"
+#include "machine/cooperative.hpp"
 #include "machine/crew.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
@@ -91,7 +92,9 @@ std::optional<Fault> launch(const LaunchRequest& request) {
     grid.timeout = timeout();
     grid.blocks = std::uint64_t{request.grid.x} * request.grid.y * request.grid.z;
     const std::uint64_t workers = std::min<std::uint64_t>(request.workers, grid.blocks);
-    if (workers > 1) {
+    if (request.workspace != 0) {
+        run_together(grid, static_cast<unsigned>(workers));
+    } else if (workers > 1) {
         Crew::get().work([&grid] { take_blocks(grid); }, static_cast<unsigned>(workers));
     } else {
         take_blocks(grid);

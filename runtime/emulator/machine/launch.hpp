@@ -19,6 +19,9 @@ struct Dim3 {
     bool operator==(const Dim3&) const = default;
 };
 
+/// What cooperative_groups keeps in a grid's workspace: its size, and the word of the grid's barrier.
+inline constexpr std::size_t workspace_bytes = 64;
+
 /// Everything a grid needs; borrowed for the length of `launch`.
 struct LaunchRequest {
     const program::Kernel* kernel = nullptr;  ///< not refused
@@ -31,7 +34,10 @@ struct LaunchRequest {
         nullptr;  ///< the address of each of the module's globals, by index
     const memory::Memory* memory = nullptr;
     races::AccessLog* log = nullptr;  ///< what the grid reads and writes is added; null: nobody asks
-    unsigned workers = 1;             ///< threads that share the blocks out
+    /// Device memory of a cooperative grid, at least workspace_bytes that begin as zeros; 0: its blocks do
+    /// not wait for each other.
+    memory::DeviceAddress workspace = 0;
+    unsigned workers = 1;                                 ///< threads that share the blocks out
     std::function<void(const char*, std::size_t)> print;  ///< where device printf goes; stdout when empty
 };
 

@@ -52,7 +52,7 @@ void take(Lanes& lanes, Warp& warp, Group chosen, bool rotated) {
     lanes.alone = warp.groups.empty();
     lanes.rotated = rotated;
     lanes.yield_pc = rotated ? ~0u : yield;
-    lanes.budget = lanes.alone ? alone_budget : shared_budget;
+    lanes.budget = std::min(lanes.alone ? alone_budget : shared_budget, lanes.block->most_rounds);
     lanes.stop = Stop::none;
     lanes.pc = chosen.pc;
 }
@@ -67,7 +67,7 @@ void take_only(Lanes& lanes, Warp& warp) {
     lanes.alone = true;
     lanes.rotated = false;
     lanes.yield_pc = ~0u;
-    lanes.budget = alone_budget;
+    lanes.budget = std::min(alone_budget, lanes.block->most_rounds);
     lanes.stop = Stop::none;
     lanes.pc = chosen.pc;
     warp.groups.clear();

@@ -66,9 +66,10 @@ struct Block {
     std::uint64_t steps = 0;                  ///< barriers passed and ends: each is progress for the watchdog
     std::uint64_t steps_seen = 0;             ///< by the watchdog, at `progress`
     std::chrono::steady_clock::time_point progress;
-    bool warps_take_turns = false;  ///< a warp that only goes round lets the others run
-    bool counting = false;          ///< a fault was found; the other warps run on only to be counted
-    std::string message;            ///< of an assertion
+    bool warps_take_turns = false;    ///< a warp that only goes round lets the others run
+    std::uint32_t most_rounds = ~0u;  ///< that any group may go round before it lets others run
+    bool counting = false;            ///< a fault was found; the other warps run on only to be counted
+    std::string message;              ///< of an assertion
 };
 
 /// Runs every group of the warp until each has exited or waits for other warps: at a barrier, or going round
@@ -82,5 +83,8 @@ bool meet(Lanes& lanes, const Instruction* at, std::uint32_t required);
 /// Backward branches between two looks at the clock, or at the other groups of the warp.
 inline constexpr std::uint32_t alone_budget = 1u << 16;
 inline constexpr std::uint32_t shared_budget = 1u << 10;
+/// The same where blocks wait for each other: most of the time whoever goes round waits for a block whose
+/// turn it is not.
+inline constexpr std::uint32_t cooperative_budget = 1u << 6;
 
 }  // namespace emulated::machine

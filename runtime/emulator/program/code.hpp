@@ -70,6 +70,8 @@ enum class Special : std::uint8_t {
     lanemask_gt,
     dynamic_smem_size,
     total_smem_size,
+    workspace_high,  ///< of a cooperative grid: its address
+    workspace_low,
     stack,  ///< where the thread's stack ends, as an offset in its local memory
     zero,
 };

@@ -40,8 +40,8 @@ constexpr SpecialName special_names[] = {
     {"%total_smem_size", Special::total_smem_size},
     {"%reserved_smem_offset_0", Special::zero},
     {"%reserved_smem_offset_1", Special::zero},
-    {"%envreg1", Special::zero},
-    {"%envreg2", Special::zero},
+    {"%envreg1", Special::workspace_high},
+    {"%envreg2", Special::workspace_low},
 };
 
 // What a constant written as a float means in an instruction of this type.

@@ -9,9 +9,10 @@ import weakref
 import numpy as np
 import pytest
 from conftest import ForeignArray
-from graphs.conftest import operations
 
 import bascule
+
+from .conftest import operations
 
 
 def device_copy(values: np.ndarray, stream: bascule.Stream | None = None) -> bascule.DeviceArray:
@@ -94,10 +95,14 @@ def test_another_stream_joins_by_events_and_must_be_joined(kernels, rng):
     bascule.synchronize()
     assert np.array_equal(x.copy_to_host(), host * np.float32(3) + host * np.float32(5))
 
-    with pytest.raises(bascule.CudaError, match="did not wait for that stream"), bascule.Graph():
-        forked.record()
-        forked.wait(side)
-        kernels.shift[1, 32, side](quiet[1])
+    def forget_to_join():
+        with bascule.Graph():
+            forked.record()
+            forked.wait(side)
+            kernels.shift[1, 32, side](quiet[1])
+
+    with pytest.raises(bascule.CudaError, match="did not wait for that stream"):
+        forget_to_join()
     kernels.shift[1, 32, side](quiet[1])  # the stream is out of the capture
     side.synchronize()
 
@@ -128,9 +133,14 @@ def test_an_exception_gives_up_what_was_captured(kernels):
     x = device_copy(np.ones(8, "f4"))
     with bascule.Graph() as graph:
         kernels.scale[1, 8](x, 2.0, 8)
-    with pytest.raises(ZeroDivisionError), graph.update():
-        kernels.scale[1, 8](x, 5.0, 8)
-        raise ZeroDivisionError
+
+    def fail():
+        with graph.update():
+            kernels.scale[1, 8](x, 5.0, 8)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     graph.launch()
     assert x.copy_to_host()[0] == 2
     empty = bascule.Graph()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 from conftest import ForeignArray
-from graphs.conftest import captured_by_others, operations, order
 
 import bascule
+
+from .conftest import captured_by_others, operations, order
 
 pytestmark = pytest.mark.usefixtures("emulated")
 
@@ -184,8 +187,6 @@ def refused(wait) -> None:
 
 
 def test_rule_13_the_legacy_stream_beside_a_captured_blocking_one_is_refused_without_touching_it(kernels):
-    import ctypes
-
     driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
     handle = ctypes.c_void_p()
     assert driver.cuStreamCreate(ctypes.byref(handle), 0) == 0
@@ -202,8 +203,6 @@ def test_rule_13_the_legacy_stream_beside_a_captured_blocking_one_is_refused_wit
 
 def test_rule_13_asks_the_driver_only_where_streams_differ(kernels):
     library = bascule._bascule._driver_info()["path"]
-    import ctypes
-
     count = ctypes.CDLL(library).bascule_emulated_call_count
     count.restype = ctypes.c_uint64
 
@@ -213,23 +212,10 @@ def test_rule_13_asks_the_driver_only_where_streams_differ(kernels):
         return count(b"cuStreamIsCapturing") + count(b"cuStreamGetCaptureInfo") - before
 
     c, p, q = (bascule.stream() for _ in range(3))
-    here, quiet = array_on(c), array_on(None, stream=None)
+    here, there, elsewhere, quiet = array_on(c), array_on(p), array_on(q), array_on(None, stream=None)
+    kernels.add[1, 32, c](here, here, here)
     assert asked(lambda: kernels.add[1, 32, c](here, here, here)) == 0
     assert asked(lambda: kernels.add[1, 32, c](quiet, here, quiet)) == 0
-    assert asked(lambda: kernels.add[1, 32, c](here, array_on_again(p), quiet)) == 2
-    assert asked(lambda: kernels.add[1, 32, c](array_on_again(p), array_on_again(q), quiet)) == 3
+    assert asked(lambda: kernels.add[1, 32, c](here, there, quiet)) == 2
+    assert asked(lambda: kernels.add[1, 32, c](there, elsewhere, quiet)) == 3
     bascule.synchronize()
-
-
-_kept = []
-
-
-def array_on_again(stream: bascule.Stream) -> ForeignArray:
-    _kept.append(ForeignArray(_plain(), stream=stream.handle))
-    return _kept[-1]
-
-
-def _plain() -> bascule.DeviceArray:
-    if not hasattr(_plain, "array"):
-        _plain.array = bascule.device_array(32, "f4")
-    return _plain.array

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from .conftest import BLOCKS, SIZES, blocks_for, find_kernel, given, in_a_child, wanted
+import bascule
+
+from .conftest import BLOCKS, SIZES, blocks_for, find_kernel, given, wanted
 
 sweep = pytest.mark.parametrize("size", SIZES[:-1])
 blocks = pytest.mark.parametrize("block", BLOCKS)
@@ -117,12 +119,22 @@ def smooth(size, grid, block):
     np.testing.assert_array_equal(a.read(), values)
 
 
-def smooth_every_size():
-    for size in (3, 33, 1009):
-        for grid, block in ((1, 33), (3, 64), (7, 32)):
-            smooth(size, grid, block)
+@pytest.mark.parametrize("size", [3, 33, 1009])
+@pytest.mark.parametrize(("grid", "block"), [(1, 33), (3, 64), (7, 32), ((2, 3, 2), (8, 4, 2))])
+def test_a_cooperative_grid_waits_for_all_its_blocks(size, grid, block):
+    smooth(size, grid, block)
 
 
-@pytest.mark.xfail(strict=True, reason="on the emulated device a cooperative grid finds no workspace in %envreg1 and 2")
-def test_a_cooperative_grid_waits_for_all_its_blocks():
-    in_a_child(smooth_every_size)
+def test_more_blocks_than_are_resident_at_once_are_refused():
+    smooth(1009, 1, 1024)
+    with pytest.raises(bascule.CudaError, match="COOPERATIVE_LAUNCH_TOO_LARGE"):
+        smooth(33, 1 << 16, 1024)
+    if bascule.current_device().emulated:  # two blocks of 1024 threads on each of eight multiprocessors
+        smooth(33, 16, 1024)
+        with pytest.raises(bascule.CudaError, match="COOPERATIVE_LAUNCH_TOO_LARGE"):
+            smooth(33, 17, 1024)
+
+
+def test_cooperative_grids_follow_each_other_with_workspaces_that_are_clean():
+    for _ in range(20):
+        smooth(100, 5, 32)
