@@ -7,6 +7,7 @@
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/event.hpp>
 #include <bascule/runtime/event_pool.hpp>
+#include <bascule/runtime/race_check.hpp>
 
 namespace bascule {
 
@@ -21,12 +22,14 @@ bool EventRef::query() const {
     const CUresult code = driver.api().cuEventQuery(native_);
     if (code == CUDA_ERROR_NOT_READY) return false;
     driver.check(code, "cuEventQuery", "asking whether an event has happened");
+    raise_races();
     return true;
 }
 
 void EventRef::synchronize() const {
     const Driver& driver = Driver::get();
     driver.check(driver.api().cuEventSynchronize(native_), "cuEventSynchronize", "waiting for an event");
+    raise_races();
 }
 
 Event::Event(Device device, Timing timing) : device_(device) {

@@ -65,6 +65,7 @@ from bascule._errors import (
     EmulatedDeviceWarning,
     Error,
     LibraryError,
+    RaceError,
 )
 
 __all__ = [
@@ -90,6 +91,7 @@ __all__ = [
     "LibraryError",
     "Module",
     "PointerAttributes",
+    "RaceError",
     "Stream",
     "__version__",
     "as_cuda_array",
@@ -129,6 +131,7 @@ for _public in (
     CudaError,
     Error,
     LibraryError,
+    RaceError,
     CacheWarning,
     EmulatedDeviceWarning,
     _errors.ArgumentBufferError,
