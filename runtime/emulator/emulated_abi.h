@@ -52,16 +52,17 @@ size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out, size_t capacit
  * Unknown addresses are ignored. */
 void bascule_emulated_name_allocation(uint64_t address, const char* name);
 
-/* While on (1), the calling thread's operations are bookkeeping: no trace shows them and bascule_emulated_drop
- * does not count them. */
+/* While on (1), the calling thread's operations are bookkeeping: no trace shows them and
+ * bascule_emulated_drop does not count them. */
 void bascule_emulated_bookkeeping(int on);
 
 /* From now on the records and waits of all threads are counted from 0 in the order of issue, and the one with
- * this number is forgotten: the call succeeds and does nothing. UINT64_MAX (the default) forgets none. Returns
- * how many were counted since the last call. For tests of who misses a wait. */
+ * this number is forgotten: the call succeeds and does nothing. UINT64_MAX (the default) forgets none.
+ * Returns how many were counted since the last call. For tests of who misses a wait. */
 uint64_t bascule_emulated_drop(uint64_t number);
 
-/* What is looked for beside faults; the environment variable BASCULE_EMULATED_CHECKS says it for the start. */
+/* What is looked for beside faults; the environment variable BASCULE_EMULATED_CHECKS says it for the start.
+ */
 enum {
     BASCULE_EMULATED_CHECK_RACES = 1 /* operations on different streams that touch the same bytes unordered */
 };
@@ -70,9 +71,9 @@ enum {
 uint32_t bascule_emulated_set_checks(uint32_t checks);
 uint32_t bascule_emulated_checks(void);
 
-/* Says where in the caller's own program an operation is issued, for example "train.py:12: k[1, 32](x)": writes
- * at most `capacity` bytes with the NUL. Asked in the thread that issues, only while races are looked for, with
- * no lock held. NULL (the default): reports name no places. */
+/* Says where in the caller's own program an operation is issued, for example "train.py:12: k[1, 32](x)":
+ * writes at most `capacity` bytes with the NUL. Asked in the thread that issues, only while races are looked
+ * for, with no lock held. NULL (the default): reports name no places. */
 typedef void (*BasculeEmulatedSite)(char* text, size_t capacity);
 void bascule_emulated_set_site(BasculeEmulatedSite site);
 

@@ -17,7 +17,7 @@ using emulated::streams::Stream;
 
 namespace {
 
-Stream non_blocking() { return {.blocking = false, .legacy = false, .tail = nullptr}; }
+Stream non_blocking() { return {.blocking = false, .legacy = false, .tail = nullptr, .timeline = {}}; }
 
 /// An operation that another thread has begun and that ends when it is told to.
 class Held {

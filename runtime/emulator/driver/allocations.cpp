@@ -19,7 +19,7 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind
     Context& context = *current_context();
     auto made = Process::get().heap().allocate(context.device, bytes, kind);
     if (!made) {  // stream-ordered frees that are pending may make room
-        for (Context* each : Process::get().contexts()) each->graph.synchronize_all();
+        for (Context* each : Process::get().contexts()) each->graph.drain();
         made = Process::get().heap().allocate(context.device, bytes, kind);
     }
     EMULATED_REQUIRE(made.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
@@ -39,7 +39,7 @@ CUresult not_freeable(CUdeviceptr address) {
 /// Freeing waits for everything that may still use the memory.
 CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> kinds) {
     Process& process = Process::get();
-    for (Context* context : process.contexts()) context->graph.synchronize_all();
+    for (Context* context : process.contexts()) context->graph.drain();
     EMULATED_CHECK(current_context()->error.load());
     const bool freed = process.scheduler().exclusively([&] {
         const Allocation* allocation = process.heap().find(address);
@@ -180,13 +180,14 @@ EMULATED_API cuMemHostRegister(void* host, std::size_t bytes, unsigned int flags
                                CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     EMULATED_REQUIRE(host != nullptr && bytes > 0 && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
     const bool done = Process::get().heap().register_host(host, bytes, current_context()->device);
+    if (done) emulated::races::Detector::get().forget(reinterpret_cast<CUdeviceptr>(host), bytes);
     return done ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
 
 EMULATED_API cuMemHostUnregister(void* host) {
     EMULATED_COUNT("cuMemHostUnregister");
     EMULATED_NEEDS_CONTEXT();
-    for (Context* context : Process::get().contexts()) context->graph.synchronize_all();
+    for (Context* context : Process::get().contexts()) context->graph.drain();
     return Process::get().heap().unregister_host(host) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 

@@ -64,15 +64,18 @@ namespace detail {
 inline std::atomic<bool> tracing{false};
 void add_to_trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
                   std::string_view name) noexcept;
+void announce(std::uint32_t kind, CUstream stream, std::uint64_t bytes, std::string_view name);
 inline std::atomic<bool> dropping{false};
 bool is_dropped() noexcept;
 }  // namespace detail
 
-/// Adds an operation to the trace, if one is being recorded.
+/// Adds an operation to the trace, if one is being recorded, and announces it to the search for races. Comes
+/// before the operation, with no lock held.
 inline void trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
-                  std::string_view name) noexcept {
+                  std::string_view name) {
     if (detail::tracing.load(std::memory_order_relaxed))
         detail::add_to_trace(kind, stream, event, bytes, name);
+    if (races::Detector::get().on()) detail::announce(kind, stream, bytes, name);
 }
 
 /// Counts a record or wait; true when somebody wants this one forgotten (bascule_emulated_drop).

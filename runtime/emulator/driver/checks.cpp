@@ -1,17 +1,80 @@
 // The functions of emulated_abi.h about what is looked for beside faults.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "driver/call.hpp"
+#include "report/report.hpp"
+
+namespace emulated::driver {
+namespace {
+
+std::atomic<BasculeEmulatedSite> site_of_caller{nullptr};
+
+std::string what(std::uint32_t kind, std::uint64_t bytes, std::string_view name) {
+    switch (kind) {
+        case BASCULE_EMULATED_LAUNCH:
+            return fmt::format("launch of '{}'", report::demangled(std::string(name)));
+        case BASCULE_EMULATED_COPY:
+            return fmt::format("copy of {} bytes ({})", bytes, name);
+        case BASCULE_EMULATED_FILL:
+            return fmt::format("fill of {} bytes ({})", bytes, name);
+        case BASCULE_EMULATED_ALLOCATE:
+            return fmt::format("allocation of {} bytes ({})", bytes, name);
+        default:
+            return std::string(name);
+    }
+}
+
+}  // namespace
+
+void detail::announce(std::uint32_t kind, CUstream stream, std::uint64_t bytes, std::string_view name) {
+    races::Announcement announcement{what(kind, bytes, name), reinterpret_cast<std::uint64_t>(stream), {}};
+    if (const BasculeEmulatedSite site = site_of_caller.load()) {
+        char text[512] = "";
+        site(text, sizeof text);
+        announcement.site = text;
+    }
+    races::Detector::announce(std::move(announcement));
+}
+
+}  // namespace emulated::driver
+
+using emulated::driver::Process;
+using emulated::races::Detector;
 
 #define EMULATED_EXPORT extern "C" __attribute__((visibility("default")))
 
-EMULATED_EXPORT uint32_t bascule_emulated_set_checks(uint32_t) { return 0; }
-EMULATED_EXPORT uint32_t bascule_emulated_checks(void) { return 0; }
-EMULATED_EXPORT void bascule_emulated_set_site(BasculeEmulatedSite) {}
-EMULATED_EXPORT size_t bascule_emulated_take_races(char* text, size_t capacity) {
-    if (capacity > 0) *text = '\0';
-    return 0;
+EMULATED_EXPORT uint32_t bascule_emulated_checks(void) {
+    return Process::get().executes() && Detector::get().on() ? BASCULE_EMULATED_CHECK_RACES : 0;
 }
-EMULATED_EXPORT void bascule_emulated_race_statistics(BasculeEmulatedRaceStatistics* out) { *out = {}; }
+
+EMULATED_EXPORT uint32_t bascule_emulated_set_checks(uint32_t checks) {
+    const uint32_t before = bascule_emulated_checks();
+    Detector::get().switch_to((checks & BASCULE_EMULATED_CHECK_RACES) != 0 && Process::get().executes());
+    return before;
+}
+
+EMULATED_EXPORT void bascule_emulated_set_site(BasculeEmulatedSite site) {
+    emulated::driver::site_of_caller.store(site);
+}
+
+EMULATED_EXPORT size_t bascule_emulated_take_races(char* text, size_t capacity) {
+    const std::string all = fmt::format("{}", fmt::join(Detector::get().reports(), "\n\n"));
+    if (all.size() < capacity) Detector::get().take_reports();
+    if (capacity > 0) {
+        const std::size_t length = std::min(all.size(), capacity - 1);
+        std::memcpy(text, all.data(), length);
+        text[length] = '\0';
+    }
+    return all.size();
+}
+
+EMULATED_EXPORT void bascule_emulated_race_statistics(BasculeEmulatedRaceStatistics* out) {
+    const auto [nodes, edges, bytes, races] = Detector::get().statistics();
+    *out = {nodes, edges, bytes, races};
+}

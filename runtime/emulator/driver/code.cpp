@@ -213,7 +213,7 @@ CUresult unload(const void* handle) {
     }
     for (const auto& [key, kernel] : kernels) process.handles().remove<KernelHandle>(kernel.get());
     for (const auto& [context, instance] : instances) {
-        context->graph.synchronize_all();
+        context->graph.drain();
         if (instance == nullptr) continue;
         process.scheduler().exclusively([&, &addresses = instance->globals] {
             for (const auto address : addresses) {

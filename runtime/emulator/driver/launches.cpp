@@ -142,6 +142,7 @@ struct Job {
         request.parameters = parameters.data();
         request.globals = instance->globals.data();
         request.memory = &context->memory;
+        request.log = emulated::races::Running::log();
         request.workers = process.workers();
         try {
             if (const auto fault = emulated::machine::launch(request)) {

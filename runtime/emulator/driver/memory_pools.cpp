@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "driver/call.hpp"
+#include "driver/transfers.hpp"
 
 using emulated::driver::Context;
 using emulated::driver::device_state;
@@ -82,14 +83,17 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr
     PoolShare share(pool, bytes);
     auto made = process.heap().reserve(pool->device(), bytes);
     if (!made) {  // frees that are pending may make room
-        for (Context* context : process.contexts()) context->graph.synchronize_all();
+        for (Context* context : process.contexts()) context->graph.drain();
         made = process.heap().reserve(pool->device(), bytes);
     }
     EMULATED_REQUIRE(made.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
     process.own(*made, Allocation::Kind::device, *target.context, std::move(share));
     *address = *made;
     emulated::driver::trace(BASCULE_EMULATED_ALLOCATE, handle, nullptr, bytes, name);
-    target.context->graph.submit(*target.stream, [at = *made] { Process::get().heap().commit(at); });
+    target.context->graph.submit(*target.stream, [at = *made, bytes] {
+        Process::get().heap().commit(at);
+        emulated::driver::note_write(at, bytes);
+    });
     return CUDA_SUCCESS;
 }
 
@@ -161,6 +165,8 @@ EMULATED_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     emulated::driver::trace(BASCULE_EMULATED_FREE, handle, nullptr, 0, "cuMemFreeAsync");
     target.context->graph.submit(*target.stream, [address, context = target.context] {
         Process& here = Process::get();
+        if (const Allocation* allocation = here.heap().find(address))
+            emulated::driver::note_write(address, allocation->bytes);
         if (here.heap().free(address, Allocation::Kind::device, Heap::FreedBy::stream)) {
             here.disown(address);
         } else {

@@ -28,6 +28,7 @@ bool is_set_to(const char* variable, const char* value) {
     return text != nullptr && std::strcmp(text, value) == 0;
 }
 
+constexpr const char* checks_variable = "BASCULE_EMULATED_CHECKS";
 constexpr const char* schedule_variable = "BASCULE_EMULATED_SCHEDULE";
 
 /// `eager` unless somebody asks for another: what runs is then on the stack of the call that asked for it,
@@ -39,6 +40,21 @@ streams::Schedule schedule_from_environment(std::string& complaint) {
     complaint =
         fmt::format("{} is '{}'; it may be one of: {}", schedule_variable, text, streams::schedule_names);
     return {};
+}
+
+/// Memory is always checked. True when races are looked for.
+bool races_from_environment(std::string& complaint) {
+    const char* text = std::getenv(checks_variable);
+    bool races = false;
+    for (std::string_view left = text == nullptr ? "" : text; !left.empty();) {
+        const std::string_view name = left.substr(0, left.find(','));
+        left.remove_prefix(std::min(left.size(), name.size() + 1));
+        races |= name == "races" || name == "all";
+        if (name != "memory" && name != "races" && name != "all" && complaint.empty())
+            complaint =
+                fmt::format("{} has '{}'; it is a list of: memory, races, all", checks_variable, name);
+    }
+    return races;
 }
 
 /// What a kernel that runs when the process ends is given to finish.
@@ -84,12 +100,16 @@ Process::Process()
       executes_(!is_set_to("BASCULE_EMULATED_EXECUTE", "0")),
       workers_(static_cast<unsigned>(
           number_from("BASCULE_EMULATED_WORKERS", std::max(1U, std::thread::hardware_concurrency())))),
+      looks_for_races_(races_from_environment(complaint_)),
       scheduler_(schedule_from_environment(complaint_)),
       heap_(
           std::make_unique<memory::Heap>(devices_, number_from("BASCULE_EMULATED_MEMORY", default_memory))) {
     for (int device = 0; device < devices_; ++device) {
         contexts_.push_back(std::make_unique<Context>(device, true, next_id(), scheduler_, *heap_));
     }
+    races::Detector::get().describe_with(
+        [](std::uint64_t address, std::uint64_t bytes) { return get().heap().describe(address, bytes); });
+    if (looks_for_races_ && executes_) races::Detector::get().switch_to(true);
     pthread_atfork(nullptr, nullptr, forget_all_in_child);
     std::atexit(end);
 }
@@ -168,6 +188,8 @@ void Process::destroy_context(Context& context) {
 
 void Process::own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context,
                   PoolShare share) {
+    if (const memory::Allocation* made = heap_->find_known(address))
+        races::Detector::get().forget(address, made->bytes);
     const std::lock_guard lock(mutex_);
     owners_[address] = {&context, kind, std::move(share)};
 }

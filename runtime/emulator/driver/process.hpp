@@ -163,6 +163,7 @@ class Process {
     bool executes_ = true;
     unsigned workers_ = 1;
     std::string complaint_;  // about the environment; empty when it is understood
+    bool looks_for_races_ = false;
     streams::Scheduler scheduler_;
     std::unique_ptr<memory::Heap> heap_;
     Handles handles_;

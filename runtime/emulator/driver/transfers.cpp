@@ -86,6 +86,14 @@ void move_rows(std::byte* to, std::size_t to_pitch, const std::byte* from, std::
         std::memmove(to + row * to_pitch, from + row * from_pitch, extent.width);
 }
 
+/// For the search for races: pageable memory is the host's alone.
+void note(const End& end, const Extent& extent, races::Access access) {
+    races::AccessLog* log = races::Running::log();
+    if (log == nullptr || end.place == Place::pageable) return;
+    for (std::size_t row = 0; row < extent.height; ++row)
+        log->add(end.rows.address + row * end.rows.pitch, extent.width, access);
+}
+
 template <class Value>
 void fill_row(std::byte* to, std::uint32_t value, std::size_t width) {
     const auto element = static_cast<Value>(value);
@@ -93,6 +101,10 @@ void fill_row(std::byte* to, std::uint32_t value, std::size_t width) {
 }
 
 }  // namespace
+
+void note_write(CUdeviceptr address, std::size_t bytes) {
+    if (races::AccessLog* log = races::Running::log()) log->add(address, bytes, races::Access::write);
+}
 
 CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream handle, Wait wait,
                    const char* name) {
@@ -123,10 +135,12 @@ CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream han
         if (context.error.load() != CUDA_SUCCESS) return;
         std::byte* target_bytes = bytes_of(to, extent, context, name, "destination");
         if (target_bytes == nullptr) return;
+        note(to, extent, races::Access::write);
         if (!staged.empty())
             return move_rows(target_bytes, to.rows.pitch, staged.data(), extent.width, extent);
         const std::byte* source_bytes = bytes_of(from, extent, context, name, "source");
         if (source_bytes == nullptr) return;
+        note(from, extent, races::Access::read);
         move_rows(target_bytes, to.rows.pitch, source_bytes, from.rows.pitch, extent);
     });
     if (!waits) return CUDA_SUCCESS;
@@ -153,6 +167,7 @@ CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes,
         if (context.error.load() != CUDA_SUCCESS) return;
         std::byte* bytes = bytes_of(to, extent, context, name, "destination");
         if (bytes == nullptr) return;
+        note(to, extent, races::Access::write);
         for (std::size_t row = 0; row < extent.height; ++row) {
             std::byte* at = bytes + row * to.rows.pitch;
             if (element_bytes == 1) std::memset(at, static_cast<int>(value & 0xFF), width);

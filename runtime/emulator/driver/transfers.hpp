@@ -36,4 +36,7 @@ CUresult copy_rows(CopyEnd to, CopyEnd from, Extent extent, CUstream stream, Wai
 CUresult fill_rows(Rows to, std::uint32_t value, std::size_t element_bytes, std::size_t width,
                    std::size_t height, CUstream stream, Wait wait, const char* name);
 
+/// For the search for races: the operation that runs in this thread gives memory, or takes it away.
+void note_write(CUdeviceptr address, std::size_t bytes);
+
 }  // namespace emulated::driver

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "machine/half.hpp"
+#include "races/access_log.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
 namespace {
@@ -82,6 +83,18 @@ __attribute__((noinline)) bool fail(Lanes& s, LaneFault::What what, u32 lanes, u
 const Instruction* stopped(Lanes& s, const Instruction* i) {
     s.fault.pc = static_cast<u32>(i - s.code);
     return nullptr;
+}
+
+races::Access access_of(const Instruction* i, bool write) {
+    if (i->bits & Instruction::strong)
+        return write ? races::Access::strong_write : races::Access::strong_read;
+    return write ? races::Access::write : races::Access::read;
+}
+
+// Shared, local and parameter memory, which nobody else sees, have windows side by side.
+__attribute__((noinline)) void note_lanes(Lanes& s, const Instruction* i, u32 access, bool write) {
+    s.log->add_lanes(s.offset, s.mask, access, access_of(i, write), program::shared_window,
+                     program::shared_window + 3 * program::window_bytes);
 }
 
 // Where one lane's access lies, or 0. Local memory is a thread's own.
@@ -186,6 +199,8 @@ bool locate(Lanes& s, const Instruction* i, u32 slot, u32 access, u32 alignment,
     } else if constexpr (Where == Space::param) {
         return locate_each(s, Where, access, write);
     } else {
+        if (s.log != nullptr) [[unlikely]]
+            note_lanes(s, i, access, write);
         AllocationCache& cache = s.caches[i->extra];
         if (locate_global(s, cache, access, write)) return true;
         if constexpr (Where == Space::generic) {

@@ -81,6 +81,7 @@ void Worker::begin(GridState& grid) {
     lanes_.lists = code_->lists.data();
     lanes_.caches = caches_.data();
     lanes_.memory = request_->memory;
+    lanes_.log = request_->log == nullptr ? nullptr : &log_;
     lanes_.shared = shared_.take(shared_bytes + 1);
     lanes_.shared_bytes = shared_bytes;
     lanes_.local_bytes = code_->local_bytes + (code_->has_stack ? stack_bytes(*request_) : 0);

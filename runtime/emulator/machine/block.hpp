@@ -36,6 +36,8 @@ class Worker {
     void begin(GridState& grid);
     /// Runs the block with this linear index to its end, or to its first fault.
     std::optional<Fault> run_block(std::uint64_t linear);
+    /// What the blocks so far have read and written, where the request asks for it.
+    races::AccessLog& log() noexcept { return log_; }
 
   private:
     void place_threads();
@@ -61,6 +63,7 @@ class Worker {
     const program::Code* code_ = nullptr;
     const LaunchRequest* request_ = nullptr;
     Arena registers_, shared_, local_;
+    races::AccessLog log_;
     std::vector<AllocationCache> caches_;
     std::vector<Warp> warps_;
     Lanes lanes_;

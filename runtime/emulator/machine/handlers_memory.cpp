@@ -97,9 +97,19 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
         return false;
     };
     const A displacement = static_cast<A>(i->immediate);
-    if (!inside(static_cast<A>(a[0] + displacement), spot.half[0])) return false;
-    if (!whole) return inside(static_cast<A>(a[16] + displacement), spot.half[1]);
-    spot.half[1] = spot.half[0] + (uniform ? 0 : 16 * Access);
+    const A first = static_cast<A>(a[0] + displacement), second = static_cast<A>(a[16] + displacement);
+    if (!inside(first, spot.half[0])) return false;
+    if (whole) {
+        spot.half[1] = spot.half[0] + (uniform ? 0 : 16 * Access);
+    } else if (!inside(second, spot.half[1])) {
+        return false;
+    }
+    if constexpr (Where != Space::shared) {
+        if (s.log != nullptr) [[unlikely]] {
+            s.log->add(first, extent, access_of(i, write));
+            if (!whole) s.log->add(second, extent, access_of(i, write));
+        }
+    }
     return true;
 }
 

@@ -9,6 +9,10 @@
 #include "memory/memory.hpp"
 #include "program/code.hpp"
 
+namespace emulated::races {
+class AccessLog;
+}
+
 namespace emulated::machine {
 
 using program::Instruction;
@@ -92,6 +96,7 @@ struct alignas(64) Lanes {
     std::uint64_t shared_bytes = 0, local_bytes = 0, parameter_bytes = 0;
     Warp* warp = nullptr;
     Block* block = nullptr;
+    races::AccessLog* log = nullptr;  ///< of accesses to memory that others see; null: nobody asks
 
     /// Where the lanes' accesses lie in this process: base + offset[lane]. Filled by locate().
     std::uintptr_t base = 0;

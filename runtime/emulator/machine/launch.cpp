@@ -47,8 +47,7 @@ struct OwnWorker {
 thread_local Worker* OwnWorker::worker = nullptr;
 thread_local bool OwnWorker::gone = false;
 
-void take_blocks(GridState& grid, Worker& worker) {
-    worker.begin(grid);
+void run_blocks(GridState& grid, Worker& worker) {
     for (;;) {
         const std::uint64_t block = grid.next_block.fetch_add(1, std::memory_order_relaxed);
         if (block >= grid.blocks || grid.cancelled.load(std::memory_order_relaxed)) return;
@@ -59,6 +58,14 @@ void take_blocks(GridState& grid, Worker& worker) {
         grid.cancelled = true;
         return;
     }
+}
+
+void take_blocks(GridState& grid, Worker& worker) {
+    worker.begin(grid);
+    run_blocks(grid, worker);
+    if (grid.request->log == nullptr) return;
+    const std::lock_guard lock(grid.mutex);
+    grid.request->log->take(worker.log());
 }
 
 // What one thread does for a grid.

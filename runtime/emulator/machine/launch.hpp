@@ -10,6 +10,7 @@
 
 #include "memory/memory.hpp"
 #include "program/module.hpp"
+#include "races/access_log.hpp"
 
 namespace emulated::machine {
 
@@ -29,7 +30,8 @@ struct LaunchRequest {
     const memory::DeviceAddress* globals =
         nullptr;  ///< the address of each of the module's globals, by index
     const memory::Memory* memory = nullptr;
-    unsigned workers = 1;                                 ///< threads that share the blocks out
+    races::AccessLog* log = nullptr;  ///< what the grid reads and writes is added; null: nobody asks
+    unsigned workers = 1;             ///< threads that share the blocks out
     std::function<void(const char*, std::size_t)> print;  ///< where device printf goes; stdout when empty
 };
 

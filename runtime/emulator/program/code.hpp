@@ -32,6 +32,8 @@ struct Instruction {
         32;  ///< memory: the instruction that last had this cache, in this very
              ///< run of the same lanes, had the same addresses but for `immediate`
     static constexpr std::uint16_t narrow = 8;  ///< memory: the address register has 32 bits
+    static constexpr std::uint16_t strong =
+        64;  ///< memory: others may be at the same bytes, as .relaxed says
 
     mutable void (*handler)() = nullptr;     ///< set by the machine when it links the code; of its own type
     std::int64_t immediate = 0;              ///< address offset, branch target, table

@@ -19,6 +19,14 @@ Type memory_type(Type type, unsigned register_bytes) {
     return type;
 }
 
+/// .volatile is not among them: it says what the compiler may do, not what other threads may.
+std::uint16_t bits_of(const Opcode& opcode, bool narrow) {
+    const FlagSet strong{Flag::relaxed, Flag::acquire, Flag::release, Flag::mmio};
+    const bool is_strong = !(opcode.flags & strong).empty();
+    return static_cast<std::uint16_t>((narrow ? Instruction::narrow : 0) |
+                                      (is_strong ? Instruction::strong : 0));
+}
+
 }  // namespace
 
 Lowering::Address Lowering::address(const ptx::Operand& given) {
@@ -83,7 +91,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     const Address where = address(from);
     Step& step = lanes == 1 ? emit(key, results, {where.base}) : emit(key, {}, {where.base});
     step.immediate = where.offset;
-    step.bits = where.narrow ? Instruction::narrow : std::uint16_t{0};
+    step.bits = bits_of(opcode, where.narrow);
     step.memory = true;
     if (lanes > 1) {
         step.listed = step.list_is_result = true;
@@ -131,7 +139,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     const Address where = address(to);
     Step& step = lanes == 1 ? emit(key, {}, {values[0], where.base}) : emit(key, {}, {where.base});
     step.immediate = where.offset;
-    step.bits = where.narrow ? Instruction::narrow : std::uint16_t{0};
+    step.bits = bits_of(opcode, where.narrow);
     step.memory = true;
     if (lanes > 1) {
         step.listed = true;
@@ -158,7 +166,7 @@ void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode)
     if (!ptx::is_float(type) && flags.has(Flag::add)) type = unsigned_of(bytes);
     Step& step = emit({Operation::atom, type, Type::none, flags}, {d}, {where.base, b, c});
     step.immediate = where.offset;
-    step.bits = where.narrow ? Instruction::narrow : std::uint16_t{0};
+    step.bits = static_cast<std::uint16_t>((where.narrow ? Instruction::narrow : 0) | Instruction::strong);
     step.memory = true;
 }
 

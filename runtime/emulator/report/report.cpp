@@ -7,10 +7,8 @@
 #include <fmt/format.h>
 
 namespace emulated::report {
-namespace {
 
-/// "scale" for "_Z5scalePffi"; the name itself where it is not mangled.
-std::string readable(const std::string& kernel) {
+std::string demangled(const std::string& kernel) {
     int status = 0;
     const std::unique_ptr<char, void (*)(void*)> text(
         abi::__cxa_demangle(kernel.c_str(), nullptr, nullptr, &status), std::free);
@@ -25,6 +23,8 @@ std::string readable(const std::string& kernel) {
     }
     return name;
 }
+
+namespace {
 
 const char* title(machine::Fault::Kind kind) noexcept {
     using Kind = machine::Fault::Kind;
@@ -62,7 +62,7 @@ std::string place(const machine::FaultPlace& fault) {
 }  // namespace
 
 std::string describe(const machine::Fault& fault, const memory::Heap& heap) {
-    std::string text = fmt::format("{}: kernel '{}'", title(fault.kind), readable(fault.kernel));
+    std::string text = fmt::format("{}: kernel '{}'", title(fault.kind), demangled(fault.kernel));
     if (fault.access_bytes > 0) {
         text += fmt::format(" {} {} bytes of {} memory at {:#x}", fault.write ? "wrote" : "read",
                             fault.access_bytes, fault.space, fault.address);

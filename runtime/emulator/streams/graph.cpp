@@ -25,6 +25,8 @@ void Graph::remove(Stream& stream) {
     const auto lock = scheduler_.lock();
     std::erase(streams_, &stream);
     forget_done_orphans();
+    gone_.learn(stream.timeline.known);
+    if (stream.blocking) gone_blocking_.learn(stream.timeline.known);
     if (!is_done(stream.tail)) orphans_.push_back({stream.tail, stream.blocking});
     stream.tail = nullptr;
 }
@@ -60,12 +62,40 @@ Nodes Graph::unfinished(Stream& stream) {
     return is_done(stream.tail) ? Nodes{} : Nodes{stream.tail};
 }
 
+/// As before_next, for the clocks: what is done has come before, too.
+void Graph::arrive(Stream& stream) {
+    if (!detector_.on()) return;
+    races::VectorClock& known = stream.timeline.known;
+    if (stream.legacy) {
+        for (const Stream* other : streams_) {
+            if (other->blocking) detector_.join(known, other->timeline.known);
+        }
+        detector_.join(known, gone_blocking_);
+    } else if (stream.blocking) {
+        detector_.join(known, legacy_.timeline.known);
+    }
+}
+
+/// The host has waited for the stream.
+void Graph::host_learns(Stream& stream) {
+    if (!detector_.on()) return;
+    if (stream.legacy) arrive(stream);
+    detector_.host_learns(stream.timeline.known);
+}
+
 void Graph::append(Stream& stream, const Nodes& after, std::function<void()> work) {
     if (auto node = scheduler_.add(after, std::move(work))) stream.tail = std::move(node);
 }
 
 void Graph::submit(Stream& stream, std::function<void()> work) {
     auto lock = scheduler_.lock();
+    if (detector_.on()) {
+        arrive(stream);
+        work = [operation = detector_.begin(stream.timeline), run = std::move(work)] {
+            const races::Running running(operation);
+            run();
+        };
+    }
     append(stream, before_next(stream), std::move(work));
     const std::shared_ptr<Node> node = stream.tail;
     scheduler_.issued(lock, node);
@@ -76,6 +106,8 @@ void Graph::record(Event& event, Stream& stream) {
     event.recorded = true;
     event.node = nullptr;
     event.finished = Clock::now();
+    arrive(stream);
+    if (detector_.on()) event.known = stream.timeline.known;
     const Nodes before = before_next(stream);
     if (before.empty()) return;
     append(stream, before, nullptr);
@@ -85,6 +117,8 @@ void Graph::record(Event& event, Stream& stream) {
 void Graph::wait(Stream& stream, Event& event) {
     const auto lock = scheduler_.lock();
     settle(event);
+    arrive(stream);
+    if (detector_.on()) detector_.join(stream.timeline.known, event.known);
     // In the legacy default stream a wait is an action, between blocking streams, whatever it waits for.
     if (event.node == nullptr && !stream.legacy) return;
     Nodes before = before_next(stream);
@@ -95,16 +129,32 @@ void Graph::wait(Stream& stream, Event& event) {
 void Graph::synchronize(Stream& stream) {
     auto lock = scheduler_.lock();
     for (const auto& node : unfinished(stream)) scheduler_.force(lock, node);
+    host_learns(stream);
 }
 
 void Graph::synchronize(Event& event) {
     auto lock = scheduler_.lock();
+    const races::VectorClock known = event.known;
     if (const auto node = event.node) scheduler_.force(lock, node);
     settle(event);
+    if (detector_.on()) detector_.host_learns(known);
+}
+
+void Graph::drain() {
+    auto lock = scheduler_.lock();
+    run_all(lock);
 }
 
 void Graph::synchronize_all() {
     auto lock = scheduler_.lock();
+    run_all(lock);
+    if (!detector_.on()) return;
+    detector_.host_learns(legacy_.timeline.known);
+    for (const Stream* stream : streams_) detector_.host_learns(stream->timeline.known);
+    detector_.host_learns(gone_);
+}
+
+void Graph::run_all(Scheduler::Lock& lock) {
     Nodes nodes = before_next(legacy_);
     for (const Stream* stream : streams_) {
         if (!is_done(stream->tail)) nodes.push_back(stream->tail);
@@ -119,13 +169,16 @@ bool Graph::query(Stream& stream) {
     for (const auto& node : unfinished(stream)) {
         if (!scheduler_.poll(lock, node)) return false;
     }
+    host_learns(stream);
     return true;
 }
 
 bool Graph::query(Event& event) {
     auto lock = scheduler_.lock();
+    const races::VectorClock known = event.known;
     if (const auto node = event.node; node != nullptr && !scheduler_.poll(lock, node)) return false;
     settle(event);
+    if (detector_.on()) detector_.host_learns(known);
     return true;
 }
 

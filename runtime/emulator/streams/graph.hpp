@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "races/detector.hpp"
 #include "streams/scheduler.hpp"
 
 namespace emulated::streams {
@@ -15,6 +16,7 @@ struct Stream {
     bool blocking = true;        ///< ordered with the legacy default stream
     bool legacy = false;         ///< the legacy default stream itself
     std::shared_ptr<Node> tail;  ///< null when nothing is known to be pending
+    races::Timeline timeline;    ///< kept while races are looked for
 };
 
 /// What an event marks.
@@ -22,6 +24,7 @@ struct Event {
     bool recorded = false;
     std::shared_ptr<Node> node;  ///< the operation it marks; null when that is known to have finished
     Clock::time_point finished;  ///< valid when `node` is null
+    races::VectorClock known;    ///< what comes before the mark, while races are looked for
 };
 
 /// The streams of one context, and how their operations follow each other. Thread-safe; streams and events
@@ -46,6 +49,9 @@ class Graph {
     void synchronize(Stream& stream);
     void synchronize(Event& event);
     void synchronize_all();
+    /// Everything pending has run. Unlike after a synchronisation, nobody may rely on it: frees and the like
+    /// wait more than they promise.
+    void drain();
     /// True when everything has run, false while another thread runs it. Where nothing runs by itself this
     /// runs what is pending, so that polling ends.
     bool query(Stream& stream);
@@ -63,14 +69,20 @@ class Graph {
     };
 
     Nodes before_next(Stream& stream);
+    void arrive(Stream& stream);
+    void host_learns(Stream& stream);
+    void run_all(Scheduler::Lock& lock);
     Nodes unfinished(Stream& stream);
     void append(Stream& stream, const Nodes& after, std::function<void()> work);
     void forget_done_orphans();
 
     Scheduler& scheduler_;
-    Stream legacy_{.blocking = true, .legacy = true, .tail = nullptr};
+    Stream legacy_{.blocking = true, .legacy = true, .tail = nullptr, .timeline = {}};
     std::vector<Stream*> streams_;
     std::vector<Orphan> orphans_;
+    races::VectorClock gone_,
+        gone_blocking_;  // what streams that are gone have known: all, and blocking ones
+    races::Detector& detector_ = races::Detector::get();
 };
 
 }  // namespace emulated::streams

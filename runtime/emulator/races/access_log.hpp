@@ -1,0 +1,59 @@
+// Which bytes an operation read and wrote: one bit a byte and kind of access.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+namespace emulated::races {
+
+/// Strong accesses (atomics, and loads and stores with .relaxed, .acquire or .release) do not race with each
+/// other.
+enum class Access : std::uint8_t { read, write, strong_read, strong_write };
+
+inline constexpr std::uint64_t page_bytes = 4096;
+
+/// The accesses to one page, a page being `page_bytes` of addresses.
+struct Page {
+    static constexpr std::size_t words = page_bytes / 64;
+    using Bits = std::array<std::uint64_t, words>;
+    std::array<Bits, 4> of{};  ///< by Access
+
+    void add(std::uint64_t first, std::uint64_t bytes, Access access) noexcept;  ///< within the page
+    void remove(std::uint64_t first, std::uint64_t bytes) noexcept;
+    void add(const Page& other) noexcept;
+    bool empty() const noexcept;
+};
+
+/// Written by one thread at a time. Addresses are those that kernels see.
+class AccessLog {
+  public:
+    AccessLog() = default;
+    AccessLog(const AccessLog&) = delete;
+    AccessLog& operator=(const AccessLog&) = delete;
+
+    void add(std::uint64_t address, std::uint64_t bytes, Access access);
+    /// `bytes` at the address of each lane in `mask`; those between `skip` and `skip_end` are no memory that
+    /// others see.
+    void add_lanes(const std::uint64_t* addresses, std::uint32_t mask, std::uint64_t bytes, Access access,
+                   std::uint64_t skip, std::uint64_t skip_end);
+    /// Takes everything from `other`, which is empty then.
+    void take(AccessLog& other);
+
+    using Pages = std::unordered_map<std::uint64_t, std::unique_ptr<Page>>;
+    Pages& pages() noexcept { return pages_; }
+
+  private:
+    Page& page(std::uint64_t number);
+
+    struct Recent {
+        std::uint64_t number = ~std::uint64_t{0};
+        Page* page = nullptr;
+    };
+    Pages pages_;
+    std::array<Recent, 16> recent_;  // by the number's last bits
+};
+
+}  // namespace emulated::races
