@@ -14,13 +14,15 @@ import bascule
 
 Program = Callable[[Scene], None]
 PLANTED: dict[str, tuple[Program, tuple[str, ...]]] = {}
+# Those that are faults where the operations happen to run in another order, and lose the context then.
+LETHAL: dict[str, tuple[Program, tuple[str, ...]]] = {}
 
 
-def planted(*named: str) -> Callable[[Program], Program]:
+def planted(*named: str, lethal: bool = False) -> Callable[[Program], Program]:
     """A program with a race; `named`: what its report must name beside the places of both operations."""
 
     def register(program: Program) -> Program:
-        PLANTED[program.__name__] = (program, named)
+        (LETHAL if lethal else PLANTED)[program.__name__] = (program, named)
         return program
 
     return register
@@ -247,7 +249,7 @@ def pinned_memory_that_one_copy_fills_while_another_reads_it(scene):
     p, c = scene.streams(2)
     x, y = scene.array(p), scene.array(c)
     between = bascule.pinned_array(N, "i4", stream=p)
-    x.copy_to_host(out=between)
+    x.copy_to_host(out=between, stream=p)
     y.copy_from_host(np.asarray(between))
     scene.kept.append(between)
 
@@ -261,7 +263,7 @@ def managed_memory(scene):
     read_on(scene, c, x)
 
 
-@planted("read")
+@planted("read", lethal=True)
 def memory_freed_in_the_order_of_a_stream_while_another_reads_it(scene):
     p, c = scene.streams(2)
     x = PoolArray(N, p)
@@ -272,7 +274,7 @@ def memory_freed_in_the_order_of_a_stream_while_another_reads_it(scene):
     x.free(p)
 
 
-@planted("set")
+@planted("set", lethal=True)
 def memory_used_on_another_stream_before_it_is_allocated(scene):
     p, c = scene.streams(2)
     x = PoolArray(N, p)

@@ -117,8 +117,9 @@ class Touch:
 
 @dataclass
 class Scene:
-    """One run of a program: what it touches is noted beside the trace."""
+    """One run of a program: what it touches is noted beside the trace; only who issued it, where bytes are known."""
 
+    notes_bytes: bool = True
     touches: list[Touch] = field(default_factory=list)
     kept: list[object] = field(default_factory=list)
 
@@ -151,8 +152,8 @@ class Scene:
                     start,
                     _bascule._trace_length(),
                     threading.get_ident(),
-                    frozenset().union(*map(bytes_of, reads)),
-                    frozenset().union(*map(bytes_of, writes)),
+                    frozenset().union(*map(bytes_of, reads)) if self.notes_bytes else frozenset(),
+                    frozenset().union(*map(bytes_of, writes)) if self.notes_bytes else frozenset(),
                 )
             )
 

@@ -393,7 +393,7 @@ def pinned_memory_handed_from_copy_to_copy(scene):
     scene.kept.append(between)
     event = bascule.event()
     set_on(scene, p, x)
-    x.copy_to_host(out=between)
+    x.copy_to_host(out=between, stream=p)
     event.record(p)
     event.wait(c)
     y.copy_from_host(np.asarray(between))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from planted import PLANTED, poll, read_on, set_on
+from planted import LETHAL, PLANTED, poll, read_on, set_on
 from scene import N, Scene, kernels, unordered
 
 import bascule
@@ -33,6 +37,31 @@ def test_a_planted_race_is_reported(name):
     assert any(all(word in race for word in named) for race in races), races
     # Both places are lines of the program's own files, whichever of Bascule's own lie between.
     assert any(race.count(".py:") >= 2 for race in races), races
+
+
+@pytest.mark.parametrize("name", LETHAL)
+def test_a_planted_race_that_may_be_a_fault_is_reported_where_it_is_none(name):
+    _, named = LETHAL[name]
+    text = f"""
+import planted, scene, bascule
+try:
+    with bascule.emulated.checks(races=True):
+        planted.LETHAL[{name!r}][0](scene.Scene())
+except bascule.RaceError as error:
+    print(error)
+"""
+    # In the order in which they are issued, the operations do no harm.
+    environment = os.environ | {"BASCULE_EMULATED_SCHEDULE": "eager"}
+    child = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=Path(__file__).parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert child.stdout.startswith("stream race"), child.stderr
+    assert all(word in child.stdout for word in named)
 
 
 def test_at_least_twenty_kinds_are_planted():
