@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 LEGACY = 1
 PER_THREAD = 2
@@ -43,6 +44,7 @@ class Order:
         self._last: dict[tuple[int, int], int] = {}  # of a stream
         self._recorded: dict[int, int] = {}  # the newest record of an event
         self._host: set[int] = set()  # what the host has waited for
+        self._told: dict[int, set[int]] = {}  # by the host alone: what it had waited for when it issued a step
         for number, step in enumerate(steps):
             self._add(number, step, forgotten=number == dropped)
 
@@ -51,7 +53,7 @@ class Order:
         if not forgotten:
             if step.kind == "synchronize":
                 self._host.update(self._waited_for(step))
-            elif step.kind in ("record", "wait", "launch", "copy", "fill"):
+            else:
                 before = self._issue(number, step)
         self.before.append(sorted(before))
         ancestors = 0
@@ -61,16 +63,14 @@ class Order:
 
     def _issue(self, number: int, step: Step) -> set[int]:
         stream = _key(step)
-        before = set(self._host)
-        if stream in self._last:
-            before.add(self._last[stream])
-        before.update(last for other, last in self._last.items() if _blocks(stream, other))
+        before = {last for other, last in self._last.items() if other == stream or _blocks(stream, other)}
         if step.kind == "wait" and step.event in self._recorded:
             before.add(self._recorded[step.event])
         if step.kind == "record":
             self._recorded[step.event] = number
         self._last[stream] = number
-        return before
+        self._told[number] = self._host - before
+        return before | self._host
 
     def _waited_for(self, step: Step) -> Iterator[int]:
         if step.event:
@@ -84,6 +84,10 @@ class Order:
 
     def comes_before(self, earlier: int, later: int) -> bool:
         return bool(self._ancestors[later] >> earlier & 1)
+
+    def by_the_host(self, earlier: int, later: int) -> bool:
+        """Whether it is the host's waiting that puts one directly before the other."""
+        return earlier in self._told.get(later, ())
 
     def path(self, earlier: int, later: int) -> list[int]:
         """The steps that lead from one to the other, both included."""
@@ -121,8 +125,13 @@ def why_nothing_is_lost(full: Order, mutant: Order, pairs: Sequence[tuple[int, i
     through = [(a, b) for a, b in pairs if full.comes_before(a, dropped) and full.comes_before(dropped, b)]
     if not through:
         return "no operation before it and operation after it touch the same bytes"
-    path = mutant.path(*through[0])
-    return "another path leads there: " + " -> ".join(str(mutant.steps[number]) for number in path)
+    steps = mutant.steps
+    between_streams = [(a, b) for a, b in through if _key(steps[a]) != _key(steps[b])]
+    path = mutant.path(*(between_streams or through)[0])
+    text = str(steps[path[0]])
+    for earlier, later in pairwise(path):
+        text += (" -> the host -> " if mutant.by_the_host(earlier, later) else " -> ") + str(steps[later])
+    return f"another path leads there: {text}"
 
 
 def _key(step: Step) -> tuple[int, int]:

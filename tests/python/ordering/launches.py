@@ -34,6 +34,10 @@ def issued(action: Callable[[], object]) -> Issued:
     """(kind, stream, event) of the records, waits and launches of an action."""
     with traced() as operations:
         action()
+    return only_order(operations)
+
+
+def only_order(operations: list[bascule.emulated.Operation]) -> Issued:
     return [(o.kind, o.stream, o.event) for o in operations if o.kind in ("record", "wait", "launch")]
 
 

@@ -66,6 +66,7 @@ def steps_of(operations: list[bascule.emulated.Operation], scene: Scene) -> list
     return [
         Step(o.kind, o.stream, o.event, o.name, thread, reads, writes)
         for o, thread, (reads, writes) in zip(operations, threads, touched, strict=True)
+        if o.kind in ("record", "wait", "launch", "copy", "fill", "synchronize")  # not when memory is freed
     ]
 
 
