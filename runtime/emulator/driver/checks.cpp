@@ -33,13 +33,12 @@ std::string what(std::uint32_t kind, std::uint64_t bytes, std::string_view name)
 }  // namespace
 
 void detail::announce(std::uint32_t kind, CUstream stream, std::uint64_t bytes, std::string_view name) {
-    races::Announcement announcement{what(kind, bytes, name), reinterpret_cast<std::uint64_t>(stream), {}};
-    if (const BasculeEmulatedSite site = site_of_caller.load()) {
-        char text[512] = "";
-        site(text, sizeof text);
-        announcement.site = text;
-    }
-    races::Detector::announce(std::move(announcement));
+    races::Announcement announcement;
+    announcement.stream = reinterpret_cast<std::uint64_t>(stream);
+    what(kind, bytes, name).copy(announcement.what, sizeof announcement.what - 1);
+    if (const BasculeEmulatedSite site = site_of_caller.load())
+        site(announcement.site, sizeof announcement.site);
+    races::Detector::announce(announcement);
 }
 
 }  // namespace emulated::driver

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t most_reports = 100;
 
-thread_local Announcement announced;
+constinit thread_local Announcement announced;
 thread_local Operation* running = nullptr;
 
 std::uint64_t bits_of(const Page& page, Access access, std::size_t word) noexcept {
@@ -51,7 +51,7 @@ bool stands_for(const Page& newer, const Page& older) noexcept {
 
 std::string place(const Announcement& announced) {
     return fmt::format("{} on stream {:#x}{}{}", announced.what, announced.stream,
-                       announced.site.empty() ? "" : "\n      at ", announced.site);
+                       announced.site[0] == '\0' ? "" : "\n      at ", announced.site);
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ void Detector::switch_to(bool on) {
     history_.clear();
 }
 
-void Detector::announce(Announcement announcement) { announced = std::move(announcement); }
+void Detector::announce(const Announcement& announcement) { announced = announcement; }
 Announcement Detector::take_announcement() { return std::exchange(announced, {}); }
 
 std::shared_ptr<Operation> Detector::begin(Timeline& timeline) {

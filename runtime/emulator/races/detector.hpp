@@ -18,11 +18,12 @@
 
 namespace emulated::races {
 
-/// What the host says of an operation that it is about to issue.
+/// What the host says of an operation that it is about to issue. Plain bytes: static objects may still issue when a
+/// thread's other objects are gone.
 struct Announcement {
-    std::string what;  ///< "launch of 'scale'"
+    char what[256] = "";  ///< "launch of 'scale'", cut to fit
     std::uint64_t stream = 0;
-    std::string site;  ///< where in the host's program; empty when unknown
+    char site[512] = "";  ///< where in the host's program; empty when unknown
 };
 
 /// A stream's side of the clocks.
@@ -62,7 +63,7 @@ class Detector {
     void describe_with(Describe describe) noexcept { describe_ = describe; }
 
     /// What the calling thread issues next; kept until `begin`.
-    static void announce(Announcement announcement);
+    static void announce(const Announcement& announcement);
     static Announcement take_announcement();
 
     /// A new operation at the end of `timeline`, as announced.
