@@ -61,6 +61,7 @@ def test_without_a_device():
 def run_tests(directory: Path, *options: str, **environment: str) -> str:
     (directory / "test_work.py").write_text(TESTS)
     variables = {k: v for k, v in os.environ.items() if k not in ("BASCULE_EMULATED_CHECKS", "PYTEST_ADDOPTS")}
+    variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     command = [sys.executable, "-m", "pytest", "-p", "bascule.pytest_plugin", "-p", "no:cacheprovider", *options]
     child = subprocess.run(
         [*command, "-rA", "--rootdir", str(directory), "test_work.py"],
