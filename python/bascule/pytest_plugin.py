@@ -30,6 +30,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     chosen = {check.strip() for check in os.environ.get(_VARIABLE, "").split(",")}
     if config.getoption("--bascule-races"):
+        if os.environ.get("BASCULE_DEVICE", "emulated") != "emulated":
+            raise pytest.UsageError(
+                "--bascule-races: races are seen on the emulated device alone, and BASCULE_DEVICE is "
+                f"{os.environ['BASCULE_DEVICE']!r}. Set BASCULE_DEVICE=emulated, or leave it unset."
+            )
         # The driver is chosen when somebody first needs it, in this process or in one that a test starts.
         os.environ[_VARIABLE] = ",".join(sorted(filter(None, chosen | {"races"})))
         os.environ.setdefault("BASCULE_DEVICE", "emulated")
@@ -77,7 +82,9 @@ class Races:
         report = yield
         if call.when == "teardown":
             # Plain numbers travel with the report, from another process too.
-            report.bascule_races = [now - before for now, before in zip(_counts(), item.stash[_BEFORE], strict=True)]
+            before: _Counts = item.stash[_BEFORE]
+            grown = [now - then for now, then in zip(_counts(), before, strict=True)]
+            report.__dict__["bascule_races"] = grown
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -110,7 +117,7 @@ _BEFORE = pytest.StashKey[_Counts]()
 
 
 def _counts() -> _Counts:
-    if not _bascule._driver_is_loaded():
+    if not _bascule._driver_is_loaded() or not _bascule._driver_info()["emulated"]:
         return (0, 0, 0, 0, 0)
     now = race_statistics()
     return (_bascule._driver_calls("cuLaunchKernelEx"), now.nodes, now.edges, now.bytes, now.races)

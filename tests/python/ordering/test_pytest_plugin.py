@@ -103,6 +103,11 @@ def test_the_environment_asks_for_it_too(tmp_path):
     assert "RaceError: stream race" in output
 
 
+def test_a_gpu_is_refused_since_it_sees_no_races(tmp_path):
+    output = run_tests(tmp_path, "--bascule-races", BASCULE_DEVICE="cuda")
+    assert "--bascule-races: races are seen on the emulated device alone" in output
+
+
 def test_without_the_option_nothing_is_looked_for(tmp_path):
     output = run_tests(tmp_path, "-k", "racing and not failing")
     assert "1 passed" in output
