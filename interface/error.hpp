@@ -115,4 +115,17 @@ class CudaError : public Error {
     Details details_;
 };
 
+/// Operations on different streams that touched the same bytes with nothing between them that orders them.
+/// The emulated device found them, however they happened to run.
+class RaceError : public Error {
+  public:
+    /// `races`: a report each, at least one. The message begins "stream race".
+    explicit RaceError(std::vector<std::string> races);
+
+    const std::vector<std::string>& races() const noexcept { return races_; }
+
+  private:
+    std::vector<std::string> races_;
+};
+
 }  // namespace bascule

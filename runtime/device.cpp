@@ -127,6 +127,16 @@ Device Device::current() {
 }
 
 int Device::count() { return Driver::get().device_count(); }
+
+std::vector<Device> Device::used() {
+    std::vector<Device> devices;
+    for (const auto& slot : State::all) {
+        const State* state = slot.load(std::memory_order_acquire);
+        if (state != nullptr) devices.push_back(Device(state));
+    }
+    return devices;
+}
+
 int Device::ordinal() const noexcept { return state_->ordinal; }
 CUctx_st* Device::context() const noexcept { return state_->context; }
 const std::string& Device::name() const noexcept { return state_->name; }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <bascule/interface/array_interface.hpp>
 #include <bascule/interface/launch_config.hpp>
@@ -24,6 +25,8 @@ class Device {
     /// The device of the thread's current context if that is a primary one, else device 0.
     static Device current();
     static int count();
+    /// Those that anything was done on, by ordinal.
+    static std::vector<Device> used();
 
     int ordinal() const noexcept;
     CUctx_st* context() const noexcept;  ///< the primary context

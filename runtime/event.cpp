@@ -8,6 +8,7 @@
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/event.hpp>
 #include <bascule/runtime/event_pool.hpp>
+#include <bascule/runtime/race_check.hpp>
 
 namespace bascule {
 
@@ -23,6 +24,7 @@ bool EventRef::query() const {
     const CUresult code = driver.api().cuEventQuery(native_);
     if (code == CUDA_ERROR_NOT_READY) return false;
     driver.check(code, "cuEventQuery", "asking whether an event has happened");
+    raise_races();
     return true;
 }
 
@@ -31,6 +33,7 @@ void EventRef::synchronize() const {
     const Driver& driver = Driver::get();
     const RelaxedCapture relaxed;
     driver.check(driver.api().cuEventSynchronize(native_), "cuEventSynchronize", "waiting for an event");
+    raise_races();
 }
 
 Event::Event(Device device, Timing timing) : device_(device) {

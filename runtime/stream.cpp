@@ -5,6 +5,7 @@
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/event.hpp>
 #include <bascule/runtime/lifetime.hpp>
+#include <bascule/runtime/race_check.hpp>
 #include <bascule/runtime/stream.hpp>
 
 namespace bascule {
@@ -20,6 +21,7 @@ void StreamRef::synchronize() const {
                      "waiting for the stream");
     }
     release_finished(*this, mark);
+    raise_races();
 }
 
 bool StreamRef::query() const {
@@ -30,6 +32,7 @@ bool StreamRef::query() const {
     const CUresult code = driver.api().cuStreamQuery(native());
     if (code == CUDA_ERROR_NOT_READY) return false;
     driver.check(code, "cuStreamQuery", "asking whether the stream has finished");
+    raise_races();
     return true;
 }
 
@@ -73,6 +76,7 @@ void synchronize(Device device) {
         driver.check(driver.api().cuCtxSynchronize(), "cuCtxSynchronize", "waiting for the device");
     }
     release_finished(device, mark);
+    raise_races();
 }
 
 }  // namespace bascule

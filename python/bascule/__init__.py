@@ -66,6 +66,7 @@ from bascule._errors import (
     EmulatedDeviceWarning,
     Error,
     LibraryError,
+    RaceError,
 )
 
 __all__ = [
@@ -92,6 +93,7 @@ __all__ = [
     "LibraryError",
     "Module",
     "PointerAttributes",
+    "RaceError",
     "Stream",
     "__version__",
     "as_cuda_array",
@@ -131,6 +133,7 @@ for _public in (
     CudaError,
     Error,
     LibraryError,
+    RaceError,
     CacheWarning,
     EmulatedDeviceWarning,
     _errors.ArgumentBufferError,

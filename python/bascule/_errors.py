@@ -142,6 +142,21 @@ class CudaError(Error, RuntimeError):
     report: str
 
 
+class RaceError(Error, RuntimeError):
+    """Operations on different streams touched the same bytes, and nothing ordered them: a wait is missing.
+
+    Raised where the host next waits, on the emulated device, while `bascule.emulated.checks(races=True)` or
+    BASCULE_EMULATED_CHECKS=races looks for them.
+
+    Attributes
+    ----------
+    races : list of str
+        A report each: both operations with their streams and places, the bytes, and which wait is missing.
+    """
+
+    races: list[str]
+
+
 class EmulatedDeviceWarning(UserWarning):
     """No GPU was found, so kernels run on the emulated device. Issued once a process."""
 

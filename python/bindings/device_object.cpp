@@ -9,6 +9,8 @@
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/driver.hpp>
 
+#include "call_site.hpp"
+
 namespace py = pybind11;
 
 namespace bascule::python {
@@ -20,6 +22,14 @@ bool null_mode() noexcept {
         return value != nullptr && std::strcmp(value, "0") == 0;
     }();
     return off;
+}
+
+/// Once, as soon as there is a driver.
+void tell_call_sites_once() noexcept {
+    static bool told = false;  // guarded by the GIL
+    if (told) return;
+    told = true;
+    tell_call_sites();
 }
 
 void announce_fallback(const Driver& driver) {
@@ -59,6 +69,7 @@ py::dict driver_info() {
 
 Device current_device() {
     announce_fallback(Driver::get());
+    tell_call_sites_once();
     return Device::current();
 }
 

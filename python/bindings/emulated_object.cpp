@@ -1,15 +1,21 @@
 #include "emulated_object.hpp"
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <pybind11/stl.h>
 
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/emulated_device.hpp>
+#include <bascule/runtime/race_check.hpp>
 
 #include "device_object.hpp"
 
 namespace py = pybind11;
+using namespace py::literals;
 
 namespace bascule::python {
 namespace {
@@ -68,11 +74,38 @@ py::list trace_stop() {
     return list;
 }
 
+py::dict race_statistics() {
+    BasculeEmulatedRaceStatistics found;
+    functions().race_statistics(&found);
+    return py::dict("nodes"_a = found.nodes, "edges"_a = found.edges, "bytes"_a = found.bytes,
+                    "races"_a = found.races);
+}
+
+bool set_races(bool on) {
+    functions();  // there is a device to look at
+    return look_for_races(on);
+}
+
+void bind_races(py::module_& module) {
+    module.def("_look_for_races", &set_races);
+    module.def("_driver_is_loaded", [] { return Driver::existing() != nullptr; });
+    module.def("_looks_for_races", &looks_for_races);
+    module.def("_take_races", &take_races);
+    module.def("_raise_races", [](std::vector<std::string> races) {
+        if (!races.empty()) throw RaceError(std::move(races));
+    });
+    module.def("_finish_devices", &finish_devices, py::call_guard<py::gil_scoped_release>());
+    module.def("_race_statistics", &race_statistics);
+    module.def("_drop_operation", [](std::uint64_t number) { return functions().drop(number); });
+}
+
 }  // namespace
 
 void bind_emulated(py::module_& module) {
+    bind_races(module);
     module.def("_trace_start", [] { functions().trace(1); });
     module.def("_trace_stop", &trace_stop);
+    module.def("_trace_length", [] { return functions().trace_read(nullptr, 0); });
     module.def("_driver_calls",
                [](const std::string& function) { return functions().call_count(function.c_str()); });
 }

@@ -96,6 +96,8 @@ void translate(std::exception_ptr exception) {
         raise_library_error(error);
     } catch (const CudaError& error) {
         raise_cuda_error(error);
+    } catch (const RaceError& error) {
+        raise("RaceError", error.what(), attribute("races", to_list(error.races())));
     } catch (const Error& error) {
         raise("Error", error.what());
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib.metadata
 import os
 import shutil
 import tempfile
@@ -20,6 +21,10 @@ import numpy as np
 import pytest
 
 import bascule
+
+# With BASCULE_EMULATED_CHECKS=memory,races every test fails that has a race. Installed, the plugin is found by pytest.
+if not importlib.metadata.entry_points(group="pytest11", name="bascule"):
+    pytest_plugins = ["bascule.pytest_plugin"]
 
 atexit.register(shutil.rmtree, os.environ["BASCULE_CACHE_DIR"], ignore_errors=True)
 

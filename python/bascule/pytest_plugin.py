@@ -1,0 +1,128 @@
+"""For pytest: `--bascule-races` looks for races between streams in every test, and a race makes its test fail.
+
+BASCULE_EMULATED_CHECKS=races in the environment does the same. Each test's work is waited for when the test ends, so
+that a race is reported by the test that has it. The terminal's summary says how much was compared: a test that
+launched and compared no byte is named there, so that silence is not mistaken for order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from bascule import _bascule
+from bascule.emulated import RaceStatistics, race_statistics
+
+_VARIABLE = "BASCULE_EMULATED_CHECKS"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("bascule").addoption(
+        "--bascule-races",
+        action="store_true",
+        help="look for races between CUDA streams on the emulated device; a race makes the test fail",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    chosen = {check.strip() for check in os.environ.get(_VARIABLE, "").split(",")}
+    if config.getoption("--bascule-races"):
+        if os.environ.get("BASCULE_DEVICE", "emulated") != "emulated":
+            raise pytest.UsageError(
+                "--bascule-races: races are seen on the emulated device alone, and BASCULE_DEVICE is "
+                f"{os.environ['BASCULE_DEVICE']!r}. Set BASCULE_DEVICE=emulated, or leave it unset."
+            )
+        # The driver is chosen when somebody first needs it, in this process or in one that a test starts.
+        os.environ[_VARIABLE] = ",".join(sorted(filter(None, chosen | {"races"})))
+        os.environ.setdefault("BASCULE_DEVICE", "emulated")
+        if _bascule._driver_is_loaded():
+            _bascule._look_for_races(True)
+    elif not chosen & {"races", "all"}:
+        return
+    config.pluginmanager.register(Races(), "bascule-races")
+
+
+class Races:
+    """The hooks around a test, while races are looked for."""
+
+    def __init__(self) -> None:
+        self.total = RaceStatistics(0, 0, 0, 0)
+        self.launching = 0
+        self.silent: list[str] = []
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        item.stash[_BEFORE] = _counts()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        try:
+            result = yield
+        except BaseException as error:
+            for race in _finish():
+                error.add_note(race)
+            raise
+        _bascule._raise_races(_finish())
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        result = yield
+        _bascule._raise_races(_finish())
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if call.when == "teardown":
+            # Plain numbers travel with the report, from another process too.
+            before: _Counts = item.stash[_BEFORE]
+            grown = [now - then for now, then in zip(_counts(), before, strict=True)]
+            report.__dict__["bascule_races"] = grown
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        counts: list[int] | None = getattr(report, "bascule_races", None)
+        if counts is None:
+            return
+        launches, nodes, edges, compared, races = counts
+        total = self.total
+        self.total = RaceStatistics(
+            total.nodes + nodes, total.edges + edges, total.bytes + compared, total.races + races
+        )
+        if launches > 0:
+            self.launching += 1
+            if compared == 0:
+                self.silent.append(report.nodeid)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        total = self.total
+        terminalreporter.section("races between streams")
+        terminalreporter.write_line(
+            f"{self.launching} launching tests: {total.nodes} operations, {total.edges} orders between them, "
+            f"{total.bytes} bytes compared; {total.races} races"
+        )
+        for test in self.silent:
+            terminalreporter.write_line(f"launched, and compared no byte: {test}")
+
+
+_Counts = tuple[int, int, int, int, int]
+_BEFORE = pytest.StashKey[_Counts]()
+
+
+def _counts() -> _Counts:
+    if not _bascule._driver_is_loaded() or not _bascule._driver_info()["emulated"]:
+        return (0, 0, 0, 0, 0)
+    now = race_statistics()
+    return (_bascule._driver_calls("cuLaunchKernelEx"), now.nodes, now.edges, now.bytes, now.races)
+
+
+def _finish() -> list[str]:
+    _bascule._finish_devices()
+    return _bascule._take_races()

@@ -1,0 +1,143 @@
+"""What comes before what, worked out from recorded operations: plain Python, independent of the emulated device.
+
+The reference that the race detector is compared with. Streams are first in, first out; a wait takes the newest record
+of its event; the host's synchronisations hold back what it issues later; the legacy default stream waits for every
+blocking stream and holds it back, which of those used here are the per-thread default streams alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+LEGACY = 1
+PER_THREAD = 2
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operation, the thread that issued it, and the addresses of the bytes that it reads and writes."""
+
+    kind: str
+    stream: int
+    event: int
+    name: str
+    thread: int
+    reads: frozenset[int] = frozenset()
+    writes: frozenset[int] = frozenset()
+
+    def __str__(self) -> str:
+        stream = {LEGACY: "legacy", PER_THREAD: f"per-thread {self.thread}"}.get(self.stream, f"{self.stream:#x}")
+        if self.kind in ("record", "wait"):
+            return f"{self.kind} e{self.event:#x} on {stream}"
+        return f"{self.kind}{' ' + self.name if self.name else ''} on {stream}"
+
+
+class Order:
+    """The order of the steps, less those that were dropped."""
+
+    def __init__(self, steps: Sequence[Step], dropped: int | None = None) -> None:
+        self.steps = steps
+        self.before: list[list[int]] = []  # the steps that each one directly comes after
+        self._ancestors: list[int] = []  # as bits
+        self._last: dict[tuple[int, int], int] = {}  # of a stream
+        self._recorded: dict[int, int] = {}  # the newest record of an event
+        self._host: set[int] = set()  # what the host has waited for
+        self._told: dict[int, set[int]] = {}  # by the host alone: what it had waited for when it issued a step
+        for number, step in enumerate(steps):
+            self._add(number, step, forgotten=number == dropped)
+
+    def _add(self, number: int, step: Step, forgotten: bool) -> None:
+        before: set[int] = set()
+        if not forgotten:
+            if step.kind == "synchronize":
+                self._host.update(self._waited_for(step))
+            else:
+                before = self._issue(number, step)
+        self.before.append(sorted(before))
+        ancestors = 0
+        for earlier in before:
+            ancestors |= self._ancestors[earlier] | 1 << earlier
+        self._ancestors.append(ancestors)
+
+    def _issue(self, number: int, step: Step) -> set[int]:
+        stream = _key(step)
+        before = {last for other, last in self._last.items() if other == stream or _blocks(stream, other)}
+        if step.kind == "wait" and step.event in self._recorded:
+            before.add(self._recorded[step.event])
+        if step.kind == "record":
+            self._recorded[step.event] = number
+        self._last[stream] = number
+        self._told[number] = self._host - before
+        return before | self._host
+
+    def _waited_for(self, step: Step) -> Iterator[int]:
+        if step.event:
+            if step.event in self._recorded:
+                yield self._recorded[step.event]
+        elif step.name == "cuCtxSynchronize":
+            yield from self._last.values()
+        else:
+            stream = _key(step)
+            yield from (last for other, last in self._last.items() if other == stream or _blocks(stream, other))
+
+    def comes_before(self, earlier: int, later: int) -> bool:
+        return bool(self._ancestors[later] >> earlier & 1)
+
+    def by_the_host(self, earlier: int, later: int) -> bool:
+        """Whether it is the host's waiting that puts one directly before the other."""
+        return earlier in self._told.get(later, ())
+
+    def path(self, earlier: int, later: int) -> list[int]:
+        """The steps that lead from one to the other, both included."""
+        came_from = {later: later}
+        todo = [later]
+        for number in todo:
+            for previous in self.before[number]:
+                if previous not in came_from and (previous == earlier or self.comes_before(earlier, previous)):
+                    came_from[previous] = number
+                    todo.append(previous)
+        steps = [earlier]
+        while steps[-1] != later:
+            steps.append(came_from[steps[-1]])
+        return steps
+
+
+def conflicts(steps: Sequence[Step]) -> list[tuple[int, int]]:
+    """Pairs of steps that touch the same byte, one of them writing it."""
+    touching = [i for i, step in enumerate(steps) if step.reads or step.writes]
+    return [
+        (a, b)
+        for position, b in enumerate(touching)
+        for a in touching[:position]
+        if steps[a].writes & (steps[b].writes | steps[b].reads) or steps[a].reads & steps[b].writes
+    ]
+
+
+def races(order: Order, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Those of the conflicting pairs that nothing orders."""
+    return [(a, b) for a, b in pairs if not order.comes_before(a, b)]
+
+
+def why_nothing_is_lost(full: Order, mutant: Order, pairs: Sequence[tuple[int, int]], dropped: int) -> str:
+    """For a mutant without races: what makes the dropped step redundant."""
+    through = [(a, b) for a, b in pairs if full.comes_before(a, dropped) and full.comes_before(dropped, b)]
+    if not through:
+        return "no operation before it and operation after it touch the same bytes"
+    steps = mutant.steps
+    between_streams = [(a, b) for a, b in through if _key(steps[a]) != _key(steps[b])]
+    path = mutant.path(*(between_streams or through)[0])
+    text = str(steps[path[0]])
+    for earlier, later in pairwise(path):
+        text += (" -> the host -> " if mutant.by_the_host(earlier, later) else " -> ") + str(steps[later])
+    return f"another path leads there: {text}"
+
+
+def _key(step: Step) -> tuple[int, int]:
+    stream = step.stream or LEGACY
+    return (stream, step.thread if stream == PER_THREAD else 0)
+
+
+def _blocks(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return {one[0], other[0]} == {LEGACY, PER_THREAD}

@@ -1,0 +1,141 @@
+"""Leaves out every record and every wait of every scenario, one at a time: the race detector must notice.
+
+For each mutant a plain reference (happens_before.py) says whether operations that touch the same bytes are still
+ordered. The detector must report exactly those mutants in which they are not; the others are equivalent to the
+program as it was, and are listed with the path that makes the wait redundant. Exits with 1 when the two disagree,
+when more than one mutant in twenty is equivalent, when there are fewer than 50 scenarios or 500 mutants, or when
+nothing was compared.
+
+    python tests/python/ordering/mutation.py [SCENARIO ...]
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ["BASCULE_DEVICE"] = "emulated"
+os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "lazy")
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from happens_before import Order, Step, conflicts, races, why_nothing_is_lost
+from scenarios import ALL, Scenario
+from scene import Scene, kernels
+
+import bascule
+from bascule import _bascule
+
+Pairs = list[tuple[int, int]]  # of conflicting steps
+
+NOTHING = 2**64 - 1  # forgets no operation
+LEAST_SCENARIOS = 50
+LEAST_MUTANTS = 500
+MOST_EQUIVALENT = 0.05
+
+
+def run(scenario: Scenario, dropped: int = NOTHING) -> tuple[list[str], list[Step]]:
+    """The races that the detector reports, and what was issued. The host has waited for everything then.
+
+    A mutant touches the bytes that the scenario touches: they are not worked out again.
+    """
+    scene = Scene(notes_bytes=dropped == NOTHING)
+    reported: list[str] = []
+    operations: list[bascule.emulated.Operation] = []
+    try:
+        with bascule.emulated.checks(races=True), bascule.emulated.trace() as operations:
+            _bascule._drop_operation(dropped)
+            scenario(scene)
+    except bascule.RaceError as error:
+        reported = error.races
+    finally:
+        _bascule._drop_operation(NOTHING)
+    return reported, steps_of(operations, scene)
+
+
+def steps_of(operations: list[bascule.emulated.Operation], scene: Scene) -> list[Step]:
+    threads = [0] * len(operations)
+    touched = [(frozenset(), frozenset())] * len(operations)
+    for touch in scene.touches:
+        for number in range(touch.start, touch.end):
+            threads[number] = touch.thread
+            if operations[number].kind in ("launch", "copy", "fill"):
+                touched[number] = (touch.reads, touch.writes)
+    return [
+        Step(o.kind, o.stream, o.event, o.name, thread, reads, writes)
+        for o, thread, (reads, writes) in zip(operations, threads, touched, strict=True)
+        if o.kind in ("record", "wait", "launch", "copy", "fill", "synchronize")  # not when memory is freed
+    ]
+
+
+class Tally:
+    def __init__(self) -> None:
+        self.scenarios = self.mutants = self.reported = 0
+        self.equivalent: list[str] = []
+        self.wrong: list[str] = []
+
+    def try_scenario(self, name: str, scenario: Scenario) -> None:
+        run(scenario)  # loads and compiles what it needs
+        reported, steps = run(scenario)
+        pairs = conflicts(steps)
+        full = Order(steps)
+        self.scenarios += 1
+        if reported or races(full, pairs):
+            self.wrong.append(f"{name}: races although nothing is left out:\n{chr(10).join(reported)}")
+            return
+        issued = [number for number, step in enumerate(steps) if step.kind in ("record", "wait")]
+        for count, number in enumerate(issued):
+            mutant = f"{name}, operation {count} of {len(issued)} ({steps[number]})"
+            found, same = run(scenario, count)
+            self.mutants += 1
+            if [step.kind for step in same] != [step.kind for step in steps]:
+                self.wrong.append(f"{mutant}: the program does not issue the same operations every time")
+            else:
+                self.judge(mutant, found, same, number, pairs)
+
+    def judge(self, name: str, reported: list[str], steps: list[Step], number: int, pairs: Pairs) -> None:
+        """Whether the mutant that lacks this step was reported exactly if something is not ordered any more."""
+        full, mutant = Order(steps), Order(steps, dropped=number)
+        missing = races(mutant, pairs)
+        if reported and missing:
+            self.reported += 1
+        elif reported:
+            self.wrong.append(f"{name}: reported, though everything is still ordered:\n{reported[0]}")
+        elif missing:
+            a, b = missing[0]
+            self.wrong.append(f"{name}: not reported, though nothing orders {steps[a]} and {steps[b]}")
+        else:
+            self.equivalent.append(f"{name}: {why_nothing_is_lost(full, mutant, pairs, number)}")
+
+
+def main(names: list[str]) -> int:
+    start = time.monotonic()
+    kernels()
+    before = bascule.emulated.race_statistics()
+    tally = Tally()
+    gc.disable()  # what a collection frees would stand in the trace
+    for name in names or ALL:
+        tally.try_scenario(name, ALL[name])
+    after = bascule.emulated.race_statistics()
+    nodes, edges, compared = after.nodes - before.nodes, after.edges - before.edges, after.bytes - before.bytes
+
+    for line in tally.equivalent:
+        print(f"equivalent: {line}")
+    for line in tally.wrong:
+        print(f"WRONG: {line}")
+    share = len(tally.equivalent) / max(1, tally.mutants)
+    relevant = tally.mutants - len(tally.equivalent)
+    print(f"{tally.scenarios} scenarios, {tally.mutants} records and waits left out one at a time")
+    print(f"compared: {nodes} nodes, {edges} edges, {compared} bytes")
+    print(f"equivalent: {len(tally.equivalent)} of {tally.mutants} ({share:.1%}), each with its reason above")
+    print(f"mutants: {tally.reported} of {relevant} reported, in {time.monotonic() - start:.1f} s")
+
+    enough = bool(names) or (tally.scenarios >= LEAST_SCENARIOS and relevant >= LEAST_MUTANTS)
+    good = not tally.wrong and tally.reported == relevant and min(nodes, edges, compared) > 0
+    return 0 if good and enough and (bool(names) or share <= MOST_EQUIVALENT) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,59 @@
+"""Driver calls that Bascule does not make, as another library in the process would: by ctypes, on the same library."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import bascule
+
+
+@functools.cache
+def driver() -> ctypes.CDLL:
+    bascule.device_array(1)  # a context is current in this thread
+    return ctypes.CDLL(bascule._bascule._driver_info()["path"])
+
+
+def call(function: str, *arguments: object) -> None:
+    code = getattr(driver(), function)(*arguments)
+    assert code == 0, f"{function} said {code}"
+
+
+@contextmanager
+def blocking_stream() -> Iterator[bascule.Stream]:
+    """A stream that the legacy default stream waits for, and holds back."""
+    handle = ctypes.c_void_p()
+    call("cuStreamCreate", ctypes.byref(handle), 0)
+    assert handle.value is not None
+    try:
+        yield bascule.external_stream(handle.value)
+    finally:
+        call("cuStreamDestroy_v2", handle)
+
+
+class PoolArray:
+    """Memory allocated in the order of a stream; an array of another library that names no stream."""
+
+    def __init__(self, count: int, stream: bascule.Stream) -> None:
+        self._address = ctypes.c_uint64()
+        self._count = count
+        call("cuMemAllocAsync", ctypes.byref(self._address), ctypes.c_size_t(4 * count), _native(stream))
+
+    def free(self, stream: bascule.Stream) -> None:
+        call("cuMemFreeAsync", self._address, _native(stream))
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        return {
+            "shape": (self._count,),
+            "typestr": "<i4",
+            "data": (self._address.value, False),
+            "version": 3,
+            "stream": None,
+        }
+
+
+def _native(stream: bascule.Stream) -> ctypes.c_void_p:
+    return ctypes.c_void_p(stream.handle)

@@ -1,0 +1,143 @@
+"""Rule 10: control never returns while a producer could overtake. Rules 14 and 15: what is kept meanwhile."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import weakref
+
+import pytest
+from launches import add, array_on, prepared
+
+import bascule
+
+pytestmark = pytest.mark.usefixtures("emulated")
+
+# The kernel runs inside of the launch call (eager) until another thread lets it go, which first destroys the stream
+# that should be held back: the fence behind the launch fails.
+PRODUCER_GOES = """
+import ctypes, threading
+import numpy as np
+import bascule
+
+wait = bascule.compile('''
+__global__ void wait(const float* x, volatile int* go, int* done) {
+    while (*go == 0) {}
+    *done = x[0] == 1;
+}''').wait
+driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
+p, c = bascule.stream(), bascule.stream()
+x = bascule.to_device(np.ones(4, "f4"), stream=p)
+p.synchronize()
+memory = bascule.pinned_array(2, "i4")
+go, done = (bascule.as_cuda_array(memory[k:k + 1], sync=False) for k in range(2))
+flags = np.asarray(memory)
+flags[0] = 1
+wait[1, 1, c](x, go, done)
+c.synchronize()
+flags[:] = 0
+started = bascule._bascule._driver_calls("cuLaunchKernelEx")
+
+def let_go():
+    while bascule._bascule._driver_calls("cuLaunchKernelEx") == started:
+        pass
+    assert driver.cuStreamDestroy_v2(ctypes.c_void_p(p.handle)) == 0
+    flags[0] = 1
+
+thread = threading.Thread(target=let_go)
+waits = bascule._bascule._driver_calls("cuStreamSynchronize")
+thread.start()
+try:
+    wait[1, 1, c](x, go, done)
+except bascule.CudaError as error:
+    print(error.call, "argument 1" in str(error), flags[1],
+          bascule._bascule._driver_calls("cuStreamSynchronize") - waits)
+thread.join()
+import os
+os._exit(0)  # p's owner would destroy it again
+"""
+
+
+def test_rule_10_when_the_fence_fails_the_host_waits_before_the_error_is_raised():
+    environment = os.environ | {"BASCULE_EMULATED_SCHEDULE": "eager"}
+    child = subprocess.run(
+        [sys.executable, "-u", "-c", PRODUCER_GOES], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert child.stdout.split() == ["cuStreamWaitEvent", "True", "1", "1"], child.stderr
+
+
+def test_rule_14_the_object_is_kept_until_the_stream_is_synchronised():
+    stream = bascule.stream()
+    arrays = [array_on(stream) for _ in range(3)]
+    alive = [weakref.ref(array) for array in arrays]
+    add()[1, 32, stream](*arrays)
+    del arrays
+    gc.collect()
+    assert all(reference() is not None for reference in alive)
+    stream.synchronize()
+    gc.collect()
+    assert all(reference() is None for reference in alive)
+
+
+def test_rule_14_the_owner_of_a_producer_stream_is_kept_with_the_array():
+    class Owner:
+        """Another library's stream: gone with its last owner."""
+
+        def __init__(self):
+            self.stream = bascule.stream()
+
+    owner, c = Owner(), bascule.stream()
+    arrays = [array_on(owner.stream) for _ in range(3)]
+    for array in arrays:
+        array.owner = owner
+    alive = weakref.ref(owner)
+    prepared(*arrays)
+    add()[1, 32, c](*arrays)
+    del owner, arrays, array
+    gc.collect()
+    assert alive() is not None
+    c.synchronize()
+    gc.collect()
+    assert alive() is None
+
+
+def test_rule_15_owners_are_kept_and_given_up_also_when_the_launch_raised():
+    p, c = bascule.stream(), bascule.stream()
+    good = [array_on(p) for _ in range(2)]
+    prepared(*good, good[0])
+    stream = bascule.stream()
+    handle = stream.handle
+    del stream
+    bad = array_on(None, stream=handle)
+    alive = weakref.ref(bad)
+    with pytest.raises(bascule.CudaError):
+        add()[1, 32, c](*good, bad)
+    del bad
+    bascule.synchronize()
+    gc.collect()
+    assert alive() is None
+
+
+def test_rule_15_owners_do_not_pile_up_over_many_launches():
+    stream = bascule.stream()
+    arrays = [array_on(stream) for _ in range(3)]
+    first = array_on(stream)
+    alive = weakref.ref(first)
+    add()[1, 32, stream](first, *arrays[1:])
+    del first
+    for _ in range(300):
+        add()[1, 32, stream](*arrays)
+    gc.collect()
+    assert alive() is None
+
+
+def test_rule_15_markers_are_bookkeeping_and_in_no_trace():
+    stream = bascule.stream()
+    arrays = [array_on(stream) for _ in range(3)]
+    prepared(*arrays)
+    with bascule.emulated.trace() as operations:
+        for _ in range(200):
+            add()[1, 32, stream](*arrays)
+    assert [o for o in operations if o.kind in ("record", "wait")] == []
