@@ -145,6 +145,7 @@ class Workspace {
         }
         std::byte* bytes = heap.host(address, emulated::machine::workspace_bytes);
         std::memset(bytes, 0, emulated::machine::workspace_bytes);
+        emulated::races::Detector::get().forget(address, emulated::machine::workspace_bytes);
     }
     ~Workspace() {
         if (address == 0) return;

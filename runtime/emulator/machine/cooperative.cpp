@@ -33,6 +33,11 @@ class Residents {
         }
     }
 
+    /// Nobody runs a block any more.
+    void give_logs(races::AccessLog& log) {
+        for (const auto& worker : workers_) log.take(worker->log());
+    }
+
   private:
     /// Null when nothing is left to do.
     Worker* next() {
@@ -87,6 +92,7 @@ void run_together(GridState& grid, unsigned workers) {
     } else {
         residents.take_turns();
     }
+    if (grid.request->log != nullptr) residents.give_logs(*grid.request->log);
 }
 
 }  // namespace emulated::machine
