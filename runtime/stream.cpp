@@ -10,13 +10,14 @@ namespace bascule {
 
 void StreamRef::synchronize() const {
     const KeptMark mark = kept_so_far();
+    const Driver& driver = Driver::get();
+    CUresult code = CUDA_SUCCESS;
     {
-        const Driver& driver = Driver::get();
         const ContextGuard context(device_.context());
-        driver.check(driver.api().cuStreamSynchronize(native()), "cuStreamSynchronize",
-                     "waiting for the stream");
+        code = driver.api().cuStreamSynchronize(native());
     }
-    release_finished(*this, mark);
+    if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
+    driver.check(code, "cuStreamSynchronize", "waiting for the stream");
 }
 
 bool StreamRef::query() const {
@@ -61,12 +62,14 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 
 void synchronize(Device device) {
     const KeptMark mark = kept_so_far();
+    const Driver& driver = Driver::get();
+    CUresult code = CUDA_SUCCESS;
     {
-        const Driver& driver = Driver::get();
         const ContextGuard context(device.context());
-        driver.check(driver.api().cuCtxSynchronize(), "cuCtxSynchronize", "waiting for the device");
+        code = driver.api().cuCtxSynchronize();
     }
-    release_finished(device, mark);
+    if (code == CUDA_SUCCESS || loses_context(code)) release_finished(device, mark);
+    driver.check(code, "cuCtxSynchronize", "waiting for the device");
 }
 
 }  // namespace bascule
