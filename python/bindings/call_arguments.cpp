@@ -2,6 +2,7 @@
 
 #include "device_object.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "toolkit.hpp"
 
 namespace py = pybind11;
@@ -13,7 +14,7 @@ const LoadedKernel& load(const Kernel& kernel, Device device) {
     prepare_toolkit();
     const LoadedKernel* loaded = nullptr;
     {
-        const py::gil_scoped_release release;
+        const GilReleased released;
         loaded = &kernel.loaded(device);
     }
     issue_compile_warnings(loaded->library->image(), kernel.module().source());
@@ -23,7 +24,7 @@ const LoadedKernel& load(const Kernel& kernel, Device device) {
 Kernel settle(const Kernel& kernel, Device device) {
     if (kernel.is_function()) return kernel;
     prepare_toolkit();
-    const py::gil_scoped_release release;
+    const GilReleased released;
     return kernel.settled(device);
 }
 
@@ -55,7 +56,7 @@ void read_arguments(const Kernel& kernel, ArgumentReader& reader, const CallArgu
 Kernel choose(const Kernel& kernel, std::span<const ArgumentValue> values, Device device) {
     if (auto known = kernel.known_for_arguments(values)) return *known;
     prepare_toolkit();
-    const py::gil_scoped_release release;
+    const GilReleased released;
     return kernel.for_arguments(values, device);
 }
 
@@ -67,7 +68,7 @@ void set_all(ArgumentPack& pack, std::span<const ArgumentValue> values) {
 void compare_structures(const Kernel& kernel, const ArgumentPack& pack, Device device) {
     if (pack.layout_claims().empty()) [[likely]]
         return;
-    const py::gil_scoped_release release;
+    const GilReleased released;
     kernel.check_layouts(pack, device);
 }
 

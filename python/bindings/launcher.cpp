@@ -14,6 +14,7 @@
 #include "call_arguments.hpp"
 #include "callable_object.hpp"
 #include "device_object.hpp"
+#include "gil.hpp"
 #include "owners.hpp"
 
 namespace py = pybind11;
@@ -36,7 +37,7 @@ void enqueue(const Kernel& kernel, const LaunchPlan& plan, const LaunchConfig& c
              OwnerList& owners, Device device) {
     const StreamRef stream = choose_stream(plan.stream, std::nullopt, pack.common_stream(), device);
     if (launches_block(device)) {
-        const py::gil_scoped_release release;
+        const GilReleased released;
         kernel.launch(stream, config, pack, owners.hand_over());
     } else {
         kernel.launch(stream, config, pack, owners.hand_over());
