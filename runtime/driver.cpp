@@ -241,10 +241,12 @@ const Driver& Driver::make() {
 std::string Driver::message_of(CUresult code, const std::string& doing, const std::string& report) const {
     if (lost_by_fork()) {
         return fmt::format(
-            "{} failed: this process was forked from one that had used the {} already, and a forked process "
-            "cannot use it. Start the process with multiprocessing's 'spawn' or 'forkserver', or fork before "
-            "the first array, stream, compile or launch.",
-            doing, emulated() ? "emulated device, which behaves here as a GPU does," : "GPU");
+            "this process was forked from one that had used the {} already, and a forked process cannot use "
+            "it. "
+            "Start the process with multiprocessing's 'spawn' or 'forkserver', or fork before the first "
+            "array, "
+            "stream, compile or launch. (Failed: {}.)",
+            emulated() ? "emulated device (which is here as a GPU is)" : "GPU", doing);
     }
     const char* name = nullptr;
     const char* text = nullptr;

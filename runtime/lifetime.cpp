@@ -252,9 +252,9 @@ void collect_retired(Device device, const Driver& driver) noexcept {
     }
 }
 
-/// Adds a marker and returns up to where owners can be released; waits when too much is held. Unlocks.
-/// Throws: CudaError.
-KeptMark mark_and_look(Queue& queue, std::unique_lock<std::mutex> lock, StreamRef stream) {
+/// Adds a marker and returns up to where owners can be released; waits when too much is held, without the
+/// lock. Throws: CudaError.
+KeptMark mark_and_look(Queue& queue, std::unique_lock<std::mutex>& lock, StreamRef stream) {
     const Driver& driver = Driver::get();
     const Bookkeeping bookkeeping(driver);
     if (is_capturing(driver, stream)) return 0;  // a marker would become part of the graph
@@ -268,9 +268,12 @@ KeptMark mark_and_look(Queue& queue, std::unique_lock<std::mutex> lock, StreamRe
     return oldest.covers;
 }
 
+/// Unlocks; also when it throws CudaError.
 void collect(Queue& queue, std::unique_lock<std::mutex> lock, StreamRef stream) {
     const ContextGuard context(stream.context());
-    release_until(queue, mark_and_look(queue, std::move(lock), stream));
+    const KeptMark passed = mark_and_look(queue, lock, stream);
+    if (lock.owns_lock()) lock.unlock();
+    release_until(queue, passed);
     collect_retired(stream.device(), Driver::get());
 }
 
