@@ -25,7 +25,7 @@ __global__ void increment(float* p, const float* q, int n) {
 template <typename T> __global__ void set(T* p, T value) { p[threadIdx.x] = value; }
 """
 THREADS = 2
-SLACK = 4 << 20  # bytes that the allocators of C and Python may move by, once everything has been used
+SLACK = 8 << 20  # bytes that the allocators of C and Python may move by, once everything has been used
 
 
 class Foreign:
@@ -109,7 +109,7 @@ def soak(launches: int, executes: bool) -> None:
         return resident_bytes(), [count for each in rounds for count in each.counts()], held()
 
     total = max(launches // (THREADS * Round.launches), 8)
-    warm = max(total // 8, 4)
+    warm = max(total // 4, 4)
     each_thread(warm)
     first = measure()
     each_thread(total - warm)

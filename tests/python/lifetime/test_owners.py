@@ -44,32 +44,6 @@ def nothing_held() -> Iterator[None]:
     bascule.synchronize()
     assert bascule._bascule._owners_held() == 0
 
-    """Tells which addresses are in use: of arrays that no weak reference can be made to."""
-
-    def __init__(self) -> None:
-        self.arrays: dict[int, bascule.DeviceArray] = {}
-        self.freed: list[int] = []
-
-    def allocate(self, size: int, stream: bascule.Stream) -> int:
-        with own_memory():
-            array = bascule.device_array(max(size, 1), "u1")
-        address = array.__cuda_array_interface__["data"][0]
-        self.arrays[address] = array
-        return address
-
-    def deallocate(self, address: int, size: int, stream: bascule.Stream) -> None:
-        self.freed.append(address)
-        # Whoever still reads it now reads poison, not the old values.
-        self.arrays.pop(address).fill(0xA5, stream=stream)
-
-
-class own_memory:  # noqa: N801
-    def __enter__(self) -> None:
-        self.before = bascule.set_allocator(None)
-
-    def __exit__(self, *_: object) -> None:
-        bascule.set_allocator(self.before)
-
 
 class Allocator:
     """Tells which addresses are in use: of arrays that no weak reference can be made to."""
