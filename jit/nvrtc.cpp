@@ -4,11 +4,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 
 #include <fmt/format.h>
 #include <nvrtc.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/jit/exit_gate.hpp>
 #include <bascule/jit/library_identity.hpp>
 #include <bascule/jit/nvrtc.hpp>
 #include <bascule/jit/signals.hpp>
@@ -195,7 +197,9 @@ Nvrtc::Nvrtc(const ToolkitLocation& location)
       include_paths_(location.include_paths.empty()
                          ? headers_beside(library_.path())
                          : existing({location.include_paths.begin(), location.include_paths.end()})),
-      identity_(identity_of(library_.path(), functions_->loaded_version)) {}
+      identity_(identity_of(library_.path(), functions_->loaded_version)) {
+    close_gate_at_exit();
+}
 
 Nvrtc::~Nvrtc() = default;
 
@@ -225,6 +229,7 @@ Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program
     std::vector<const char*> arguments;
     for (const std::string& option : options) arguments.push_back(option.c_str());
 
+    const InsideNvrtc inside;
     Program program(nvrtc.destroy_program);
     nvrtc.check(
         nvrtc.create_program(program.address(), text.c_str(), program_name.c_str(),
@@ -242,6 +247,8 @@ Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program
         code = nvrtc.compile_program(program.get(), static_cast<int>(arguments.size()), arguments.data());
         result.milliseconds =
             std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+        static std::once_flag builtins_loaded;
+        std::call_once(builtins_loaded, &close_gate_at_exit);
     };
     const bool replaces_handlers = version().major < 13 || (version().major == 13 && version().minor == 0);
     if (replaces_handlers) {

@@ -54,8 +54,17 @@ bool is_absent(const LibraryError& error) {
     return message.rfind(soname, 0) == 0 && message.find("No such file") != std::string::npos;
 }
 
-/// Faults after which a context answers every call with the same code.
-bool is_sticky(CUresult code) noexcept {
+/// Codes whose reason the emulated device tells in its newest report.
+bool has_report(CUresult code) noexcept {
+    return loses_context(code) || code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_INVALID_PTX ||
+           code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_NOT_INITIALIZED;
+}
+
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+}  // namespace
+
+bool loses_context(CUresult code) noexcept {
     switch (code) {
         case CUDA_ERROR_ILLEGAL_ADDRESS:
         case CUDA_ERROR_LAUNCH_TIMEOUT:
@@ -71,16 +80,6 @@ bool is_sticky(CUresult code) noexcept {
             return false;
     }
 }
-
-/// Codes whose reason the emulated device tells in its newest report.
-bool has_report(CUresult code) noexcept {
-    return is_sticky(code) || code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_INVALID_PTX ||
-           code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_NOT_INITIALIZED;
-}
-
-std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
-
-}  // namespace
 
 /// The steps from a library to a Driver.
 struct DriverLoader {
@@ -215,6 +214,7 @@ struct DriverLoader {
     }
 };
 
+std::atomic<bool> Driver::forked{false};
 std::atomic<const Driver*> Driver::the_one{nullptr};
 
 const Driver& Driver::make() {
@@ -233,11 +233,21 @@ const Driver& Driver::make() {
             {.library = "CUDA driver", .paths_tried = cuda_candidates(), .loader_message = {}});
     }
     if (driver == nullptr) driver = DriverLoader::emulated(reason);
+    pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
     the_one.store(driver.get(), std::memory_order_release);
     return *driver.release();
 }
 
 std::string Driver::message_of(CUresult code, const std::string& doing, const std::string& report) const {
+    if (lost_by_fork()) {
+        return fmt::format(
+            "this process was forked from one that had used the {} already, and a forked process cannot use "
+            "it. "
+            "Start the process with multiprocessing's 'spawn' or 'forkserver', or fork before the first "
+            "array, "
+            "stream, compile or launch. (Failed: {}.)",
+            emulated() ? "emulated device (which is here as a GPU is)" : "GPU", doing);
+    }
     const char* name = nullptr;
     const char* text = nullptr;
     if (api_.cuGetErrorName != nullptr) api_.cuGetErrorName(code, &name);
@@ -246,7 +256,7 @@ std::string Driver::message_of(CUresult code, const std::string& doing, const st
         fmt::format("{} failed: {} ({}): {}.", doing, name == nullptr ? "unknown code" : name,
                     static_cast<int>(code), text == nullptr ? "no description" : text);
     if (!report.empty()) message += "\n" + report;
-    if (is_sticky(code)) {
+    if (loses_context(code)) {
         message += "\nThe context is lost: every later call answers the same. Restart the process";
         message += report.empty() ? "; the fault may be an earlier kernel's." : ".";
     }
@@ -276,7 +286,7 @@ void Driver::fail(CUresult code, const char* call, const std::string& doing) con
 void Driver::report(CUresult code, const char* call, const char* doing) const noexcept {
     // At the end of the process, and in a forked child, there is nothing left to say.
     if (code == CUDA_SUCCESS || code == CUDA_ERROR_DEINITIALIZED || code == CUDA_ERROR_NOT_INITIALIZED ||
-        code == CUDA_ERROR_CONTEXT_IS_DESTROYED || is_sticky(code)) {
+        code == CUDA_ERROR_CONTEXT_IS_DESTROYED || loses_context(code)) {
         return;
     }
     const char* name = nullptr;

@@ -93,6 +93,9 @@ struct DriverFunctions {
 #undef BASCULE_DECLARE
 };
 
+/// Faults after which a context answers every call with the same code: nothing of it runs any more.
+bool loses_context(CUresult code) noexcept;
+
 /// Which driver is taken: BASCULE_DEVICE is "cuda", "emulated" or "auto" (the default).
 enum class DeviceChoice : std::uint8_t { automatic, cuda, emulated };
 
@@ -110,6 +113,10 @@ class Driver {
     }
     /// The driver if one was made already, else null. For destructors.
     static const Driver* existing() noexcept { return the_one.load(std::memory_order_acquire); }
+
+    /// Whether this process was forked from one that had made a driver: then it has none, nor can it make
+    /// one, and locks may be held by threads that it lacks.
+    static bool lost_by_fork() noexcept { return forked.load(std::memory_order_relaxed); }
 
     const DriverFunctions& api() const noexcept { return api_; }
     bool emulated() const noexcept { return emulated_ != nullptr; }
@@ -143,6 +150,7 @@ class Driver {
     [[noreturn]] void fail(CUresult code, const char* call, const std::string& doing) const;
     friend struct DriverLoader;
 
+    static std::atomic<bool> forked;
     static std::atomic<const Driver*> the_one;  // never destroyed: destructors at exit need it
 
     DriverFunctions api_;

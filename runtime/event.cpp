@@ -98,6 +98,7 @@ CUevent_st* EventPool::take() {
 }
 
 void EventPool::give_back(CUevent_st* event) noexcept {
+    if (Driver::lost_by_fork()) return;  // the lock may be held by a thread that the child lacks
     try {
         const std::lock_guard lock(mutex_);
         idle_.push_back(event);

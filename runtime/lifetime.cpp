@@ -1,7 +1,8 @@
 // Owners in a queue a stream, markers between them; released when a marker after them has passed.
 //
 // No lock of ours is held while an owner is released or the host waits: a release may take Python's lock, run
-// any code, and launch again.
+// any code, and launch again. A forked child takes none of the locks (a thread that it lacks may hold them)
+// and releases nothing: its parent's kernels still run.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/driver.hpp>
+#include <bascule/runtime/emulated_device.hpp>
 #include <bascule/runtime/event_pool.hpp>
 #include <bascule/runtime/lifetime.hpp>
 
@@ -19,7 +21,8 @@ namespace bascule {
 namespace {
 
 constexpr std::uint64_t operations_a_marker = 64;
-constexpr std::size_t most_markers = 16;  // times 64: 1,024 operations held
+constexpr std::uint64_t bytes_a_marker = std::uint64_t{64} << 20;
+constexpr std::uint64_t most_operations = 1024;  // held by one stream
 
 std::atomic<KeptMark> sequence{0};
 std::atomic<std::size_t> held{0};
@@ -59,7 +62,8 @@ struct Kept {
 
 struct Marker {
     CUevent event = nullptr;
-    KeptMark covers = 0;  // every owner up to this one
+    KeptMark covers = 0;           // every owner up to this one
+    std::uint64_t operations = 0;  // since the marker before
 };
 
 /// Handle 2 is another stream in every thread.
@@ -85,7 +89,9 @@ struct Queue {
     bool retired = false;
     Ring<Kept> owners;
     Ring<Marker> markers;
-    std::uint64_t unmarked = 0;  // operations since the newest marker
+    std::uint64_t unmarked = 0;        // operations since the newest marker
+    std::uint64_t unmarked_bytes = 0;  // that their owners hold
+    std::uint64_t marked = 0;          // operations that markers cover
 };
 
 struct Registry {
@@ -163,12 +169,30 @@ std::unique_lock<std::mutex> find_queue(const Key& key, Queue*& queue, bool make
     idle->key = key;
     idle->ordinal = key.ordinal;
     idle->retired = false;
-    idle->unmarked = 0;
+    idle->unmarked = idle->unmarked_bytes = 0;
     queue = last = idle;
     return lock;
 }
 
-/// Or cannot be used now because others are captured.
+/// What the driver is asked while this lives is bookkeeping and no order: no trace shows it, and a capture going on
+/// somewhere in this thread does not forbid it. Every call about a marker is made under one of these; they do not nest.
+class Bookkeeping {
+  public:
+    explicit Bookkeeping(const Driver& driver) noexcept : emulated_(driver.emulated_functions()) {
+        if (emulated_ != nullptr) emulated_->bookkeeping(1);
+    }
+    ~Bookkeeping() {
+        if (emulated_ != nullptr) emulated_->bookkeeping(0);
+    }
+    Bookkeeping(const Bookkeeping&) = delete;
+    Bookkeeping& operator=(const Bookkeeping&) = delete;
+
+  private:
+    const RelaxedCapture relaxed_;
+    const EmulatedFunctions* emulated_;
+};
+
+/// Or cannot be used now because others are captured: to touch the legacy default stream would break a capture.
 bool is_capturing(const Driver& driver, StreamRef stream) noexcept {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult code = driver.api().cuStreamIsCapturing(stream.native(), &status);
@@ -176,7 +200,8 @@ bool is_capturing(const Driver& driver, StreamRef stream) noexcept {
            (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-/// Marks what the queue holds so far. The queue is locked, the context current. Throws: CudaError.
+/// Marks what the queue holds so far. The queue is locked, the context current, the call bookkeeping.
+/// Throws: CudaError.
 void mark(Queue& queue, StreamRef stream, const Driver& driver) {
     EventPool& pool = EventPool::of(stream.device());
     queue.markers.reserve(1);
@@ -186,20 +211,27 @@ void mark(Queue& queue, StreamRef stream, const Driver& driver) {
         pool.give_back(event);
         driver.check(code, "cuEventRecord", "marking what a stream holds");
     }
-    queue.markers.push({event, sequence.load(std::memory_order_relaxed)});
-    queue.unmarked = 0;
+    queue.markers.push({event, sequence.load(std::memory_order_relaxed), queue.unmarked});
+    queue.marked += queue.unmarked;
+    queue.unmarked = queue.unmarked_bytes = 0;
 }
 
-/// The newest mark that has passed, its markers given back; 0 when none has. The queue is locked. A marker
-/// that fails has passed too: the context is lost, nothing runs any more.
+Marker take_oldest(Queue& queue) noexcept {
+    const Marker oldest = queue.markers.front();
+    queue.markers.pop();
+    queue.marked -= oldest.operations;
+    return oldest;
+}
+
+/// The newest mark that has passed, its markers given back; 0 when none has. The queue is locked, the call
+/// bookkeeping. A marker that fails has passed too: the context is lost, nothing runs any more.
 KeptMark pass_markers(Queue& queue, Device device, const Driver& driver) noexcept {
     KeptMark passed = 0;
-    const RelaxedCapture relaxed;
     while (!queue.markers.empty() &&
            driver.api().cuEventQuery(queue.markers.front().event) != CUDA_ERROR_NOT_READY) {
-        passed = queue.markers.front().covers;
-        EventPool::of(device).give_back(queue.markers.front().event);
-        queue.markers.pop();
+        const Marker oldest = take_oldest(queue);
+        EventPool::of(device).give_back(oldest.event);
+        passed = oldest.covers;
     }
     return passed;
 }
@@ -217,32 +249,36 @@ void collect_retired(Device device, const Driver& driver) noexcept {
         {
             const std::lock_guard lock(queue->mutex);
             if (!queue->retired || queue->ordinal != device.ordinal() || queue->markers.empty()) continue;
+            const Bookkeeping bookkeeping(driver);
             passed = pass_markers(*queue, device, driver);
         }
         release_until(*queue, passed);
     }
 }
 
-/// Adds a marker, releases what earlier ones let go, and waits when too much is held.
-void collect(Queue& queue, std::unique_lock<std::mutex> lock, StreamRef stream) {
+/// Adds a marker and returns up to where owners can be released; waits when too much is held, without the
+/// lock. Throws: CudaError.
+KeptMark mark_and_look(Queue& queue, std::unique_lock<std::mutex>& lock, StreamRef stream) {
     const Driver& driver = Driver::get();
-    const ContextGuard context(stream.context());
-    if (is_capturing(driver, stream)) return;  // a marker would become part of the graph
+    const Bookkeeping bookkeeping(driver);
+    if (is_capturing(driver, stream)) return 0;  // a marker would become part of the graph
     mark(queue, stream, driver);
-    KeptMark passed = pass_markers(queue, stream.device(), driver);
-    if (queue.markers.size() >= most_markers) {
-        const Marker oldest = queue.markers.front();
-        queue.markers.pop();  // ours alone now: nobody gives it back while we wait
-        lock.unlock();
-        const RelaxedCapture relaxed;
-        driver.api().cuEventSynchronize(oldest.event);
-        EventPool::of(stream.device()).give_back(oldest.event);
-        passed = oldest.covers;
-    } else {
-        lock.unlock();
-    }
+    const KeptMark passed = pass_markers(queue, stream.device(), driver);
+    if (queue.marked < most_operations) return passed;
+    const Marker oldest = take_oldest(queue);  // ours alone now: nobody gives it back while we wait
+    lock.unlock();
+    driver.api().cuEventSynchronize(oldest.event);
+    EventPool::of(stream.device()).give_back(oldest.event);
+    return oldest.covers;
+}
+
+/// Unlocks; also when it throws CudaError.
+void collect(Queue& queue, std::unique_lock<std::mutex> lock, StreamRef stream) {
+    const ContextGuard context(stream.context());
+    const KeptMark passed = mark_and_look(queue, lock, stream);
+    if (lock.owns_lock()) lock.unlock();
     release_until(queue, passed);
-    collect_retired(stream.device(), driver);
+    collect_retired(stream.device(), Driver::get());
 }
 
 /// The last resort: the owners are known to no queue.
@@ -258,7 +294,7 @@ void wait_and_release(StreamRef stream, std::span<const Owner> owners) noexcept 
 }  // namespace
 
 void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept {
-    if (owners.empty() || keep_for_graph(stream, owners)) return;
+    if (owners.empty() || Driver::lost_by_fork() || keep_for_graph(stream, owners)) return;
     Queue* queue = nullptr;
     std::unique_lock<std::mutex> lock;
     try {
@@ -270,9 +306,12 @@ void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept {
         return;
     }
     const KeptMark now = sequence.fetch_add(1, std::memory_order_relaxed) + 1;
-    for (const Owner& owner : owners) queue->owners.push({owner, now});
+    for (const Owner& owner : owners) {
+        queue->owners.push({owner, now});
+        queue->unmarked_bytes += owner.bytes;
+    }
     held.fetch_add(owners.size(), std::memory_order_relaxed);
-    if (++queue->unmarked < operations_a_marker) [[likely]]
+    if (++queue->unmarked < operations_a_marker && queue->unmarked_bytes < bytes_a_marker) [[likely]]
         return;
     try {
         collect(*queue, std::move(lock), stream);
@@ -286,6 +325,7 @@ KeptMark kept_so_far() noexcept { return sequence.load(); }
 
 void release_finished(StreamRef stream, KeptMark mark) noexcept {
     Queue* queue = nullptr;
+    if (Driver::lost_by_fork()) return;
     try {
         find_queue(key_of(stream), queue, false);
     } catch (...) {  // a lock that fails: released at the device's next synchronisation
@@ -294,6 +334,7 @@ void release_finished(StreamRef stream, KeptMark mark) noexcept {
 }
 
 void release_finished(Device device, KeptMark mark) noexcept {
+    if (Driver::lost_by_fork()) return;
     for (std::size_t i = 0;; ++i) {
         Queue* queue = nullptr;
         {
@@ -304,6 +345,7 @@ void release_finished(Device device, KeptMark mark) noexcept {
         {
             const std::lock_guard lock(queue->mutex);
             if (queue->ordinal != device.ordinal()) continue;
+            const Bookkeeping bookkeeping(*Driver::existing());
             pass_markers(*queue, device, *Driver::existing());
         }
         release_until(*queue, mark);
@@ -311,6 +353,7 @@ void release_finished(Device device, KeptMark mark) noexcept {
 }
 
 void retire(StreamRef stream) noexcept {
+    if (Driver::lost_by_fork()) return;
     Queue* queue = nullptr;
     std::unique_lock<std::mutex> lock;
     try {
@@ -319,7 +362,11 @@ void retire(StreamRef stream) noexcept {
         queue->retired = true;
         if (queue->owners.empty()) return;
         const ContextGuard context(stream.context());
-        mark(*queue, stream, Driver::get());
+        {
+            const Bookkeeping bookkeeping(Driver::get());
+            if (is_capturing(Driver::get(), stream)) return;
+            mark(*queue, stream, Driver::get());
+        }
         lock.unlock();
         collect_retired(stream.device(), Driver::get());
     } catch (...) {  // not marked: its owners stay until the device is synchronised

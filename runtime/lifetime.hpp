@@ -14,12 +14,13 @@ namespace bascule {
 struct Owner {
     void* object = nullptr;
     void (*release)(void*) noexcept = nullptr;
+    std::uint64_t bytes = 0;  ///< of memory that goes with it, as far as is known
 };
 
 /// Takes the owners of an operation just enqueued on `stream`. One marker event is recorded for every 64
-/// operations; what finished before the oldest markers is released here, by the calling thread; at most 1,024
-/// operations are held, then the oldest marker is waited for. Never throws: when the driver refuses, it waits
-/// for the stream and releases.
+/// operations, and whenever their owners hold 64 MiB; what finished before the oldest markers is released
+/// here, by the calling thread; at most 1,024 operations are held, then the oldest marker is waited for.
+/// Never throws: when the driver refuses, it waits for the stream and releases.
 void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept;
 
 /// The owners of the operation that this scope enqueues: taken when it ends, also by an exception.

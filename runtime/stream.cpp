@@ -13,14 +13,15 @@ namespace bascule {
 void StreamRef::synchronize() const {
     require_no_capture(*this, "synchronize");
     const KeptMark mark = kept_so_far();
+    const Driver& driver = Driver::get();
+    CUresult code = CUDA_SUCCESS;
     {
-        const Driver& driver = Driver::get();
         const ContextGuard context(device_.context());
         const RelaxedCapture relaxed;  // of other streams: they do not matter here
-        driver.check(driver.api().cuStreamSynchronize(native()), "cuStreamSynchronize",
-                     "waiting for the stream");
+        code = driver.api().cuStreamSynchronize(native());
     }
-    release_finished(*this, mark);
+    if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
+    driver.check(code, "cuStreamSynchronize", "waiting for the stream");
     raise_races();
 }
 
@@ -70,12 +71,14 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 void synchronize(Device device) {
     require_no_capture(device, "synchronize");
     const KeptMark mark = kept_so_far();
+    const Driver& driver = Driver::get();
+    CUresult code = CUDA_SUCCESS;
     {
-        const Driver& driver = Driver::get();
         const ContextGuard context(device.context());
-        driver.check(driver.api().cuCtxSynchronize(), "cuCtxSynchronize", "waiting for the device");
+        code = driver.api().cuCtxSynchronize();
     }
-    release_finished(device, mark);
+    if (code == CUDA_SUCCESS || loses_context(code)) release_finished(device, mark);
+    driver.check(code, "cuCtxSynchronize", "waiting for the device");
     raise_races();
 }
 

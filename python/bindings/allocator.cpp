@@ -9,6 +9,7 @@
 
 #include <bascule/interface/error.hpp>
 
+#include "gil.hpp"
 #include "owners.hpp"
 #include "stream_object.hpp"
 
@@ -28,8 +29,8 @@ class Allocation {
     Allocation(const Allocation&) = delete;
     Allocation& operator=(const Allocation&) = delete;
     ~Allocation() {
-        if (!interpreter_lives()) return;
-        const PyGILState_STATE state = PyGILState_Ensure();
+        const GilTaken taken;
+        if (!taken.held()) return;
         PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
         PyErr_Fetch(&type, &value, &traceback);  // a destructor may run while an exception is on its way
         if (give_back_ != Py_None) {
@@ -40,7 +41,6 @@ class Allocation {
         Py_DECREF(give_back_);
         Py_DECREF(arguments_);
         PyErr_Restore(type, value, traceback);
-        PyGILState_Release(state);
     }
 
   private:

@@ -312,7 +312,7 @@ void ArgumentReader::read_mask_for(const Parameter& parameter, const py::object&
         return;
     }
     view.mask = read_mask(mask.ptr(), view, device_);
-    owners_->keep(mask.ptr());
+    owners_->keep(mask.ptr(), view.size);
 }
 
 /// An object with an array interface. False where it has none: `absence` says why.
@@ -330,7 +330,7 @@ bool ArgumentReader::read_array(PyObject* argument, const Parameter& parameter, 
     view.layout = std::move(snapshot.layout);
     order_by_table(Py_TYPE(argument), device_, view);
     if (!interface_sync()) view.has_stream = false;
-    owners_->keep(argument);
+    owners_->keep(argument, view);
     array_types().remember(argument);
     return true;
 }
@@ -350,7 +350,7 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     ImportedTensor tensor;
     switch (read_dlpack(argument, stream_.value_or(default_stream(device_)), tensor)) {
         case DlpackMemory::device:
-            owners_->keep(tensor.owner.ptr());
+            owners_->keep(tensor.owner.ptr(), tensor.view);
             resolve_at_home(tensor.view, device_, decided_);
             return tensor.view;
         case DlpackMemory::host:
@@ -372,7 +372,7 @@ ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& para
         }
         device_ = own->device;
         decided_ = true;
-        owners_->keep(argument);
+        owners_->keep(argument, own->view);
         return own->view;
     }
     if (argument == Py_None) return std::monostate{};
@@ -399,7 +399,7 @@ void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument
     const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
     if (const ArrayObject* own = as_array(argument); own != nullptr && own->device == device_) [[likely]] {
         pack.set(index, own->view);  // without a copy of the view
-        owners_->keep(argument);
+        owners_->keep(argument, own->view);
         decided_ = true;
         return;
     }

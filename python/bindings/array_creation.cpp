@@ -11,6 +11,7 @@
 #include "allocator.hpp"
 #include "descr.hpp"
 #include "device_object.hpp"
+#include "gil.hpp"
 #include "mask.hpp"
 #include "numpy_values.hpp"
 #include "owners.hpp"
@@ -97,9 +98,9 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
     const StreamRef target(array.view.stream, array.device);
     const std::size_t bytes = view.size * view.dtype.itemsize;
     OwnerList owners;
-    owners.keep(host.ptr());  // pinned memory is read later
+    owners.keep(host.ptr(), bytes);  // pinned memory is read later
     {
-        const py::gil_scoped_release release;
+        const GilReleased released;
         copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes, {},
                        owners.hand_over());
     }

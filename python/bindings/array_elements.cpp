@@ -12,6 +12,7 @@
 #include "array_import.hpp"
 #include "array_transfer.hpp"
 #include "dtype_object.hpp"
+#include "gil.hpp"
 #include "mask.hpp"
 #include "names.hpp"
 #include "numpy_values.hpp"
@@ -38,11 +39,11 @@ void enqueue(const py::object& destination, const py::object& source, StreamRef 
              const Operation& operation) {
     prepare_toolkit();
     OwnerList owners;
-    owners.keep(destination.ptr());
-    if (!source.is(destination)) owners.keep(source.ptr());
     const ArrayView& to = held(destination).view;
     const ArrayView& from = held(source).view;
-    const py::gil_scoped_release release;
+    owners.keep(destination.ptr(), to);
+    if (!source.is(destination)) owners.keep(source.ptr(), from);
+    const GilReleased released;
     operation(stream, to, from, owners.hand_over());
 }
 

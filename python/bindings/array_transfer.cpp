@@ -10,6 +10,7 @@
 
 #include "array_creation.hpp"
 #include "array_elements.hpp"
+#include "gil.hpp"
 #include "mask.hpp"
 #include "numpy_values.hpp"
 #include "owners.hpp"
@@ -63,15 +64,15 @@ bool copy_bytes(const py::object& array, const py::object& host, StreamRef strea
     const std::span<const Producer> producers(&producer, view.has_stream ? 1 : 0);
     void* destination = address_of(host);
     OwnerList owners;
-    owners.keep(array.ptr());
-    owners.keep(host.ptr());
-    const py::gil_scoped_release release;
+    owners.keep(array.ptr(), view);
+    owners.keep(host.ptr(), 0);
+    const GilReleased released;
     return bascule::copy_to_host(stream, destination, view.pointer, view.size * view.dtype.itemsize,
                                  producers, owners.hand_over());
 }
 
 void wait(StreamRef stream) {
-    const py::gil_scoped_release release;
+    const GilReleased released;
     stream.synchronize();
 }
 
@@ -109,9 +110,9 @@ void copy_bytes_from(const py::object& array, const py::object& host, StreamRef 
     const std::span<const Producer> producers(&producer, view.has_stream ? 1 : 0);
     const void* source = address_of(host);
     OwnerList owners;
-    owners.keep(array.ptr());
-    owners.keep(host.ptr());  // pinned memory is read later
-    const py::gil_scoped_release release;
+    owners.keep(array.ptr(), view);
+    owners.keep(host.ptr(), 0);  // pinned memory is read later
+    const GilReleased released;
     copy_to_device(stream, view.pointer, source, view.size * view.dtype.itemsize, producers,
                    owners.hand_over());
 }

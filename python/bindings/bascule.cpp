@@ -4,6 +4,7 @@
 #include "arguments.hpp"
 #include "array_object.hpp"
 #include "cache_object.hpp"
+#include "debug_object.hpp"
 #include "device_object.hpp"
 #include "dlpack_import.hpp"
 #include "dtype_object.hpp"
@@ -30,4 +31,5 @@ PYBIND11_MODULE(_bascule, module) {
     bascule::python::bind_cache(module);
     bascule::python::bind_emulated(module);
     bascule::python::bind_graphs(module);
+    bascule::python::bind_debug(module);
 }

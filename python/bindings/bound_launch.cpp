@@ -13,6 +13,7 @@
 
 #include "callable_object.hpp"
 #include "device_object.hpp"
+#include "gil.hpp"
 #include "owners.hpp"
 
 namespace py = pybind11;
@@ -84,7 +85,7 @@ std::shared_ptr<Binding> make_binding(const Kernel& kernel, const LaunchPlan& pl
         binding = std::make_shared<Binding>(function, config_of(plan, function, home), home);
         set_all(binding->pack, values.span());
         for (const Owner& owner : owners.current())
-            binding->owners.keep(static_cast<PyObject*>(owner.object));
+            binding->owners.keep(static_cast<PyObject*>(owner.object), owner.bytes);
     }
     compare_structures(binding->function, binding->pack, binding->device);
     binding->stream =
@@ -110,7 +111,7 @@ void launch(Bound& bound) {
     const std::shared_ptr<Binding> binding = bound.binding;
     binding->launched = true;
     if (launches_block(binding->device)) {
-        const py::gil_scoped_release release;
+        const GilReleased released;
         binding->function.launch(binding->stream, binding->config, binding->pack);
     } else {
         binding->function.launch(binding->stream, binding->config, binding->pack);

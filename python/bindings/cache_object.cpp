@@ -6,6 +6,8 @@
 #include <bascule/jit/header_scan.hpp>
 #include <bascule/jit/variable.hpp>
 
+#include "gil.hpp"
+
 namespace py = pybind11;
 using namespace py::literals;
 
@@ -15,7 +17,8 @@ namespace {
 /// Called by whichever thread compiles, without the GIL. A cache never fails a compile: a warning that a
 /// filter turns into an exception is shown as one that nobody can catch.
 void warn(const std::string& text) {
-    const py::gil_scoped_acquire gil;
+    const GilTaken taken;
+    if (!taken.held()) return;
     try {
         const py::object category = py::module_::import("bascule._errors").attr("CacheWarning");
         if (PyErr_WarnEx(category.ptr(), text.c_str(), 2) != 0) PyErr_WriteUnraisable(category.ptr());

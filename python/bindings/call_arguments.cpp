@@ -5,6 +5,7 @@
 #include "current_stream.hpp"
 #include "device_object.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "toolkit.hpp"
 
 namespace py = pybind11;
@@ -17,7 +18,7 @@ const LoadedKernel& load(const Kernel& kernel, Device device, std::optional<Stre
     prepare_toolkit();
     const LoadedKernel* loaded = nullptr;
     {
-        const py::gil_scoped_release release;
+        const GilReleased released;
         loaded = &kernel.loaded(device);
     }
     issue_compile_warnings(loaded->library->image(), kernel.module().source());
@@ -27,7 +28,7 @@ const LoadedKernel& load(const Kernel& kernel, Device device, std::optional<Stre
 Kernel settle(const Kernel& kernel, Device device) {
     if (kernel.is_function()) return kernel;
     prepare_toolkit();
-    const py::gil_scoped_release release;
+    const GilReleased released;
     return kernel.settled(device);
 }
 
@@ -59,7 +60,7 @@ void read_arguments(const Kernel& kernel, ArgumentReader& reader, const CallArgu
 Kernel choose(const Kernel& kernel, std::span<const ArgumentValue> values, Device device) {
     if (auto known = kernel.known_for_arguments(values)) return *known;
     prepare_toolkit();
-    const py::gil_scoped_release release;
+    const GilReleased released;
     return kernel.for_arguments(values, device);
 }
 
@@ -71,7 +72,7 @@ void set_all(ArgumentPack& pack, std::span<const ArgumentValue> values) {
 void compare_structures(const Kernel& kernel, const ArgumentPack& pack, Device device) {
     if (pack.layout_claims().empty()) [[likely]]
         return;
-    const py::gil_scoped_release release;
+    const GilReleased released;
     kernel.check_layouts(pack, device);
 }
 

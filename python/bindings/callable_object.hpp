@@ -10,6 +10,7 @@
 #include <pybind11/pybind11.h>
 
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace bascule::python {
 
@@ -29,6 +30,8 @@ template <class Action>
 PyObject* guarded(Action&& action) noexcept {
     try {
         return action().release().ptr();
+    } catch (const abi::__forced_unwind&) {  // Python ends a daemon thread
+        stop_this_thread();
     } catch (...) {
         set_python_error();
         return nullptr;

@@ -162,7 +162,7 @@ bool read_managed(PyObject* object, const Exchange& exchange, Device device, Own
     }
     finish(managed->tensor, exchange, device, view);
     view.readonly = (managed->flags & BASCULE_DL_READ_ONLY) != 0;
-    owners.keep(holder.ptr());
+    owners.keep(holder.ptr(), view);
     return true;
 }
 
@@ -191,7 +191,7 @@ bool read_exchange(PyObject* object, const Exchange& exchange, bool may_write, D
     }
     if (!is_for_kernels(tensor.device)) return false;
     finish(tensor, exchange, device, view);
-    owners.keep(object);
+    owners.keep(object, view);
     return true;
 }
 

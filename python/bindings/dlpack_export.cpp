@@ -11,6 +11,7 @@
 
 #include "dlpack_managed.hpp"
 #include "dlpack_table.hpp"
+#include "gil.hpp"
 #include "stream_object.hpp"
 
 namespace py = pybind11;
@@ -114,7 +115,7 @@ Consumer consumer_of(const py::object& stream, const Place& place, Device device
 void order(const Consumer& consumer, const ArrayObject& array) {
     if (!array.view.has_stream || consumer.kind == Consumer::Kind::unordered) return;
     if (consumer.kind == Consumer::Kind::host) {
-        const py::gil_scoped_release release;
+        const GilReleased released;
         StreamRef(array.view.stream, array.device).synchronize();
         return;
     }

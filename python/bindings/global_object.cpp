@@ -4,6 +4,7 @@
 
 #include "array_object.hpp"
 #include "device_object.hpp"
+#include "gil.hpp"
 #include "kernel_object.hpp"
 #include "toolkit.hpp"
 
@@ -23,7 +24,7 @@ py::object get_global(const py::object& self, const std::string& name) {
     const Device device = current_device();
     prepare_toolkit();
     const Global global = [&] {
-        const py::gil_scoped_release release;
+        const GilReleased released;
         return find_global(object, name, device);
     }();
     return make_array(global.view(), device, self);

@@ -15,6 +15,7 @@
 #include "call_arguments.hpp"
 #include "device_object.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "launcher.hpp"
 #include "stream_object.hpp"
 #include "template_arguments.hpp"
@@ -107,7 +108,7 @@ std::shared_ptr<const Image> image_of(const KernelObject& self) {
     const std::optional<Arch> named = self.kernel.module().options().arch;
     const Arch arch = named ? *named : current_device().arch();
     prepare_toolkit();
-    const py::gil_scoped_release release;
+    const GilReleased released;
     const Kernel kernel = named ? self.kernel : self.kernel.settled(current_device());
     return kernel.compile(arch).image;
 }
@@ -272,7 +273,7 @@ void compile_now(const Module& module) {
     const Arch arch = module.options().arch ? *module.options().arch : current_device().arch();
     Cache::Lookup compiled;
     {
-        const py::gil_scoped_release release;
+        const GilReleased released;
         compiled = module.compile(arch);
     }
     issue_compile_warnings(*compiled.image, module.source());

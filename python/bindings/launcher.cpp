@@ -15,6 +15,7 @@
 #include "callable_object.hpp"
 #include "current_stream.hpp"
 #include "device_object.hpp"
+#include "gil.hpp"
 #include "owners.hpp"
 
 namespace py = pybind11;
@@ -37,7 +38,7 @@ void enqueue(const Kernel& kernel, const LaunchPlan& plan, const LaunchConfig& c
              OwnerList& owners, Device device) {
     const StreamRef stream = choose_stream(plan.stream, current_stream(device), pack.common_stream(), device);
     if (launches_block(device)) {
-        const py::gil_scoped_release release;
+        const GilReleased released;
         kernel.launch(stream, config, pack, owners.hand_over());
     } else {
         kernel.launch(stream, config, pack, owners.hand_over());

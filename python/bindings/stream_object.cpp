@@ -8,6 +8,7 @@
 
 #include "current_stream.hpp"
 #include "device_object.hpp"
+#include "gil.hpp"
 #include "names.hpp"
 
 namespace py = pybind11;
@@ -101,7 +102,7 @@ Any thread may use it.)")
         .def(
             "synchronize",
             [](const StreamObject& self) {
-                const py::gil_scoped_release release;
+                const GilReleased released;
                 self.ref.synchronize();
             },
             "Wait on the host until everything enqueued here has finished. Raises CudaError if any of it "
@@ -144,7 +145,7 @@ Any thread may use it.)")
         .def(
             "synchronize",
             [](const EventObject& self) {
-                const py::gil_scoped_release release;
+                const GilReleased released;
                 self.event.ref().synchronize();
             },
             "Wait on the host until the work it marks has finished.")
@@ -196,7 +197,7 @@ Any thread may use it.)")
         "synchronize",
         [] {
             const Device device = current_device();
-            const py::gil_scoped_release release;
+            const GilReleased released;
             synchronize(device);
         },
         "Wait on the host until the current device has finished everything. Raises CudaError if any of it "

@@ -1,0 +1,21 @@
+// Keeps the end of the process and NVRTC apart: a thread that still compiles then would find the library's
+// static objects destroyed.
+#pragma once
+
+namespace bascule {
+
+/// One is made around the calls of NVRTC, on the stack. The end of the process waits for those that are made,
+/// and whoever would make one after that, on another thread, stops there for good.
+class InsideNvrtc {
+  public:
+    InsideNvrtc() noexcept;
+    ~InsideNvrtc();
+    InsideNvrtc(const InsideNvrtc&) = delete;
+    InsideNvrtc& operator=(const InsideNvrtc&) = delete;
+};
+
+/// Says that libraries were loaded: what the process does at its end goes backwards, so that a gate that was
+/// asked for after they were is closed before they are destroyed.
+void close_gate_at_exit() noexcept;
+
+}  // namespace bascule

@@ -1,0 +1,40 @@
+"""Python programs in processes of their own, for what ends a process or needs one that nobody has used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+# What every program begins with: a kernel, and something to launch it on.
+OPENING = """
+import atexit, builtins, gc, os, sys, threading, time
+import numpy as np
+import bascule
+
+SOURCE = '''
+__global__ void increment(float* p, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) p[i] += 1;
+}'''
+
+def array(n=256, stream=None):
+    return bascule.to_device(np.zeros(n, "f4"), stream=stream)
+"""
+USE = """
+module = bascule.compile(SOURCE)
+kernel = module.increment
+"""
+
+
+def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs the program behind the opening; BASCULE_DEVICE and the schedule come from the tests' own environment."""
+    return subprocess.run(
+        [sys.executable, "-c", OPENING + textwrap.dedent(program)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )

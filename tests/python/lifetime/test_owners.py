@@ -1,0 +1,399 @@
+"""Rule 15: what a launch uses is kept until the launch is done, and no longer than the next synchronisation."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from conftest import ForeignArray
+
+import bascule
+
+SOURCE = """
+__global__ void increment(float* p, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) p[i] += 1;
+}
+__global__ void sum(const float* a, const float* b, float* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = a[i] + b[i];
+}
+"""
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def kernels() -> bascule.Module:
+    return bascule.compile(SOURCE)
+
+
+@pytest.fixture(autouse=True)
+def nothing_held() -> Iterator[None]:
+    """Whatever a test leaves behind is no other test's: all of them begin and end with nothing held."""
+    bascule.synchronize()
+    gc.collect()
+    assert bascule._bascule._owners_held() == 0
+    yield
+    bascule.synchronize()
+    assert bascule._bascule._owners_held() == 0
+
+
+class Allocator:
+    """Tells which addresses are in use: of arrays that no weak reference can be made to."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[int, bascule.DeviceArray] = {}
+        self.freed: list[int] = []
+
+    def allocate(self, size: int, stream: bascule.Stream) -> int:
+        before = bascule.set_allocator(None)
+        array = bascule.device_array(max(size, 1), "u1")
+        bascule.set_allocator(before)
+        address = array.__cuda_array_interface__["data"][0]
+        self.arrays[address] = array
+        return address
+
+    def deallocate(self, address: int, size: int, stream: bascule.Stream) -> None:
+        self.freed.append(address)
+        # Whoever still reads it now reads poison, not the old values.
+        self.arrays.pop(address).fill(0xA5, stream=bascule.stream())
+
+
+@pytest.fixture
+def allocator() -> Iterator[Allocator]:
+    made = Allocator()
+    before = bascule.set_allocator((made.allocate, made.deallocate))
+    yield made
+    bascule.set_allocator(before)
+
+
+def foreign(values: np.ndarray, stream: bascule.Stream | None = None) -> ForeignArray:
+    return ForeignArray(bascule.to_device(values, stream=stream))
+
+
+def alive(references: list[weakref.ref]) -> list[bool]:
+    gc.collect()
+    return [reference() is not None for reference in references]
+
+
+def test_an_owner_lives_until_the_kernel_ran_and_is_gone_after_the_next_synchronisation(kernels, emulated, rng):
+    stream = bascule.stream()
+    a, b = rng.random((2, 64), dtype="f4")
+    out = bascule.pinned_array(64, "f4", stream=stream)
+    seen = np.asarray(out)
+    seen[:] = np.nan
+    x, y = foreign(a, stream), foreign(b, stream)
+    owners = [weakref.ref(x), weakref.ref(y)]
+    kernels.sum[1, 64, stream](x, y, out)
+    del x, y
+    assert alive(owners) == [True, True]
+    assert np.isnan(seen).all(), "under the lazy policy nothing has run yet"
+    stream.synchronize()
+    assert alive(owners) == [False, False]
+    np.testing.assert_array_equal(seen, a + b)
+
+
+def test_an_owner_is_gone_after_the_devices_synchronisation_too(kernels):
+    x = foreign(np.zeros(64, "f4"), bascule.stream())
+    owner = weakref.ref(x)
+    kernels.increment[1, 64](x, 64)
+    del x
+    assert alive([owner]) == [True]
+    bascule.synchronize()
+    assert alive([owner]) == [False]
+
+
+def test_a_copy_to_the_host_lets_go_what_it_waited_for(kernels):
+    stream = bascule.stream()
+    x, y = foreign(np.zeros(64, "f4"), stream), bascule.to_device(np.zeros(64, "f4"), stream=stream)
+    owner = weakref.ref(x)
+    kernels.sum[1, 64, stream](x, x, y)
+    del x
+    assert alive([owner]) == [True]
+    y.copy_to_host()
+    assert alive([owner]) == [False]
+
+
+def test_an_owner_of_a_launch_that_raised_lives_until_the_next_synchronisation(kernels, emulated):
+    """The stream does not exist: the driver refuses after everything was checked."""
+    x = foreign(np.zeros(64, "f4"))
+    owner = weakref.ref(x)
+    with pytest.raises(bascule.CudaError):
+        kernels.increment[1, 64, 0xDEAD0](x, 64)
+    del x
+    bascule.synchronize()
+    assert alive([owner]) == [False]
+
+
+def test_an_owner_of_a_launch_whose_geometry_is_refused_is_not_lost(kernels):
+    stream = bascule.stream()
+    x = foreign(np.zeros(64, "f4"), stream)
+    owner = weakref.ref(x)
+    with pytest.raises(ValueError, match="block"):
+        kernels.increment[1, 4096, stream](x, 64)
+    del x
+    stream.synchronize()
+    assert alive([owner]) == [False]
+
+
+def test_an_owner_of_a_refused_argument_is_let_go_at_once(kernels):
+    x = foreign(np.zeros(64, "f4"), bascule.stream())
+    owner = weakref.ref(x)
+    with pytest.raises(TypeError, match="parameter|argument"):
+        kernels.increment[1, 64](x, "no number")
+    del x
+    assert alive([owner]) == [False]
+    assert bascule._bascule._owners_held() == 0
+
+
+def test_each_stream_keeps_its_own_owners(kernels):
+    streams = [bascule.stream() for _ in range(4)]
+    arrays = [foreign(np.zeros(64, "f4"), stream) for stream in streams]
+    owners = [weakref.ref(array) for array in arrays]
+    for stream, array in zip(streams, arrays, strict=True):
+        kernels.increment[1, 64, stream](array, 64)
+    del arrays, array
+    for done, stream in enumerate(streams, 1):
+        stream.synchronize()
+        assert alive(owners) == [False] * done + [True] * (4 - done)
+
+
+def test_an_array_on_two_streams_lives_as_long_as_the_later_one(kernels):
+    first, second = bascule.stream(), bascule.stream()
+    x = foreign(np.zeros(64, "f4"), first)
+    owner = weakref.ref(x)
+    kernels.increment[1, 64, first](x, 64)
+    kernels.increment[1, 64, second](x, 64)
+    del x
+    first.synchronize()
+    assert alive([owner]) == [True]
+    second.synchronize()
+    assert alive([owner]) == [False]
+
+
+def test_threads_on_one_stream_and_on_their_own_lose_no_owner(kernels):
+    shared = bascule.stream()
+    owners: list[weakref.ref] = []
+    failures: list[BaseException] = []
+    everybody = threading.Barrier(8)
+
+    def work() -> None:
+        try:
+            for stream in (shared, bascule.stream(), bascule.per_thread_default_stream()) * 5:
+                x = foreign(np.zeros(64, "f4"), stream)
+                owners.append(weakref.ref(x))
+                kernels.increment[1, 64, stream](x, 64)
+                del x
+            everybody.wait(30)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    bascule.synchronize()
+    assert not any(alive(owners))
+    assert len(owners) == 8 * 15
+
+
+def test_the_owners_of_a_stream_that_goes_are_kept_until_its_work_is_done(kernels):
+    stream = bascule.stream()
+    x = foreign(np.zeros(64, "f4"), stream)
+    owner = weakref.ref(x)
+    kernels.increment[1, 64, stream](x, 64)
+    del x, stream
+    bascule.synchronize()
+    assert alive([owner]) == [False]
+
+
+def test_a_binding_keeps_its_arrays_and_its_last_launch_does(kernels, emulated):
+    stream = bascule.stream()
+    x = foreign(np.zeros(64, "f4"), stream)
+    array = x.array
+    owner = weakref.ref(x)
+    bound = kernels.increment[1, 64, stream].bind(x, 64)
+    del x
+    bound()
+    stream.synchronize()
+    assert alive([owner]) == [True], "it may be launched again"
+    bound()
+    del bound
+    assert alive([owner]) == [True], "the last launch has not run"
+    stream.synchronize()
+    assert alive([owner]) == [False]
+    np.testing.assert_array_equal(array.copy_to_host(), np.full(64, 2, "f4"))
+
+
+def test_a_binding_that_was_never_launched_lets_go_at_once(kernels):
+    x = foreign(np.zeros(64, "f4"))
+    owner = weakref.ref(x)
+    bound = kernels.increment[1, 64].bind(x, 64)
+    del x, bound
+    assert alive([owner]) == [False]
+
+
+def test_rebind_keeps_the_arrays_of_launches_before_it(kernels, emulated):
+    stream = bascule.stream()
+    x, y = (foreign(np.zeros(64, "f4"), stream) for _ in range(2))
+    old, new = weakref.ref(x), weakref.ref(y)
+    bound = kernels.increment[1, 64, stream].bind(x, 64)
+    bound()
+    del x
+    bound.rebind(y, 64)
+    del y
+    assert alive([old, new]) == [True, True]
+    stream.synchronize()
+    assert alive([old, new]) == [False, True]
+    del bound
+    assert alive([new]) == [False]
+
+
+def test_a_refused_rebind_keeps_what_was_bound(kernels):
+    x = foreign(np.zeros(64, "f4"))
+    owner = weakref.ref(x)
+    bound = kernels.increment[1, 64].bind(x, 64)
+    del x
+    with pytest.raises(TypeError):
+        bound.rebind("no array", 64)
+    assert alive([owner]) == [True]
+    bound()
+
+
+def twice(x: bascule.DeviceArray) -> bascule.DeviceArray:
+    return x.copy("F").copy("C")
+
+
+def spread(x: bascule.DeviceArray) -> bascule.DeviceArray:
+    y = bascule.device_array(x.shape, x.dtype, stream=x.stream)
+    y[...] = x
+    return y
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        (lambda x: x.astype("f8").astype("i4"), lambda v: v.astype("i4")),
+        (lambda x: x[::2, ::3].copy(), lambda v: v[::2, ::3]),
+        (twice, lambda v: v),
+        (spread, lambda v: v),
+    ],
+    ids=["astype", "strided copy", "copy of a copy", "assignment"],
+)
+def test_temporaries_live_until_the_operations_on_them_ran(
+    allocator: Allocator, emulated: None, rng, operation: Callable, expected: Callable
+) -> None:
+    """Memory that goes back is overwritten in the stream's order, or at once: too early would show."""
+    values = rng.integers(0, 100, (30, 30)).astype("f4")
+    stream = bascule.stream()
+    x = bascule.to_device(values, stream=stream)
+    result = operation(x)
+    del x
+    gc.collect()
+    assert allocator.freed == [], "nothing has run yet, so nothing may be given back"
+    stream.synchronize()
+    gc.collect()
+    assert len(allocator.arrays) == 1
+    np.testing.assert_array_equal(result.copy_to_host(), expected(values))
+
+
+def test_a_fill_keeps_its_array(allocator: Allocator, emulated: None) -> None:
+    stream = bascule.stream()
+    x = bascule.device_array((16, 16), "f8", stream=stream)
+    x[::2].fill(3)
+    del x
+    gc.collect()
+    assert allocator.freed == []
+    stream.synchronize()
+    gc.collect()
+    assert len(allocator.freed) == 1
+
+
+def records(action: Callable[[], None]) -> int:
+    before = bascule._bascule._driver_calls("cuEventRecord")
+    action()
+    return bascule._bascule._driver_calls("cuEventRecord") - before
+
+
+def test_a_marker_stands_for_64_launches_or_for_64_mebibytes(kernels, emulated):
+    stream = bascule.stream()
+    small = bascule.to_device(np.zeros(64, "f4"), stream=stream)
+    large = bascule.device_array(16 * MIB, "u1", stream=stream).view("f4")
+    launcher = kernels.increment[1, 64, stream]
+
+    def launches(array: bascule.DeviceArray, count: int) -> Callable[[], None]:
+        return lambda: [launcher(array, 64) for _ in range(count)] and None
+
+    launches(small, 64)()
+    assert records(launches(small, 640)) == 10
+    assert records(launches(large, 40)) == 10
+    stream.synchronize()
+
+
+def test_large_temporaries_go_back_without_any_synchronisation(kernels, emulated):
+    """512 MiB in all, and never much more than the bound is held once kernels have run."""
+    stream = bascule.stream()
+    owners = []
+    for _ in range(32):
+        x = ForeignArray(bascule.device_array(4 * MIB, "f4", stream=stream))
+        owners.append(weakref.ref(x))
+        kernels.increment[1, 64, stream](x, 64)
+        del x
+        run_what_is_pending(stream)
+    assert sum(alive(owners)) <= 8
+    stream.synchronize()
+
+
+def run_what_is_pending(stream: bascule.Stream) -> None:
+    """Forces the work as another library would that synchronises an event of its own: we are not told."""
+    event = bascule.event()
+    event.record(stream)
+    event.synchronize()
+
+
+HELD = """
+import threading, time
+import numpy as np
+import bascule
+kernel = bascule.compile("__global__ void wait(volatile int* go, int* runs) { while (*go == 0) {} *runs += 1; }").wait
+stream = bascule.stream()
+go = bascule.pinned_array(1, "i4", stream=stream)
+runs = bascule.to_device(np.zeros(1, "i4"), stream=stream)
+flag = np.asarray(go)
+flag[0] = 0
+held = bascule._bascule._owners_held
+launcher, launches, most = kernel[1, 1, stream], 3000, 0
+
+def release():
+    global most
+    while held() < 2047:  # the copy that made `runs` keeps one, each launch two
+        time.sleep(0.001)
+    time.sleep(0.05)  # a launch that did not wait would add to it
+    most = held()
+    flag[0] = 1
+
+thread = threading.Thread(target=release)
+thread.start()
+for _ in range(launches):
+    launcher(go, runs)
+thread.join()
+print(most, runs.copy_to_host()[0])
+"""
+
+
+def test_beyond_1024_launches_the_host_waits_for_the_oldest(emulated):
+    """The first kernel waits for the host, and the host for it, unless it lets go before the queue is full."""
+    environment = {**os.environ, "BASCULE_EMULATED_SCHEDULE": "threads", "BASCULE_EMULATED_TIMEOUT": "10"}
+    run = subprocess.run([sys.executable, "-c", HELD], env=environment, capture_output=True, text=True, timeout=30)
+    assert (run.returncode, run.stderr) == (0, "")
+    most, runs = map(int, run.stdout.split())
+    assert (most, runs) == (2047, 3000)
