@@ -32,7 +32,9 @@ from bascule._bascule import (
     __version__,
     as_cuda_array,
     current_device,
+    current_stream,
     default_stream,
+    device,
     device_array,
     event,
     external_stream,
@@ -65,10 +67,14 @@ from bascule._errors import (
     EmulatedDeviceWarning,
     Error,
     LibraryError,
+    UnorderedProducerWarning,
 )
+from bascule._explain import ArgumentExplanation, Explanation
+from bascule._producers import register_producer
 
 __all__ = [
     "ArgumentError",
+    "ArgumentExplanation",
     "BitMask",
     "BoundLaunch",
     "CacheWarning",
@@ -82,6 +88,7 @@ __all__ = [
     "EmulatedDeviceWarning",
     "Error",
     "Event",
+    "Explanation",
     "ExportedArray",
     "Kernel",
     "LaunchConfig",
@@ -91,13 +98,16 @@ __all__ = [
     "Module",
     "PointerAttributes",
     "Stream",
+    "UnorderedProducerWarning",
     "__version__",
     "as_cuda_array",
     "cache",
     "compile",
     "config",
     "current_device",
+    "current_stream",
     "default_stream",
+    "device",
     "device_array",
     "emulated",
     "event",
@@ -114,6 +124,7 @@ __all__ = [
     "pointer_attributes",
     "raw_bytes",
     "raw_pointer",
+    "register_producer",
     "require_gpu",
     "set_allocator",
     "stream",
@@ -131,6 +142,7 @@ for _public in (
     LibraryError,
     CacheWarning,
     EmulatedDeviceWarning,
+    UnorderedProducerWarning,
     _errors.ArgumentBufferError,
     _errors.ArgumentTypeError,
     _errors.ArgumentValueError,
@@ -144,7 +156,9 @@ for _public in (
     Device,
     DeviceArray,
     Diagnostic,
+    ArgumentExplanation,
     Event,
+    Explanation,
     ExportedArray,
     Kernel,
     LaunchConfig,
@@ -152,6 +166,7 @@ for _public in (
     Module,
     PointerAttributes,
     Stream,
+    register_producer,
 ):
     _public.__module__ = "bascule"
 del _public
