@@ -68,7 +68,7 @@ class Explanation:
     device : where it would run. stream : the launch's stream. choice : why it is that one.
     grid, block : in blocks and threads; None where no grid was said. shared_bytes : dynamic shared memory a block.
     arguments : a list of ArgumentExplanation.
-    waits : the streams that the launch waits for, and that wait for it in turn, with the first argument that names each.
+    waits : the streams that the launch waits for, and that wait for it in turn, each with the first argument naming it.
     """
 
     kernel: str
@@ -168,4 +168,4 @@ def explanation(*, arguments: list[dict[str, Any]], waits: list[tuple[str, int]]
         order = argument.pop("order")
         stream = order["stream"] if order else None
         explained.append(ArgumentExplanation(**argument, stream=stream, order=_sentence(order) if order else ""))
-    return Explanation(arguments=tuple(explained), waits=tuple(map(tuple, waits)), **facts)
+    return Explanation(arguments=tuple(explained), waits=tuple(waits), **facts)

@@ -50,8 +50,8 @@ def register_producer(cls: type, *, stream_of: Any) -> None:
     library, a kernel that does not wait for it reads what is not there yet. Bascule knows what to do for
 
     PyTorch : the array's stream is `torch.cuda.current_stream()` of its device, as it is when the array is passed
-        (or what PyTorch's DLPack exchange table says, where there is one). The launch waits for it, and later work on it
-        waits for the launch. Work on other streams of PyTorch is yours to order, as inside PyTorch:
+        (or what PyTorch's DLPack exchange table says, where there is one). The launch waits for it, and later work on
+        it waits for the launch. Work on other streams of PyTorch is yours to order, as inside PyTorch:
         `torch.cuda.current_stream().wait_stream(side)`.
     Warp : the same with `warp.get_stream()` of the array's device.
     JAX : has no current stream. `array.__dlpack__(stream=...)` makes the launch's stream wait until the array is
@@ -91,7 +91,8 @@ def register_producer(cls: type, *, stream_of: Any) -> None:
         _registered[cls] = ("registered", lambda array, _device: stream_of(array))
     else:
         raise ArgumentTypeError(
-            f'`stream_of` must be a function of the array that returns its stream, "dlpack" or "spec"; got {stream_of!r}.'
+            f'`stream_of` must be a function of the array that returns its stream, or "dlpack" or "spec"; '
+            f"got {stream_of!r}."
         )
     _bascule._forget_producers()
 
@@ -107,8 +108,8 @@ def policy_of(cls: type) -> tuple[str, _Ask | None]:
             return _KNOWN[library]
     if cls not in _warned:
         warnings.warn(
-            f"arrays of type {cls.__module__}.{cls.__qualname__} name no stream (their __cuda_array_interface__ is older "
-            "than version 3), so nothing waits for work that is pending on them. Say which stream that is: "
+            f"arrays of type {cls.__module__}.{cls.__qualname__} name no stream (their __cuda_array_interface__ is "
+            "older than version 3), so nothing waits for work that is pending on them. Say which stream that is: "
             f"bascule.register_producer({cls.__qualname__}, stream_of=...), whose documentation lists the steps.",
             UnorderedProducerWarning,
             stacklevel=2,

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 from bascule import _bascule, _producers
@@ -48,7 +49,7 @@ def _compile_differently(_value: Any) -> None:
 
 
 # What setting each of them does, before it counts.
-_EFFECTS = {
+_EFFECTS: dict[str, Callable[[Any], None]] = {
     "nvrtc_library": _compile_differently,
     "include_paths": _compile_differently,
     "cuda_array_interface_sync": _bascule._set_interface_sync,

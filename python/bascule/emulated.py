@@ -17,7 +17,7 @@ class Operation:
 
     kind : 'record', 'wait', 'launch', 'copy', 'fill', 'allocate', 'free', 'synchronize', 'create', 'destroy' or
     'host function'. stream, event : handles, 0 when there is none. bytes : of a copy, fill or allocation.
-    name : the kernel or driver function.
+    name : the kernel or driver function. device : the number of the device.
     """
 
     kind: str
@@ -25,6 +25,7 @@ class Operation:
     event: int
     bytes: int
     name: str
+    device: int = 0
 
 
 @contextmanager

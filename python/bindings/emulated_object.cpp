@@ -61,7 +61,7 @@ py::list trace_stop() {
     py::list list;
     for (const BasculeEmulatedOperation& operation : operations) {
         list.append(py::make_tuple(kind_name(operation.kind), operation.stream, operation.event,
-                                   operation.bytes, std::string(operation.name)));
+                                   operation.bytes, std::string(operation.name), operation.device));
     }
     return list;
 }
