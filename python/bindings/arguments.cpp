@@ -441,11 +441,14 @@ bool ArgumentReader::read_array_into(ArgumentPack& pack, int index, PyObject* ar
 
 void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument) {
     const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
-    if (const ArrayObject* own = as_array(argument); own != nullptr && own->device == home_.device)
-        [[likely]] {
-        pack.set(index, own->view);  // without a copy of the view
+    if (const ArrayObject* own = as_array(argument)) {
         owners_->keep(argument);
-        home_.decided = true;
+        if (own->device == home_.device) [[likely]] {
+            pack.set(index, own->view);  // without a copy of the view
+            home_.decided = true;
+        } else {
+            pack.set(index, named(index, parameter, [&] { return own_view(*own); }));
+        }
         return;
     }
     if (!PyFloat_CheckExact(argument) && !PyLong_CheckExact(argument)) {

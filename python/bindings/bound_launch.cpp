@@ -13,6 +13,7 @@
 #include <bascule/runtime/ordering.hpp>
 
 #include "callable_object.hpp"
+#include "current_stream.hpp"
 #include "device_object.hpp"
 #include "owners.hpp"
 
@@ -21,6 +22,12 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
+/// A stream that a binding was launched on, and the object that owns it where that was the current one.
+struct UsedStream {
+    StreamRef stream;
+    py::object object;
+};
+
 /// What one binding fixed. Launches that run without the GIL share it with a rebind that replaces it.
 struct Binding {
     Kernel function;
@@ -28,7 +35,7 @@ struct Binding {
     Device device;  // where the launches go: where the arrays are
     OwnerList owners;
     ArgumentPack pack;
-    std::vector<StreamRef> streams{};  // that it was launched on; guarded by the GIL
+    std::vector<UsedStream> streams{};  // guarded by the GIL
 
     Binding(Kernel the_function, const LaunchConfig& the_config, Device the_device)
         : function(std::move(the_function)),
@@ -41,9 +48,9 @@ struct Binding {
         for (std::size_t i = 1; i < streams.size(); ++i) {
             OwnerList more;
             copy_owners(more);
-            keep_until_done(streams[i], more.hand_over());
+            keep_until_done(streams[i].stream, more.hand_over());
         }
-        if (!streams.empty()) keep_until_done(streams[0], owners.hand_over());
+        if (!streams.empty()) keep_until_done(streams[0].stream, owners.hand_over());
     }
 
     void copy_owners(OwnerList& to) const {
@@ -138,7 +145,10 @@ void launch(Bound& bound) {
         return;
     }
     auto& known = binding->streams;
-    if (std::find(known.begin(), known.end(), stream) == known.end()) known.push_back(stream);
+    const auto same = [&](const UsedStream& used) { return used.stream == stream; };
+    if (std::none_of(known.begin(), known.end(), same)) {
+        known.push_back({stream, current_stream_object(binding->device)});
+    }
     launch_on(stream, *binding, {});
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <pybind11/stl.h>
 
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/ordering.hpp>

@@ -40,7 +40,8 @@ PyTypeObject* launcher_type = nullptr;
 
 void enqueue(const Kernel& kernel, const LaunchPlan& plan, const LaunchConfig& config, ArgumentPack& pack,
              OwnerList& owners, Device device) {
-    add_named_streams(pack, plan.options.get(), device);
+    if (plan.options != nullptr) [[unlikely]]
+        add_named_streams(pack, plan.options.get(), device);
     const StreamRef stream =
         choose_stream(plan.stream, current_for(plan, device), pack.common_stream(), device);
     if (launches_block(device)) {

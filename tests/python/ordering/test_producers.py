@@ -3,12 +3,14 @@ imitated: types defined in modules of their names, with the attributes that they
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -329,7 +331,7 @@ def test_the_environment_says_it_from_the_start():
     for value, expected in (("spec", "spec"), ("", "library")):
         run = subprocess.run(
             [sys.executable, "-c", program],
-            env={**__import__("os").environ, "BASCULE_STREAM_OF": value},
+            env={**os.environ, "BASCULE_STREAM_OF": value},
             capture_output=True,
             text=True,
             check=False,
@@ -349,3 +351,44 @@ print(sorted(names & set(sys.modules)))
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert run.stdout.strip() == "[]", run.stderr
+
+
+NUMBA = """
+import warnings; warnings.simplefilter("error", UserWarning)
+import numpy as np, bascule
+from numba import cuda
+add = bascule.compile(
+    "__global__ void add(const float* a, const float* b, float* out) "
+    "{ out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x]; }"
+).add.prepare()
+p, c = cuda.stream(), bascule.stream()
+theirs = bascule.external_stream(p)
+bound, silent = cuda.to_device(np.ones(32, "f4"), stream=p), cuda.to_device(np.ones(32, "f4"))
+out = bascule.to_device(np.zeros(32, "f4"), stream=c)
+for array in (bound, silent):
+    add[1, 32, c](array, array, out)
+    with bascule.emulated.trace() as operations:
+        add[1, 32, c](array, array, out)
+    print([(o.kind, {theirs.handle: "p", c.handle: "c"}[o.stream]) for o in operations])
+    assert (out.copy_to_host() == 2).all()
+with bascule.emulated.trace() as operations:
+    add[1, 32](bound, bound, bound)
+    add[1, 32, p](bound, bound, bound)
+print([(o.kind, {theirs.handle: "p", c.handle: "c"}[o.stream]) for o in operations])
+"""
+
+
+def test_numbas_own_arrays_name_their_stream_or_that_there_is_none(tmp_path):
+    pytest.importorskip("numba_cuda")
+    (tmp_path / "libcuda.so.1").symlink_to(Path(bascule.__file__).with_name("libbascule_emulator.so").resolve())
+    run = subprocess.run(
+        [sys.executable, "-c", NUMBA],
+        env={**os.environ, "LD_LIBRARY_PATH": os.pathsep.join([str(tmp_path), os.environ.get("LD_LIBRARY_PATH", "")])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    waits = [("record", "p"), ("wait", "c"), ("launch", "c"), ("record", "c"), ("wait", "p")]
+    launches = [[("launch", "c")], [("launch", "p"), ("launch", "p")]]
+    assert run.stdout.splitlines() == [str(waits), *map(str, launches)]
