@@ -116,15 +116,16 @@ void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
         layout_claims_.push_back({index, array.layout});
     }
     ++arrays_;
-    if (array.has_stream && ordered) {
+    if (!ordered || ignores_streams_) return;
+    if (array.has_stream) {
         ++arrays_with_stream_;
-        add_producer(array.stream, index);
+        add_producer(array.stream, index, array.device);
     }
     // A mask that names no stream is ordered with its array.
-    if (array.mask != nullptr && array.mask->array.has_stream && ordered) {
+    if (array.mask != nullptr && array.mask->array.has_stream) {
         ++arrays_;
         ++arrays_with_stream_;
-        add_producer(array.mask->array.stream, index);
+        add_producer(array.mask->array.stream, index, array.mask->array.device);
     }
 }
 
@@ -244,12 +245,12 @@ void ArgumentPack::set(int index, const ArgumentValue& value) {
     }
 }
 
-void ArgumentPack::add_producer(std::uint64_t stream, int argument) {
+void ArgumentPack::add_producer(std::uint64_t stream, int argument, int device) {
     for (const Producer& producer : producers()) {
-        if (producer.stream == stream) return;
+        if (producer.stream == stream && producer.device == device) return;
     }
     if (producer_count_ == producer_capacity_) grow_producers();
-    producers_[producer_count_++] = {stream, argument};
+    producers_[producer_count_++] = {stream, argument, device};
 }
 
 void ArgumentPack::grow_producers() {
@@ -262,7 +263,7 @@ void ArgumentPack::grow_producers() {
 
 std::optional<std::uint64_t> ArgumentPack::common_stream() const noexcept {
     if (arrays_ == 0 || arrays_ != arrays_with_stream_ || producer_count_ != 1) return std::nullopt;
-    return producers_[0].stream;
+    return producers_[0].device < 0 ? std::optional(producers_[0].stream) : std::nullopt;
 }
 
 void ArgumentPack::check_count(const Signature& signature, std::size_t given) {

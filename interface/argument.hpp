@@ -62,6 +62,7 @@ using ArgumentValue =
 struct Producer {
     std::uint64_t stream = 0;  ///< as the interface gave it
     int argument = 0;          ///< the first argument that names it
+    int device = -1;           ///< the number of the device that it is a stream of; -1: the launch's own
 };
 
 /// A structure whose fields must lie where the kernel's struct has them. Only the compiler can tell: whoever
@@ -84,6 +85,9 @@ class ArgumentPack {
     explicit ArgumentPack(const Signature& signature);
     ArgumentPack(const ArgumentPack&) = delete;
     ArgumentPack& operator=(const ArgumentPack&) = delete;
+
+    /// The streams of arrays that are set from now on do not join the producers.
+    void ignore_streams() noexcept { ignores_streams_ = true; }
 
     /// An array for a pointer or a view; its stream, if it names one, joins the producers unless `ordered` is
     /// false.
@@ -111,11 +115,11 @@ class ArgumentPack {
     /// The structures with named fields among the arguments: their sizes fit, their fields were not compared.
     std::span<const LayoutClaim> layout_claims() const noexcept { return layout_claims_; }
 
-    /// Joins a stream to the producers; equal handles once.
-    void add_producer(std::uint64_t stream, int argument);
+    /// Joins a stream to the producers; equal handles of one device once.
+    void add_producer(std::uint64_t stream, int argument, int device = -1);
 
     /// The stream that every array of the pack names, when they all name one and the same; empty without
-    /// arrays.
+    /// arrays, and for a stream of another device than the launch's.
     std::optional<std::uint64_t> common_stream() const noexcept;
 
     /// Throws: ArgumentError when `given` differs from what the kernel declares; the message shows the
@@ -140,6 +144,7 @@ class ArgumentPack {
     int producer_capacity_ = inline_parameters;
     int arrays_ = 0;  ///< set so far
     int arrays_with_stream_ = 0;
+    bool ignores_streams_ = false;
     alignas(16) std::byte inline_storage_[inline_bytes];
     void* inline_table_[inline_parameters];
     Producer inline_producers_[inline_parameters];

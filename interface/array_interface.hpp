@@ -49,6 +49,19 @@ class Dimensions {
     std::int64_t values_[max_dimensions];
 };
 
+/// How it is known which stream an array is to be ordered with, or that there is none.
+enum class StreamSource : std::uint8_t {
+    interface,   ///< version 3 of the interface: its `stream`, or None, which says that there is nothing to
+                 ///< wait for
+    unsaid,      ///< an earlier version, which cannot say, and nobody else who does
+    table,       ///< the work stream of its library's DLPack exchange table
+    library,     ///< its library was asked for its current stream
+    registered,  ///< the function that was registered for its type
+    dlpack,      ///< its library made the stream of the consumer wait
+    call,        ///< the caller named it
+    ignored,     ///< the caller, the environment or the configuration said to ignore it
+};
+
 /// The fields as a producer gave them, already of the right Python types, nothing else checked.
 /// Borrows `typestr` from whoever read it.
 struct RawInterface {
@@ -77,8 +90,10 @@ struct ArrayView {
     bool f_contiguous = false;
     bool has_stream = false;   ///< the producer names a stream to be ordered with
     std::uint64_t stream = 0;  ///< its handle: 1 legacy default, 2 per-thread default
-    std::uint64_t size = 1;    ///< elements
+    int device = -1;         ///< the number of the device that it is a stream of; -1: where the array is used
+    std::uint64_t size = 1;  ///< elements
     std::int64_t version = 3;  ///< of the interface it was read from
+    StreamSource stream_source = StreamSource::interface;
     Dimensions shape;
     Dimensions strides;                            ///< bytes, always filled in
     std::shared_ptr<const StructLayout> layout{};  ///< of the elements, where `descr` names their fields

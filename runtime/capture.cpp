@@ -7,6 +7,7 @@
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/driver.hpp>
+#include <bascule/runtime/ordering.hpp>
 
 namespace bascule {
 namespace {
@@ -76,12 +77,12 @@ void require_usable(StreamRef stream, const CaptureState& state) {
     }
 }
 
-bool is_foreign(const Producer& producer, StreamRef stream) noexcept {
-    return StreamRef(producer.stream, stream.device()).handle() != stream.handle();
+bool same_stream(const Producer& a, const Producer& b) noexcept {
+    return a.stream == b.stream && a.device == b.device;
 }
 
 void add_once(std::vector<Producer>& producers, const Producer& producer) {
-    const auto same = [&](const Producer& each) { return each.stream == producer.stream; };
+    const auto same = [&](const Producer& each) { return same_stream(each, producer); };
     if (std::none_of(producers.begin(), producers.end(), same)) producers.push_back(producer);
 }
 
@@ -140,11 +141,12 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
     std::vector<Producer> outside;
     bool own_stream = false;
     for (const Producer& producer : producers_) {
-        if (!is_foreign(producer, stream)) {
+        if (!needs_wait(producer, stream)) {
             own_stream = true;
             continue;
         }
-        const StreamRef theirs(producer.stream, stream.device());
+        const StreamRef theirs = stream_of(producer, stream);
+        const ContextGuard context(theirs.context());
         const CaptureState state = capture_of(theirs);
         if (state.status == Status::implicit && ours.status == Status::active) {
             outside.push_back(producer);  // not touched now
@@ -187,7 +189,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
                  outside.front().stream, name_of(stream)));
     }
     for (const Producer& producer : producers_) {
-        const auto same = [&](const Producer& each) { return each.stream == producer.stream; };
+        const auto same = [&](const Producer& each) { return same_stream(each, producer); };
         if (std::any_of(outside.begin(), outside.end(), same)) {
             add_once(needs->producers, producer);
         } else {

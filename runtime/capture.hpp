@@ -11,6 +11,7 @@
 
 #include <bascule/interface/argument.hpp>
 #include <bascule/runtime/lifetime.hpp>
+#include <bascule/runtime/ordering.hpp>
 #include <bascule/runtime/stream.hpp>
 
 namespace bascule {
@@ -75,9 +76,7 @@ class ProducersToOrder {
                      const Signature* signature = nullptr)
         : producers_(producers) {
         for (const Producer& producer : producers) {
-            if (StreamRef(producer.stream, stream.device()).handle() == stream.handle() &&
-                !NotedCapture::any())
-                continue;
+            if (!needs_wait(producer, stream) && !NotedCapture::any()) continue;
             sort(stream, signature);
             return;
         }

@@ -13,6 +13,7 @@
 #include <bascule/runtime/device.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/home_device.hpp>
+#include <bascule/runtime/peer_access.hpp>
 
 namespace bascule {
 
@@ -262,15 +263,15 @@ Provenance ask(std::uint64_t address, Device device) {
                          .got = fmt::format("{:#x}", array.pointer)});
 }
 
-[[noreturn]] void fail_elsewhere(const ArrayView& array, Device device, int ordinal) {
+[[noreturn]] void fail_elsewhere(const ArrayView& array, const Home& home, int ordinal) {
     throw ArgumentError(
         ArgumentError::Kind::value,
         fmt::format(
-            "'data' of __cuda_array_interface__ is {:#x}: {} lies on device {}, but the launch goes to "
-            "device {}, where its stream or an earlier array is. Copy it there first.",
-            array.pointer, describe(array), ordinal, device.ordinal()),
+            "'data' of __cuda_array_interface__ is {:#x}: {} lies on device {}, but {}. Copy it there "
+            "first, or launch with peer=True where the devices reach each other's memory.",
+            array.pointer, describe(array), ordinal, describe(home)),
         {.field = "data",
-         .expected = "memory of device " + std::to_string(device.ordinal()),
+         .expected = "memory of device " + std::to_string(home.device.ordinal()),
          .got = "memory of device " + std::to_string(ordinal)});
 }
 
@@ -308,24 +309,30 @@ std::atomic<bool> asks_always{false};
 
 void check_memory(bool on) noexcept { asks_always.store(on, std::memory_order_relaxed); }
 
+std::string describe(const Home& home) {
+    return fmt::format("the launch goes to device {}, where {} is", home.device.ordinal(),
+                       home.by_stream ? "its stream" : "an earlier array");
+}
+
 ArrayView resolve(const ArrayView& array, Device device) {
-    bool decided = true;
+    Home home{.device = device, .decided = true};
     ArrayView resolved = array;
-    resolve_at_home(resolved, device, decided);
+    resolve_at_home(resolved, home);
     return resolved;
 }
 
-void resolve_at_home(ArrayView& array, Device& device, bool& decided) {
+void resolve_at_home(ArrayView& array, Home& home) {
     if (array.empty()) return;
     const bool asks = asks_always.load(std::memory_order_relaxed);
-    if (!asks && proven.contains(array.pointer, device.ordinal())) {
-        decided = true;
+    if (!asks && proven.contains(array.pointer, home.device.ordinal())) {
+        home.decided = true;
         return;
     }
     const std::uint64_t asked_at = proven.generation();
-    const Provenance memory = ask(array.pointer, device);
+    const Provenance memory = ask(array.pointer, home.device);
     if (memory.memory_type == 0) {
-        if (!device.reads_host_memory() && checked(Check::memory_known)) fail_unknown(array, device);
+        if (!home.device.reads_host_memory() && checked(Check::memory_known))
+            fail_unknown(array, home.device);
         return;
     }
     const std::uint64_t given = array.pointer;
@@ -333,12 +340,17 @@ void resolve_at_home(ArrayView& array, Device& device, bool& decided) {
     if (asks) check_range(array, memory);
     // Managed memory and pinned host memory serve every device.
     if (memory.managed || memory.memory_type != CU_MEMORYTYPE_DEVICE) return;
-    if (memory.ordinal != device.ordinal()) {
-        if (decided && checked(Check::memory_device)) fail_elsewhere(array, device, memory.ordinal);
-        device = Device(memory.ordinal);
+    if (memory.ordinal != home.device.ordinal()) {
+        if (home.decided && home.peer) {
+            enable_peer_access(home.device, Device(memory.ordinal));
+            array.device = memory.ordinal;
+            return;
+        }
+        if (home.decided && checked(Check::memory_device)) fail_elsewhere(array, home, memory.ordinal);
+        home.device = Device(memory.ordinal);
     }
-    decided = true;
-    if (array.pointer == given) proven.insert(given, device.ordinal(), asked_at);
+    home.decided = true;
+    if (array.pointer == given) proven.insert(given, home.device.ordinal(), asked_at);
 }
 
 void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept { proven.forget(address, bytes); }

@@ -60,6 +60,10 @@ namespace bascule {
     FUNCTION(cuStreamQuery, 2000)                      \
     FUNCTION(cuStreamWaitEvent, 3020)                  \
     FUNCTION(cuStreamGetCtx, 9020)                     \
+    FUNCTION(cuStreamGetPriority, 5050)                \
+    FUNCTION(cuCtxGetStreamPriorityRange, 5050)        \
+    FUNCTION(cuDeviceCanAccessPeer, 4000)              \
+    FUNCTION(cuCtxEnablePeerAccess, 4000)              \
     FUNCTION(cuStreamIsCapturing, 10000)               \
     FUNCTION(cuStreamGetCaptureInfo, 11030)            \
     FUNCTION(cuStreamBeginCapture, 10010)              \

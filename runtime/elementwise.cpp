@@ -49,9 +49,9 @@ class Producers {
     void add(const ArrayView& array) noexcept {
         if (!array.has_stream) return;
         for (int i = 0; i < count_; ++i) {
-            if (producers_[i].stream == array.stream) return;
+            if (producers_[i].stream == array.stream && producers_[i].device == array.device) return;
         }
-        producers_[count_] = {array.stream, count_};
+        producers_[count_] = {array.stream, count_, array.device};
         ++count_;
     }
     std::span<const Producer> get() const noexcept { return {producers_, static_cast<std::size_t>(count_)}; }
@@ -115,7 +115,9 @@ void launch(StreamRef stream, const std::string& name, const ElementwiseJob& job
     const Kernel kernel = kernels().kernel(name);
     ArgumentPack pack(kernel.loaded(device).image->signature);
     pack.set(0, RawBytes{std::as_bytes(std::span(&job, 1))});
-    for (const Producer& producer : producers) pack.add_producer(producer.stream, producer.argument);
+    for (const Producer& producer : producers) {
+        pack.add_producer(producer.stream, producer.argument, producer.device);
+    }
     constexpr std::int64_t threads = 256;
     // More blocks than keep a device busy only repeat the start of the loop.
     const std::int64_t most = std::int64_t{64} * device.multiprocessors();

@@ -36,7 +36,7 @@ void EventRef::synchronize() const {
     raise_races();
 }
 
-Event::Event(Device device, Timing timing) : device_(device) {
+Event::Event(Device device, Timing timing) : device_(device), timing_(timing) {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     const unsigned int flags = timing == Timing::on ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
@@ -50,11 +50,12 @@ Event::~Event() {
 }
 
 Event::Event(Event&& other) noexcept
-    : native_(std::exchange(other.native_, nullptr)), device_(other.device_) {}
+    : native_(std::exchange(other.native_, nullptr)), device_(other.device_), timing_(other.timing_) {}
 
 Event& Event::operator=(Event&& other) noexcept {
     std::swap(native_, other.native_);
     std::swap(device_, other.device_);
+    std::swap(timing_, other.timing_);
     return *this;
 }
 

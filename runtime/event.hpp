@@ -44,12 +44,15 @@ class Event {
     EventRef ref() const noexcept { return *this; }
     Device device() const noexcept { return device_; }
 
+    bool timed() const noexcept { return timing_ == Timing::on; }
+
     /// Milliseconds from `start` to `end`; both recorded with timing and finished. Throws: CudaError.
     static float elapsed_ms(EventRef start, EventRef end);
 
   private:
     CUevent_st* native_ = nullptr;
     Device device_;
+    Timing timing_ = Timing::on;
 };
 
 /// An event without timing, taken from its device's pool and given back when this goes.

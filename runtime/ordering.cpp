@@ -14,10 +14,8 @@ namespace {
 /// As StreamRef spells it: 0 and 1 are both the legacy default stream.
 std::uint64_t normalised(std::uint64_t handle) noexcept { return handle == 0 ? 1 : handle; }
 
-CUstream native(std::uint64_t handle) noexcept { return reinterpret_cast<CUstream>(normalised(handle)); }
-
-bool is_foreign(const Producer& producer, StreamRef stream) noexcept {
-    return normalised(producer.stream) != stream.handle();
+bool lies_with(const Producer& producer, StreamRef stream) noexcept {
+    return producer.device < 0 || producer.device == stream.device().ordinal();
 }
 
 std::string naming(const char* doing, const Producer& producer) {
@@ -25,31 +23,75 @@ std::string naming(const char* doing, const Producer& producer) {
                        producer.stream, producer.argument + 1);
 }
 
+/// The event belongs to the producer's context.
+void mark(const Producer& producer, StreamRef theirs, EventRef event) {
+    const Driver& driver = Driver::get();
+    const CUresult recorded = driver.api().cuEventRecord(event.native(), theirs.native());
+    if (recorded != CUDA_SUCCESS) driver.check(recorded, "cuEventRecord", naming("marking", producer));
+}
+
+void wait_for(StreamRef stream, const Producer& producer) {
+    const Driver& driver = Driver::get();
+    const StreamRef theirs = stream_of(producer, stream);
+    const PooledEvent event(theirs.device());
+    if (lies_with(producer, stream)) [[likely]] {
+        mark(producer, theirs, event.ref());
+    } else {
+        const ContextGuard context(theirs.context());  // which tells its default streams from ours
+        mark(producer, theirs, event.ref());
+    }
+    const CUresult waits =
+        driver.api().cuStreamWaitEvent(stream.native(), event.ref().native(), CU_EVENT_WAIT_DEFAULT);
+    if (waits != CUDA_SUCCESS) driver.check(waits, "cuStreamWaitEvent", naming("waiting for", producer));
+}
+
+void hold_back(StreamRef theirs, EventRef fence, const Producer& producer) {
+    const Driver& driver = Driver::get();
+    const CUresult waits =
+        driver.api().cuStreamWaitEvent(theirs.native(), fence.native(), CU_EVENT_WAIT_DEFAULT);
+    if (waits != CUDA_SUCCESS) driver.check(waits, "cuStreamWaitEvent", naming("holding back", producer));
+}
+
 }  // namespace
+
+StreamChoice how_chosen(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
+                        std::optional<std::uint64_t> common_producer) noexcept {
+    if (given) return StreamChoice::given;
+    if (current) return StreamChoice::current;
+    return common_producer ? StreamChoice::common_producer : StreamChoice::device_default;
+}
 
 StreamRef choose_stream(std::optional<StreamRef> given, std::optional<StreamRef> current,
                         std::optional<std::uint64_t> common_producer, Device device) noexcept {
-    if (given) return *given;
-    if (current) return *current;
-    if (common_producer) return {*common_producer, device};
-    return StreamRef::legacy_default(device);
+    switch (how_chosen(given, current, common_producer)) {
+        case StreamChoice::given:
+            return *given;
+        case StreamChoice::current:
+            return *current;
+        case StreamChoice::common_producer:
+            return {*common_producer, device};
+        case StreamChoice::device_default:
+            break;
+    }
+    return StreamRef::device_default(device);
+}
+
+bool needs_wait(const Producer& producer, StreamRef stream) noexcept {
+    return normalised(producer.stream) != stream.handle() || !lies_with(producer, stream);
+}
+
+StreamRef stream_of(const Producer& producer, StreamRef stream) {
+    return {producer.stream, lies_with(producer, stream) ? stream.device() : Device(producer.device)};
 }
 
 void wait_for_producers(StreamRef stream, std::span<const Producer> producers) {
     for (const Producer& producer : producers) {
-        if (!is_foreign(producer, stream)) continue;
-        const Driver& driver = Driver::get();
-        const PooledEvent event(stream.device());
-        const CUresult recorded = driver.api().cuEventRecord(event.ref().native(), native(producer.stream));
-        if (recorded != CUDA_SUCCESS) driver.check(recorded, "cuEventRecord", naming("marking", producer));
-        const CUresult waits =
-            driver.api().cuStreamWaitEvent(stream.native(), event.ref().native(), CU_EVENT_WAIT_DEFAULT);
-        if (waits != CUDA_SUCCESS) driver.check(waits, "cuStreamWaitEvent", naming("waiting for", producer));
+        if (needs_wait(producer, stream)) wait_for(stream, producer);
     }
 }
 
 void order_producers_after(StreamRef stream, std::span<const Producer> producers) {
-    const auto foreign = [&](const Producer& producer) { return is_foreign(producer, stream); };
+    const auto foreign = [&](const Producer& producer) { return needs_wait(producer, stream); };
     auto next = std::find_if(producers.begin(), producers.end(), foreign);
     if (next == producers.end()) return;
     const Driver& driver = Driver::get();
@@ -58,10 +100,13 @@ void order_producers_after(StreamRef stream, std::span<const Producer> producers
         driver.check(driver.api().cuEventRecord(event.ref().native(), stream.native()), "cuEventRecord",
                      "marking the end of the launch");
         for (; next != producers.end(); next = std::find_if(next + 1, producers.end(), foreign)) {
-            const CUresult waits = driver.api().cuStreamWaitEvent(native(next->stream), event.ref().native(),
-                                                                  CU_EVENT_WAIT_DEFAULT);
-            if (waits != CUDA_SUCCESS)
-                driver.check(waits, "cuStreamWaitEvent", naming("holding back", *next));
+            if (lies_with(*next, stream)) [[likely]] {
+                hold_back(StreamRef(next->stream, stream.device()), event.ref(), *next);
+            } else {
+                const StreamRef theirs = stream_of(*next, stream);
+                const ContextGuard context(theirs.context());
+                hold_back(theirs, event.ref(), *next);
+            }
         }
     } catch (...) {
         // The producers may overwrite what the kernel reads: control does not return before it is done. When

@@ -2,6 +2,7 @@
 // The rules are numbered in DESIGN.md ("Order").
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -10,10 +11,24 @@
 
 namespace bascule {
 
+/// Why a stream is the one of an operation.
+enum class StreamChoice : std::uint8_t { given, current, common_producer, device_default };
+
+/// The first of these that there is: the stream given; the current one; the one that every array names.
+StreamChoice how_chosen(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
+                        std::optional<std::uint64_t> common_producer) noexcept;
+
 /// The stream of an operation: the one given; else the current one; else, if every array names one and the
 /// same, that; else the device's default stream.
 StreamRef choose_stream(std::optional<StreamRef> given, std::optional<StreamRef> current,
                         std::optional<std::uint64_t> common_producer, Device device) noexcept;
+
+/// Whether an operation on `stream` waits for this producer, and the producer for it: unless it is that
+/// stream.
+bool needs_wait(const Producer& producer, StreamRef stream) noexcept;
+
+/// The producer's stream, on its own device.
+StreamRef stream_of(const Producer& producer, StreamRef stream);
 
 /// Later work on `stream` waits for what each producer has enqueued so far: one record and one wait a stream
 /// other than `stream`. Throws: CudaError; nothing was launched then.

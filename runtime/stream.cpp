@@ -1,6 +1,10 @@
 // Streams: waiting for them, asking them, owning them.
+#include <atomic>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <bascule/interface/error.hpp>
 #include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/event.hpp>
@@ -9,6 +13,30 @@
 #include <bascule/runtime/stream.hpp>
 
 namespace bascule {
+namespace {
+
+std::atomic<DefaultStream> default_kind{DefaultStream::legacy};
+
+/// Drivers take any number and clamp it, so that a mistake would go unnoticed.
+void check_priority(Device device, int priority) {
+    if (priority == 0) return;
+    const PriorityRange range = priorities_of(device);
+    if (priority >= range.most_urgent && priority <= range.least_urgent) return;
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format(
+            "`priority` is {}, and streams of device {} have priorities from {} (the least urgent) to {} "
+            "(the most urgent).",
+            priority, device.ordinal(), range.least_urgent, range.most_urgent),
+        {.field = "priority", .got = std::to_string(priority)});
+}
+
+}  // namespace
+
+void set_default_stream(DefaultStream which) noexcept {
+    default_kind.store(which, std::memory_order_relaxed);
+}
+DefaultStream default_stream_kind() noexcept { return default_kind.load(std::memory_order_relaxed); }
 
 void StreamRef::synchronize() const {
     require_no_capture(*this, "synchronize");
@@ -46,6 +74,7 @@ void StreamRef::wait(EventRef event) const {
 
 Stream::Stream(Device device, int priority) : device_(device) {
     const Driver& driver = Driver::get();
+    check_priority(device, priority);
     const ContextGuard context(device.context());
     CUstream native = nullptr;
     driver.check(driver.api().cuStreamCreateWithPriority(&native, CU_STREAM_NON_BLOCKING, priority),
@@ -66,6 +95,36 @@ Stream& Stream::operator=(Stream&& other) noexcept {
     std::swap(handle_, other.handle_);
     std::swap(device_, other.device_);
     return *this;
+}
+
+PriorityRange priorities_of(Device device) {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    PriorityRange range;
+    driver.check(driver.api().cuCtxGetStreamPriorityRange(&range.least_urgent, &range.most_urgent),
+                 "cuCtxGetStreamPriorityRange", "asking which priorities streams can have");
+    return range;
+}
+
+int priority_of(StreamRef stream) {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(stream.context());
+    int priority = 0;
+    driver.check(driver.api().cuStreamGetPriority(stream.native(), &priority), "cuStreamGetPriority",
+                 "asking for the priority of a stream");
+    return priority;
+}
+
+Device device_of_stream(std::uint64_t handle, Device assumed) {
+    if (handle <= 2 || Device::count() < 2) return assumed;
+    const Driver& driver = Driver::get();
+    CUcontext context = nullptr;
+    driver.check(driver.api().cuStreamGetCtx(reinterpret_cast<CUstream>(handle), &context), "cuStreamGetCtx",
+                 fmt::format("asking which device stream {:#x} belongs to", handle));
+    for (int ordinal = 0; ordinal < Device::count(); ++ordinal) {
+        if (const Device device(ordinal); device.context() == context) return device;
+    }
+    return assumed;  // of a context that somebody made beside the primary ones
 }
 
 void synchronize(Device device) {

@@ -12,6 +12,13 @@ namespace bascule {
 
 class EventRef;
 
+/// Which of its two default streams a device means where none is named.
+enum class DefaultStream : std::uint8_t { legacy, per_thread };
+
+/// For the whole process, from now on; legacy at first.
+void set_default_stream(DefaultStream which) noexcept;
+DefaultStream default_stream_kind() noexcept;
+
 /// A stream that somebody else keeps alive, or one of the default streams. A small value.
 class StreamRef {
   public:
@@ -21,6 +28,11 @@ class StreamRef {
 
     static StreamRef legacy_default(Device device = Device::current()) noexcept { return {1, device}; }
     static StreamRef per_thread_default(Device device = Device::current()) noexcept { return {2, device}; }
+
+    /// The one of these that set_default_stream says.
+    static StreamRef device_default(Device device = Device::current()) noexcept {
+        return {default_stream_kind() == DefaultStream::legacy ? 1U : 2U, device};
+    }
 
     std::uint64_t handle() const noexcept { return handle_; }
     CUstream_st* native() const noexcept { return reinterpret_cast<CUstream_st*>(handle_); }
@@ -44,7 +56,8 @@ class StreamRef {
 /// destroy it on one.
 class Stream {
   public:
-    /// Throws: CudaError. Lower numbers are more urgent; 0 is the default priority.
+    /// Lower numbers are more urgent; 0 is the default priority. Throws: ArgumentError for a priority that
+    /// the device does not have; CudaError.
     explicit Stream(Device device = Device::current(), int priority = 0);
     /// Never throws; a driver that is already gone is not an error. Work still pending finishes.
     ~Stream();
@@ -61,6 +74,21 @@ class Stream {
     std::uint64_t handle_ = 0;
     Device device_;
 };
+
+/// The priorities that streams of a device can have.
+struct PriorityRange {
+    int least_urgent = 0;
+    int most_urgent = 0;  ///< the smaller number
+};
+PriorityRange priorities_of(Device device);  ///< Throws: CudaError.
+
+/// Throws: CudaError for a handle that is no stream.
+int priority_of(StreamRef stream);
+
+/// The device whose stream the handle is, where that can be another one than `assumed`: a machine with
+/// several devices, and no default stream, which every device has. Throws: CudaError for a handle that is no
+/// stream.
+Device device_of_stream(std::uint64_t handle, Device assumed);
 
 /// The device waits for nothing more: every stream of `device` is finished. Throws: CudaError.
 void synchronize(Device device = Device::current());

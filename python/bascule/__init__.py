@@ -33,7 +33,9 @@ from bascule._bascule import (
     __version__,
     as_cuda_array,
     current_device,
+    current_stream,
     default_stream,
+    device,
     device_array,
     event,
     external_stream,
@@ -67,10 +69,14 @@ from bascule._errors import (
     Error,
     LibraryError,
     RaceError,
+    UnorderedProducerWarning,
 )
+from bascule._explain import ArgumentExplanation, Explanation
+from bascule._producers import register_producer
 
 __all__ = [
     "ArgumentError",
+    "ArgumentExplanation",
     "BitMask",
     "BoundLaunch",
     "CacheWarning",
@@ -84,6 +90,7 @@ __all__ = [
     "EmulatedDeviceWarning",
     "Error",
     "Event",
+    "Explanation",
     "ExportedArray",
     "Graph",
     "Kernel",
@@ -95,13 +102,16 @@ __all__ = [
     "PointerAttributes",
     "RaceError",
     "Stream",
+    "UnorderedProducerWarning",
     "__version__",
     "as_cuda_array",
     "cache",
     "compile",
     "config",
     "current_device",
+    "current_stream",
     "default_stream",
+    "device",
     "device_array",
     "emulated",
     "event",
@@ -118,6 +128,7 @@ __all__ = [
     "pointer_attributes",
     "raw_bytes",
     "raw_pointer",
+    "register_producer",
     "require_gpu",
     "set_allocator",
     "stream",
@@ -136,6 +147,7 @@ for _public in (
     RaceError,
     CacheWarning,
     EmulatedDeviceWarning,
+    UnorderedProducerWarning,
     _errors.ArgumentBufferError,
     _errors.ArgumentTypeError,
     _errors.ArgumentValueError,
@@ -149,7 +161,9 @@ for _public in (
     Device,
     DeviceArray,
     Diagnostic,
+    ArgumentExplanation,
     Event,
+    Explanation,
     ExportedArray,
     Graph,
     Kernel,
@@ -158,6 +172,7 @@ for _public in (
     Module,
     PointerAttributes,
     Stream,
+    register_producer,
 ):
     _public.__module__ = "bascule"
 del _public

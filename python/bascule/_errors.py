@@ -187,5 +187,9 @@ def issue_warnings(diagnostics: Sequence[Diagnostic]) -> None:
         warnings.warn_explicit(warning, CompileWarning, diagnostic.file, line)
 
 
+class UnorderedProducerWarning(UserWarning):
+    """Arrays of a type name no stream, and nobody knows which one they are ordered with. Issued once a type."""
+
+
 class CacheWarning(UserWarning):
     """Compiled programs cannot be kept on disk, and are compiled again in each process. Issued once a process."""

@@ -20,7 +20,7 @@ class Operation:
 
     kind : 'record', 'wait', 'launch', 'copy', 'fill', 'allocate', 'free', 'synchronize', 'create', 'destroy',
     'host function' or 'graph launch'. stream, event : handles, 0 when there is none. bytes : of a copy, fill or
-    allocation. name : the kernel or driver function.
+    allocation. name : the kernel or driver function. device : the number of the device.
     """
 
     kind: str
@@ -28,6 +28,7 @@ class Operation:
     event: int
     bytes: int
     name: str
+    device: int = 0
 
 
 @contextmanager

@@ -12,6 +12,7 @@
 
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/home_device.hpp>
+#include <bascule/runtime/peer_access.hpp>
 
 #include "array_import.hpp"
 #include "array_object.hpp"
@@ -22,6 +23,7 @@
 #include "interface_reader.hpp"
 #include "mask.hpp"
 #include "names.hpp"
+#include "producer_streams.hpp"
 #include "stream_object.hpp"
 
 namespace py = pybind11;
@@ -301,7 +303,7 @@ std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
 bool ArgumentReader::read_by_table(PyObject* argument, const Parameter& parameter, ArrayView& view) {
     const Exchange exchange = exchange_of(Py_TYPE(argument));
     return exchange.table != nullptr &&
-           read_exchange(argument, exchange, !parameter.type.constant, device_, *owners_, view);
+           read_exchange(argument, exchange, !parameter.type.constant, home_, *owners_, view);
 }
 
 void ArgumentReader::read_mask_for(const Parameter& parameter, const py::object& mask, ArrayView& view) {
@@ -311,8 +313,36 @@ void ArgumentReader::read_mask_for(const Parameter& parameter, const py::object&
         view.mask = std::make_shared<const MaskView>();
         return;
     }
-    view.mask = read_mask(mask.ptr(), view, device_);
+    view.mask = read_mask(mask.ptr(), view, home_.device);
     owners_->keep(mask.ptr(), view.size);
+}
+
+/// Where the launch goes, as far as it is known: what producers are asked to be ready for.
+StreamRef ArgumentReader::consumer() const {
+    if (stream_) return *stream_;
+    return stream_or_current(py::none(), home_.device, "array");
+}
+
+/// What decides besides the interface which stream an array is ordered with.
+void ArgumentReader::find_order(PyObject* argument, const Parameter& parameter, ArrayView& view) {
+    if (!interface_sync() || (options_ != nullptr && !options_->sync)) {
+        view.has_stream = false;
+        view.stream_source = StreamSource::ignored;
+        return;
+    }
+    const StreamRef* named = options_ == nullptr ? nullptr : options_->stream_of(parameter.name);
+    if (named != nullptr && !view.has_stream) {
+        view.has_stream = true;
+        view.stream = named->handle();
+        view.device = named->device() == home_.device ? -1 : named->device().ordinal();
+        view.stream_source = StreamSource::call;
+    } else if (needs_stream(view)) {
+        const Device home = view.device < 0 ? home_.device : Device(view.device);
+        if (const py::object kept = find_stream(argument, home, consumer(), view)) owners_->keep(kept.ptr(), 0);
+        if (view.stream_source == StreamSource::dlpack) {
+            view.device = consumer().device() == home_.device ? -1 : consumer().device().ordinal();
+        }
+    }
 }
 
 /// An object with an array interface. False where it has none: `absence` says why.
@@ -324,12 +354,11 @@ bool ArgumentReader::read_array(PyObject* argument, const Parameter& parameter, 
         return false;
     }
     view = validate(snapshot.raw);
-    resolve_at_home(view, device_, decided_);
+    resolve_at_home(view, home_);
     if (snapshot.mask) [[unlikely]]
         read_mask_for(parameter, snapshot.mask, view);
     view.layout = std::move(snapshot.layout);
-    order_by_table(Py_TYPE(argument), device_, view);
-    if (!interface_sync()) view.has_stream = false;
+    if (needs_stream(view) || options_ != nullptr || !interface_sync()) find_order(argument, parameter, view);
     owners_->keep(argument, view);
     array_types().remember(argument);
     return true;
@@ -348,10 +377,13 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
         fail_host_array(argument, parameter);
     }
     ImportedTensor tensor;
-    switch (read_dlpack(argument, stream_.value_or(default_stream(device_)), tensor)) {
+    const StreamRef ready_for = consumer();
+    switch (read_dlpack(argument, ready_for, tensor)) {
         case DlpackMemory::device:
             owners_->keep(tensor.owner.ptr(), tensor.view);
-            resolve_at_home(tensor.view, device_, decided_);
+            resolve_at_home(tensor.view, home_);
+            tensor.view.device = ready_for.device() == home_.device ? -1 : ready_for.device().ordinal();
+            tensor.view.stream_source = StreamSource::dlpack;
             return tensor.view;
         case DlpackMemory::host:
             fail_host_array(argument, parameter, absence);
@@ -361,19 +393,31 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     fail_unknown(argument, parameter, absence);
 }
 
-ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& parameter) {
-    if (const ArrayObject* own = as_array(argument)) {
-        if (decided_ && !(own->device == device_)) {
+/// An array of ours, where it is not known to lie where the launch goes.
+ArrayView ArgumentReader::own_view(const ArrayObject& own) {
+    ArrayView view = own.view;
+    if (home_.decided && !(own.device == home_.device)) {
+        if (!home_.peer) {
             throw ArgumentError(
                 Kind::value,
-                fmt::format("the array lies on {}, but the launch goes to {}, where its stream or an earlier "
-                            "array is. Copy it there first.",
-                            to_string(own->device), to_string(device_)));
+                fmt::format(
+                    "the array lies on {}, but {}. Copy it there first, or launch with peer=True where "
+                    "the devices reach each other's memory.",
+                    to_string(own.device), bascule::describe(home_)));
         }
-        device_ = own->device;
-        decided_ = true;
+        enable_peer_access(home_.device, own.device);
+        view.device = own.device.ordinal();
+        return view;
+    }
+    home_.device = own.device;
+    home_.decided = true;
+    return view;
+}
+
+ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& parameter) {
+    if (const ArrayObject* own = as_array(argument)) {
         owners_->keep(argument, own->view);
-        return own->view;
+        return own_view(*own);
     }
     if (argument == Py_None) return std::monostate{};
     if (const auto scalar = read_scalar(argument)) return *scalar;
@@ -397,10 +441,14 @@ bool ArgumentReader::read_array_into(ArgumentPack& pack, int index, PyObject* ar
 
 void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument) {
     const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
-    if (const ArrayObject* own = as_array(argument); own != nullptr && own->device == device_) [[likely]] {
-        pack.set(index, own->view);  // without a copy of the view
+    if (const ArrayObject* own = as_array(argument)) {
         owners_->keep(argument, own->view);
-        decided_ = true;
+        if (own->device == home_.device) [[likely]] {
+            pack.set(index, own->view);  // without a copy of the view
+            home_.decided = true;
+        } else {
+            pack.set(index, named(index, parameter, [&] { return own_view(*own); }));
+        }
         return;
     }
     if (!PyFloat_CheckExact(argument) && !PyLong_CheckExact(argument)) {

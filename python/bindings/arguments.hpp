@@ -9,12 +9,15 @@
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/argument.hpp>
-#include <bascule/runtime/device.hpp>
+#include <bascule/runtime/home_device.hpp>
 #include <bascule/runtime/stream.hpp>
 
+#include "launch_options.hpp"
 #include "owners.hpp"
 
 namespace bascule::python {
+
+struct ArrayObject;
 
 /// bascule.raw_pointer(address).
 struct RawPointerObject {
@@ -32,8 +35,12 @@ class ArgumentReader {
   public:
     /// `stream` is the launch's, where it is known: what producers by `__dlpack__` are asked to be ready for.
     /// Where it is not, the first array that lies on one device decides where the launch goes.
-    ArgumentReader(Device device, OwnerList& owners, std::optional<StreamRef> stream = std::nullopt) noexcept
-        : device_(device), decided_(stream.has_value()), owners_(&owners), stream_(stream) {}
+    ArgumentReader(Device device, OwnerList& owners, std::optional<StreamRef> stream = std::nullopt,
+                   const LaunchOptions* options = nullptr) noexcept
+        : home_{device, stream.has_value(), stream.has_value(), options != nullptr && options->peer},
+          owners_(&owners),
+          stream_(stream),
+          options_(options) {}
     ArgumentReader(const ArgumentReader&) = delete;
     ArgumentReader& operator=(const ArgumentReader&) = delete;
     ~ArgumentReader() {
@@ -47,10 +54,13 @@ class ArgumentReader {
     void read_into(ArgumentPack& pack, int index, PyObject* argument);
 
     /// Where the launch goes, once every argument was read.
-    Device device() const noexcept { return device_; }
+    Device device() const noexcept { return home_.device; }
 
   private:
     ArgumentValue read_any(PyObject* argument, const Parameter& parameter);
+    StreamRef consumer() const;
+    void find_order(PyObject* argument, const Parameter& parameter, ArrayView& view);
+    ArrayView own_view(const ArrayObject& own);
     bool read_by_table(PyObject* argument, const Parameter& parameter, ArrayView& view);
     ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
     bool read_array(PyObject* argument, const Parameter& parameter, ArrayView& view, std::string& absence);
@@ -60,10 +70,10 @@ class ArgumentReader {
     bool read_bytes(PyObject* argument, RawBytes& bytes);
     ArgumentValue read_void(PyObject* argument);
 
-    Device device_;
-    bool decided_;
+    Home home_;
     OwnerList* owners_;
     std::optional<StreamRef> stream_;
+    const LaunchOptions* options_;
     std::vector<Py_buffer> buffers_;
 };
 

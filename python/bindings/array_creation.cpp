@@ -86,9 +86,15 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
         upload_mask(array, object);
         return array;
     }
+    const ArrayObject* own = as_array(object.ptr());  // pinned or managed: its stream may still write there
     py::object host = numpy().attr("asarray")(object);
     ArrayView view = host_view(host);
     if (!view.contiguous()) {
+        if (own != nullptr && own->view.has_stream) {
+            const StreamRef theirs(own->view.stream, own->device);
+            const GilReleased released;
+            theirs.synchronize();
+        }
         host = numpy().attr("ascontiguousarray")(host).attr("reshape")(host.attr("shape"));
         view = host_view(host);
     }
@@ -99,10 +105,13 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
     const std::size_t bytes = view.size * view.dtype.itemsize;
     OwnerList owners;
     owners.keep(host.ptr(), bytes);  // pinned memory is read later
+    Producer theirs;
+    const bool ordered = own != nullptr && own->view.has_stream;
+    if (ordered) theirs = {own->view.stream, 0, own->device == device ? -1 : own->device.ordinal()};
     {
         const GilReleased released;
-        copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes, {},
-                       owners.hand_over());
+        copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes,
+                       {&theirs, ordered ? 1U : 0U}, owners.hand_over());
     }
     return array;
 }
@@ -114,14 +123,15 @@ void bind_array_creation(py::module_& module) {
             return to_device(array, current_device(), stream);
         },
         "array"_a, py::kw_only(), "stream"_a = py::none(),
-        R"(Copy a host array to a new DeviceArray bound to `stream` (None: the default stream).
+        R"(Copy a host array to a new DeviceArray bound to `stream` (None: the current stream, else the default one).
 
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(3)).shape
 (3,))");
-    module.def("device_array", &new_array<MemoryKind::device>, "shape"_a, "dtype"_a = "float32",
-               py::kw_only(), "stream"_a = py::none(),
-               R"(A new DeviceArray with undefined contents, bound to `stream` (None: the default stream).
+    module.def(
+        "device_array", &new_array<MemoryKind::device>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
+        "stream"_a = py::none(),
+        R"(A new DeviceArray with undefined contents, bound to `stream` (None: the current stream, else the default one).
 
 >>> import bascule
 >>> bascule.device_array((2, 3), "f8").nbytes

@@ -40,7 +40,8 @@ void enqueue(const py::object& destination, const py::object& source, StreamRef 
     prepare_toolkit();
     OwnerList owners;
     const ArrayView& to = held(destination).view;
-    const ArrayView& from = held(source).view;
+    ArrayView from = held(source).view;
+    if (!(held(source).device == stream.device())) from.device = held(source).device.ordinal();
     owners.keep(destination.ptr(), to);
     if (!source.is(destination)) owners.keep(source.ptr(), from);
     const GilReleased released;
@@ -159,6 +160,30 @@ bool is_number(const py::object& value) {
     return !py::hasattr(value, "shape") || py::len(value.attr("shape")) == 0;
 }
 
+/// Kernels do not reach another device's memory and the driver's copies do: they take what is contiguous.
+void copy_between_devices(const py::object& array, const py::object& source, const py::object& stream) {
+    const ArrayObject& to = held(array);
+    const ArrayObject& from = held(source);
+    const py::object there = stream_object_for(to, stream, &from);
+    const StreamRef chosen = there.cast<StreamObject&>().ref;
+    if (to.view.c_contiguous && from.view.c_contiguous) {
+        enqueue(array, source, chosen, &copy_elements);
+        return;
+    }
+    const py::object home = from.view.has_stream
+                                ? from.stream
+                                : py::cast(StreamObject{nullptr, default_stream(from.device), py::none()});
+    const py::object sent = from.view.c_contiguous ? source : py::cast(packed(source, false, home));
+    if (to.view.c_contiguous) {
+        enqueue(array, sent, chosen, &copy_elements);
+        return;
+    }
+    const py::object received = py::cast(allocate(
+        {.shape = to.view.shape, .dtype = to.view.dtype, .layout = to.view.layout}, to.device, there));
+    enqueue(received, sent, chosen, &copy_elements);
+    enqueue(array, received, chosen, &copy_elements);
+}
+
 }  // namespace
 
 ArrayObject packed(const py::object& source, bool fortran, const py::object& stream) {
@@ -180,10 +205,10 @@ void copy_on_device(const py::object& array, const py::object& source, const py:
     bool same_shape = to.ndim() == from.ndim();
     for (int d = 0; same_shape && d < to.ndim(); ++d) same_shape = to.shape[d] == from.shape[d];
     if (!same_shape || !numpy_dtype(to).equal(numpy_dtype(from))) fail_assignment(to, from);
-    const py::object apart = may_overlap(to, from)
-                                 ? py::cast(packed(source, false, stream_object_for(held(array), stream)))
-                                 : source;
-    enqueue(array, apart, stream_for(held(array), stream), &copy_elements);
+    if (!(held(array).device == held(source).device)) return copy_between_devices(array, source, stream);
+    const py::object chosen = stream_object_for(held(array), stream, &held(source));
+    const py::object apart = may_overlap(to, from) ? py::cast(packed(source, false, chosen)) : source;
+    enqueue(array, apart, chosen.cast<StreamObject&>().ref, &copy_elements);
 }
 
 void assign(const py::object& array, const py::object& value) {
@@ -201,7 +226,7 @@ void bind_array_elements(ArrayClass& type) {
 
 dtype : numpy.dtype or what makes one: a number or bool. Floats are cut towards zero, integers wrap, what is not zero is True, as
 NumPy's astype does; floats that do not fit an integer give any number, as there. Complex numbers go to complex ones and bool only.
-stream : where it is enqueued, and what the new array is bound to; None means the bound stream.
+stream : where it is enqueued, and what the new array is bound to; None means the current stream, else the bound one.
 
 The first use compiles a kernel, which the cache keeps.
 
@@ -213,7 +238,7 @@ array([ 1, -1], dtype=int32))")
             R"(A new array of the same elements, after everything enqueued on the bound stream; does not wait.
 
 order : 'C', 'F', or 'K' for Fortran order where the array has that, else C.
-stream : where it is enqueued, and what the new array is bound to; None means the bound stream.
+stream : where it is enqueued, and what the new array is bound to; None means the current stream, else the bound one.
 
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(6).reshape(2, 3))[:, ::2].copy().strides
@@ -222,7 +247,7 @@ stream : where it is enqueued, and what the new array is bound to; None means th
              R"(Set every element to `value`, after everything enqueued on the bound stream; does not wait.
 
 value : what NumPy can assign to one element of this dtype.
-stream : where it is enqueued; None means the bound stream.
+stream : where it is enqueued; None means the current stream, else the bound one.
 
 >>> import numpy as np, bascule
 >>> x = bascule.device_array(3, "f4")

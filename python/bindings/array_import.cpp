@@ -8,12 +8,13 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/error.hpp>
-#include <bascule/runtime/device.hpp>
+#include <bascule/runtime/home_device.hpp>
 
 #include "device_object.hpp"
 #include "interface_reader.hpp"
 #include "mask.hpp"
 #include "names.hpp"
+#include "producer_streams.hpp"
 #include "stream_object.hpp"
 
 namespace py = pybind11;
@@ -22,10 +23,14 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// A view of memory that somebody else owns, with the producer's stream bound, or none with sync=False.
-ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync) {
-    const Device device = current_device();
-    ArrayObject array{resolve(validate(snapshot.raw), device), device, nullptr, std::move(owner), py::none()};
+/// A view of memory that somebody else owns, with the producer's stream bound, or none with sync=False. Null
+/// for `producer`: a descriptor without the object that it is of.
+ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync, PyObject* producer) {
+    Home home{.device = current_device()};
+    ArrayView view = validate(snapshot.raw);
+    resolve_at_home(view, home);
+    const Device device = home.device;
+    ArrayObject array{std::move(view), device, nullptr, std::move(owner), py::none()};
     if (array.view.dtype.kind == DType::Kind::bit) {
         throw ArgumentError(
             ArgumentError::Kind::value,
@@ -41,9 +46,18 @@ ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync)
         import_mask(array, snapshot.mask, sync);
         return array;
     }
-    const StreamRef stream =
-        array.view.has_stream ? StreamRef(array.view.stream, device) : default_stream(device);
-    bind_stream(array, py::cast(StreamObject{nullptr, stream, array.owner}));
+    py::object kept = array.owner;
+    if (needs_stream(array.view) && producer != nullptr) {
+        const StreamRef consumer = stream_or_current(py::none(), device, "array");
+        if (const py::object also = find_stream(producer, device, consumer, array.view)) {
+            kept = py::make_tuple(array.owner, also);
+        }
+    }
+    if (array.view.has_stream) {
+        bind_stream(array, py::cast(StreamObject{nullptr, StreamRef(array.view.stream, device), kept}));
+    } else {
+        bind_stream(array, stream_to_bind(py::none(), device));
+    }
     import_mask(array, snapshot.mask, sync);
     return array;
 }
@@ -51,7 +65,7 @@ ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync)
 ArrayObject from_cuda_array_interface(const py::object& descriptor, py::object owner, bool sync) {
     InterfaceSnapshot snapshot;
     read_descriptor(descriptor.ptr(), snapshot);
-    return wrap(snapshot, std::move(owner), sync);
+    return wrap(snapshot, std::move(owner), sync, nullptr);
 }
 
 /// BASCULE_CUDA_ARRAY_INTERFACE_SYNC: "0" or "1", on when it is not set.
@@ -94,7 +108,7 @@ ArrayObject as_cuda_array(const py::object& object, bool sync) {
                         "array goes to the device with bascule.to_device(array).",
                         Py_TYPE(object.ptr())->tp_name, snapshot.absence));
     }
-    return wrap(snapshot, object, sync);
+    return wrap(snapshot, object, sync, object.ptr());
 }
 
 void bind_array_import(py::module_& module) {

@@ -127,8 +127,9 @@ Index arrays and masks are refused, since they would copy.
 array([[ 9, 10],
        [ 5,  6],
        [ 1,  2]]))")
-        .def("__setitem__", &set_item, "key"_a, "value"_a,
-             R"(Set the elements that the index names, in the order of the bound stream; does not wait.
+        .def(
+            "__setitem__", &set_item, "key"_a, "value"_a,
+            R"(Set the elements that the index names, after everything enqueued on the bound stream; does not wait.
 
 value : a number (see `fill`), or an array of exactly that shape and dtype: a device array is copied on the
 device, a NumPy array as by `copy_from_host`.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/runtime/ordering.hpp>
 
 #include "allocator.hpp"
 #include "array_creation.hpp"
@@ -41,12 +42,7 @@ std::size_t length(const ArrayObject& array) {
 }  // namespace
 
 py::object stream_to_bind(const py::object& stream, Device device) {
-    if (py::isinstance<StreamObject>(stream)) return stream;
-    const std::optional<StreamRef> given = to_stream(stream, device);
-    if (!given) {
-        if (py::object current = current_stream_object(device)) return current;
-    }
-    return py::cast(StreamObject{nullptr, given.value_or(default_stream(device)), stream});
+    return stream_object_or_current(stream, device, "array");
 }
 
 void bind_stream(ArrayObject& array, py::object stream) {
@@ -59,17 +55,28 @@ ArrayObject view_of(const ArrayObject& array, const ArrayView& view) {
     return {view, array.device, array.buffer, array.owner, array.stream};
 }
 
-StreamRef stream_for(const ArrayObject& array, const py::object& given) {
-    if (const std::optional<StreamRef> stream = to_stream(given, array.device)) return *stream;
-    if (const std::optional<StreamRef> current = current_stream(array.device)) return *current;
-    return array.view.has_stream ? StreamRef(array.view.stream, array.device) : default_stream(array.device);
+py::object stream_object_for(const ArrayObject& array, const py::object& given, const ArrayObject* other) {
+    std::optional<StreamRef> stream = to_stream(given, array.device);
+    std::optional<StreamRef> current;
+    if (!stream && anything_entered()) current = current_stream(array.device);
+    std::optional<std::uint64_t> common;
+    const bool agree = other == nullptr || (other->view.has_stream && other->device == array.device &&
+                                            other->view.stream == array.view.stream);
+    if (array.view.has_stream && agree) common = array.view.stream;
+    switch (how_chosen(stream, current, common)) {
+        case StreamChoice::given:
+        case StreamChoice::current:
+            return stream_object_or_current(given, array.device, "array");
+        case StreamChoice::common_producer:
+            return array.stream;
+        case StreamChoice::device_default:
+            break;
+    }
+    return py::cast(StreamObject{nullptr, default_stream(array.device), py::none()});
 }
 
-py::object stream_object_for(const ArrayObject& array, const py::object& given) {
-    if (given.is_none()) {
-        if (py::object current = current_stream_object(array.device)) return current;
-    }
-    return stream_to_bind(given.is_none() ? array.stream : given, array.device);
+StreamRef stream_for(const ArrayObject& array, const py::object& given, const ArrayObject* other) {
+    return stream_object_for(array, given, other).cast<StreamObject&>().ref;
 }
 
 void require_writable(const ArrayObject& array) {

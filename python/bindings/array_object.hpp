@@ -33,10 +33,14 @@ const ArrayObject* as_array(PyObject* object) noexcept;
 /// Another view of the same memory, which it keeps in the same way; the bound stream is the same.
 ArrayObject view_of(const ArrayObject& array, const ArrayView& view);
 
-/// The stream of an operation on the array: the one given, else the bound one, else the default stream.
-StreamRef stream_for(const ArrayObject& array, const pybind11::object& given);
+/// The stream of an operation on the array, and on `other` if there is one: the one given, else the current
+/// one, else the one that is bound to all of them, else the default stream. Throws: ArgumentError for a
+/// stream of another device.
+StreamRef stream_for(const ArrayObject& array, const pybind11::object& given,
+                     const ArrayObject* other = nullptr);
 /// The same as what a new array binds.
-pybind11::object stream_object_for(const ArrayObject& array, const pybind11::object& given);
+pybind11::object stream_object_for(const ArrayObject& array, const pybind11::object& given,
+                                   const ArrayObject* other = nullptr);
 
 /// Throws: ArgumentError unless the array can be written.
 void require_writable(const ArrayObject& array);

@@ -57,23 +57,57 @@ py::object checked_out(const py::object& out, const ArrayView& view) {
     return host;
 }
 
-/// The bytes of a contiguous array to a contiguous host array; true when they are there.
-bool copy_bytes(const py::object& array, const py::object& host, StreamRef stream) {
-    const ArrayView& view = array.cast<const ArrayObject&>().view;
-    const Producer producer{view.stream, 0};
-    const std::span<const Producer> producers(&producer, view.has_stream ? 1 : 0);
+/// The streams that a copy is ordered with: the array's, and that of a pinned or managed array of ours on the
+/// host's side (`host` is whatever the caller passed there).
+class CopyProducers {
+  public:
+    CopyProducers(const ArrayObject& array, const py::object& host) {
+        add(array, array.device);
+        if (const ArrayObject* own = as_array(host.ptr())) add(*own, array.device);
+    }
+    std::span<const Producer> get() const noexcept { return {producers_, count_}; }
+
+  private:
+    void add(const ArrayObject& array, Device home) noexcept {
+        if (!array.view.has_stream) return;
+        const Producer producer{array.view.stream, 0, array.device == home ? -1 : array.device.ordinal()};
+        if (count_ == 1 && producers_[0].stream == producer.stream && producers_[0].device == producer.device)
+            return;
+        producers_[count_++] = producer;
+    }
+
+    Producer producers_[2];
+    std::size_t count_ = 0;
+};
+
+/// The bytes of a contiguous array to a contiguous host array, which is `out` or will be copied to it; true
+/// when they are there.
+bool copy_bytes(const py::object& array, const py::object& host, const py::object& out, StreamRef stream) {
+    const ArrayObject& source = array.cast<const ArrayObject&>();
+    const CopyProducers producers(source, out);
     void* destination = address_of(host);
     OwnerList owners;
+    const ArrayView& view = source.view;
     owners.keep(array.ptr(), view);
     owners.keep(host.ptr(), 0);
     const GilReleased released;
     return bascule::copy_to_host(stream, destination, view.pointer, view.size * view.dtype.itemsize,
-                                 producers, owners.hand_over());
+                                 producers.get(), owners.hand_over());
 }
 
 void wait(StreamRef stream) {
     const GilReleased released;
     stream.synchronize();
+}
+
+/// Of a pinned or managed array the bytes are copied in stream order, unless NumPy must rearrange them here
+/// first: then what its stream still writes must be there.
+void wait_if_the_host_reads(const py::object& values, const ArrayView& target) {
+    const ArrayObject* own = as_array(values.ptr());
+    if (own == nullptr || !own->view.has_stream) return;
+    const bool fortran = target.f_contiguous && !target.c_contiguous;
+    const bool fits = fortran ? own->view.f_contiguous : own->view.c_contiguous;
+    if (!fits) wait(StreamRef(own->view.stream, own->device));
 }
 
 /// The values as a host array of exactly this shape and dtype, laid out as the device array is.
@@ -87,6 +121,7 @@ py::object host_values(const py::object& values, const ArrayView& view) {
     }
     const py::object dtype = numpy_dtype(view);
     const bool is_array = py::isinstance(values, numpy().attr("ndarray"));
+    wait_if_the_host_reads(values, view);
     const py::object host =
         is_array ? values : py::object(numpy().attr("asarray")(values, "dtype"_a = dtype));
     if (!py::object(host.attr("dtype")).equal(dtype) ||
@@ -103,17 +138,19 @@ py::object host_values(const py::object& values, const ArrayView& view) {
     return numpy().attr("asarray")(host, "order"_a = view.f_contiguous && !view.c_contiguous ? "F" : "C");
 }
 
-/// Host values to a contiguous array.
-void copy_bytes_from(const py::object& array, const py::object& host, StreamRef stream) {
-    const ArrayView& view = array.cast<const ArrayObject&>().view;
-    const Producer producer{view.stream, 0};
-    const std::span<const Producer> producers(&producer, view.has_stream ? 1 : 0);
+/// Host values to a contiguous array. `values` is what the caller passed: host itself, or what it was made
+/// from.
+void copy_bytes_from(const py::object& array, const py::object& host, const py::object& values,
+                     StreamRef stream) {
+    const ArrayObject& target = array.cast<const ArrayObject&>();
+    const ArrayView& view = target.view;
+    const CopyProducers producers(target, values);
     const void* source = address_of(host);
     OwnerList owners;
     owners.keep(array.ptr(), view);
     owners.keep(host.ptr(), 0);  // pinned memory is read later
     const GilReleased released;
-    copy_to_device(stream, view.pointer, source, view.size * view.dtype.itemsize, producers,
+    copy_to_device(stream, view.pointer, source, view.size * view.dtype.itemsize, producers.get(),
                    owners.hand_over());
 }
 
@@ -134,7 +171,7 @@ py::object copy_values_to_host(const py::object& self, const py::object& out, co
     const py::object target = has_gaps ? new_host(false) : host;
     const bool fits = fortran ? array.view.f_contiguous : array.view.c_contiguous;
     const py::object contiguous = fits ? self : py::cast(packed(self, fortran, stream));
-    const bool done = copy_bytes(contiguous, target, source);
+    const bool done = copy_bytes(contiguous, target, out, source);
     if (!done && (stream.is_none() || has_gaps)) wait(source);
     if (has_gaps) numpy().attr("copyto")(host, target);
     return out.is_none() ? host : out;
@@ -151,12 +188,13 @@ void copy_from_host(const py::object& self, const py::object& values, const py::
     const ArrayObject& array = self.cast<const ArrayObject&>();
     require_writable(array);
     const py::object host = host_values(values, array.view);
-    if (array.view.contiguous()) return copy_bytes_from(self, host, stream_for(array, stream));
+    if (array.view.contiguous()) return copy_bytes_from(self, host, values, stream_for(array, stream));
     const py::object packed_values =
         py::cast(allocate({.shape = array.view.shape, .dtype = array.view.dtype, .layout = array.view.layout},
                           array.device, stream_object_for(array, stream)));
-    copy_bytes_from(packed_values, host, stream_for(array, stream));
-    copy_on_device(self, packed_values, stream);
+    const py::object chosen = packed_values.attr("stream");
+    copy_bytes_from(packed_values, host, values, chosen.cast<StreamObject&>().ref);
+    copy_on_device(self, packed_values, chosen);
 }
 
 void bind_array_transfer(ArrayClass& type) {
@@ -165,7 +203,7 @@ void bind_array_transfer(ArrayClass& type) {
             R"(Copy to a NumPy array, after everything enqueued on the bound stream, and wait until it is there.
 
 out : numpy.ndarray of the same shape and dtype, or a pinned or managed array, to fill; None for a new one.
-stream : where the copy is enqueued; None means the bound stream. With a stream and pinned `out` the call does not wait: the
+stream : where the copy is enqueued; None means the current stream, else the bound one. With a stream and pinned `out` the call does not wait: the
 values are there once the stream is synchronised.
 
 >>> import numpy as np, bascule
@@ -176,7 +214,7 @@ array([0, 1, 2]))")
 
 values : numpy.ndarray of the same shape and dtype, or numbers of that shape. Free to change when this returns, unless it is
 pinned: then once the stream got there.
-stream : where the copy is enqueued; None means the bound stream.
+stream : where the copy is enqueued; None means the current stream, else the bound one.
 
 >>> import numpy as np, bascule
 >>> x = bascule.device_array(2, "f4")

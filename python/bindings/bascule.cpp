@@ -14,6 +14,7 @@
 #include "graph_object.hpp"
 #include "interface_reader.hpp"
 #include "kernel_object.hpp"
+#include "producer_streams.hpp"
 #include "stream_object.hpp"
 
 PYBIND11_MODULE(_bascule, module) {
@@ -26,6 +27,7 @@ PYBIND11_MODULE(_bascule, module) {
     bascule::python::bind_dlpack_import(module);
     bascule::python::bind_arguments(module);
     bascule::python::bind_interface_reader(module);
+    bascule::python::bind_producer_streams(module);
     bascule::python::bind_kernels(module);
     bascule::python::bind_globals(module);
     bascule::python::bind_cache(module);

@@ -2,6 +2,7 @@
 // else.
 #include "bound_launch.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,9 +10,11 @@
 
 #include <fmt/format.h>
 
+#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/ordering.hpp>
 
 #include "callable_object.hpp"
+#include "current_stream.hpp"
 #include "device_object.hpp"
 #include "gil.hpp"
 #include "owners.hpp"
@@ -21,6 +24,12 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
+/// A stream that a binding was launched on, and the object that owns it where that was the current one.
+struct UsedStream {
+    StreamRef stream;
+    py::object object;
+};
+
 /// What one binding fixed. Launches that run without the GIL share it with a rebind that replaces it.
 struct Binding {
     Kernel function;
@@ -28,19 +37,26 @@ struct Binding {
     Device device;  // where the launches go: where the arrays are
     OwnerList owners;
     ArgumentPack pack;
-    StreamRef stream;
-    bool launched = false;  // guarded by the GIL
+    std::vector<UsedStream> streams{};  // guarded by the GIL
 
     Binding(Kernel the_function, const LaunchConfig& the_config, Device the_device)
         : function(std::move(the_function)),
           config(the_config),
           device(the_device),
-          pack(function.loaded(device).image->signature),
-          stream(StreamRef::legacy_default(device)) {}
+          pack(function.loaded(device).image->signature) {}
 
     /// What a launch may still use is kept until it is done.
     ~Binding() {
-        if (launched) keep_until_done(stream, owners.hand_over());
+        for (std::size_t i = 1; i < streams.size(); ++i) {
+            OwnerList more;
+            copy_owners(more);
+            keep_until_done(streams[i].stream, more.hand_over());
+        }
+        if (!streams.empty()) keep_until_done(streams[0].stream, owners.hand_over());
+    }
+
+    void copy_owners(OwnerList& to) const {
+        for (const Owner& owner : owners.current()) to.keep(static_cast<PyObject*>(owner.object), owner.bytes);
     }
 };
 
@@ -61,13 +77,15 @@ LaunchConfig config_of(const LaunchPlan& plan, const Kernel& function, Device de
 
 std::shared_ptr<Binding> make_binding(const Kernel& kernel, const LaunchPlan& plan,
                                       const CallArguments& arguments) {
-    const Device device = plan.stream ? plan.stream->device() : current_device();
+    const auto [device, stream] = beginning_of(plan);
+    const LaunchOptions* options = plan.options.get();
     Kernel function = settle(kernel, device);
     std::shared_ptr<Binding> binding;
     if (function.is_function()) {
         load(function, device);
         binding = std::make_shared<Binding>(function, config_of(plan, function, device), device);
-        ArgumentReader reader(device, binding->owners, plan.stream);
+        prepare_pack(binding->pack, options);
+        ArgumentReader reader(device, binding->owners, stream, options);
         read_arguments(binding->pack, reader, arguments);
         if (!(reader.device() == device)) {
             load(function, reader.device());
@@ -76,20 +94,20 @@ std::shared_ptr<Binding> make_binding(const Kernel& kernel, const LaunchPlan& pl
         }
     } else {
         OwnerList owners;
-        ArgumentReader reader(device, owners, plan.stream);
+        ArgumentReader reader(device, owners, stream, options);
         Slots<ArgumentValue> values(arguments.count());
         read_arguments(function, reader, arguments, values.span());
         const Device home = reader.device();
         function = choose(function, values.span(), home);
         load(function, home);
         binding = std::make_shared<Binding>(function, config_of(plan, function, home), home);
+        prepare_pack(binding->pack, options);
         set_all(binding->pack, values.span());
         for (const Owner& owner : owners.current())
             binding->owners.keep(static_cast<PyObject*>(owner.object), owner.bytes);
     }
     compare_structures(binding->function, binding->pack, binding->device);
-    binding->stream =
-        choose_stream(plan.stream, std::nullopt, binding->pack.common_stream(), binding->device);
+    add_named_streams(binding->pack, options, binding->device);
     return binding;
 }
 
@@ -106,16 +124,35 @@ CallArguments call_arguments(const py::tuple& arguments, const py::object& keywo
     return {objects.data(), static_cast<Py_ssize_t>(arguments.size()), names.ptr()};
 }
 
+void launch_on(StreamRef stream, Binding& binding, std::span<const Owner> owners) {
+    if (launches_block(binding.device)) {
+        const GilReleased released;
+        binding.function.launch(stream, binding.config, binding.pack, owners);
+    } else {
+        binding.function.launch(stream, binding.config, binding.pack, owners);
+    }
+}
+
+/// The arrays are kept for all launches on a stream at once, when the binding goes. What handle 2 means is
+/// another stream in the thread where that happens, and a graph that is being captured has owners of its own: there each
+/// launch keeps them.
 void launch(Bound& bound) {
     if (bound.plan.empty()) return;
     const std::shared_ptr<Binding> binding = bound.binding;
-    binding->launched = true;
-    if (launches_block(binding->device)) {
-        const GilReleased released;
-        binding->function.launch(binding->stream, binding->config, binding->pack);
-    } else {
-        binding->function.launch(binding->stream, binding->config, binding->pack);
+    const StreamRef stream = choose_stream(bound.plan.stream, current_for(bound.plan, binding->device),
+                                           binding->pack.common_stream(), binding->device);
+    if (stream.handle() == 2 || NotedCapture::any()) [[unlikely]] {
+        OwnerList owners;
+        binding->copy_owners(owners);
+        launch_on(stream, *binding, owners.hand_over());
+        return;
     }
+    auto& known = binding->streams;
+    const auto same = [&](const UsedStream& used) { return used.stream == stream; };
+    if (std::none_of(known.begin(), known.end(), same)) {
+        known.push_back({stream, current_stream_object(binding->device)});
+    }
+    launch_on(stream, *binding, {});
 }
 
 PyObject* call(PyObject* self, PyObject* const*, std::size_t flags, PyObject* keywords) {
@@ -167,7 +204,8 @@ constexpr const char* documentation =
     "A kernel with its launch configuration and its arguments: calling it launches.\n\n"
     "Made by `kernel[grid, block].bind(arguments)`. The arguments were checked then; each call waits for the "
     "streams "
-    "that the arrays\nnamed then and makes them wait. It keeps the arrays alive. Any thread may call it.";
+    "that the arrays\nnamed then and makes them wait, on the stream that is current at the call where none "
+    "was given. It keeps the arrays alive. Any thread may call it.";
 
 constexpr const char* rebind_documentation =
     "rebind($self, /, *arguments, **keywords)\n--\n\n"

@@ -3,7 +3,6 @@
 // what it saw. A Device has no handle: None.
 #include "current_stream.hpp"
 
-#include <atomic>
 #include <string>
 
 #include <fmt/format.h>
@@ -16,8 +15,6 @@ namespace py = pybind11;
 
 namespace bascule::python {
 namespace {
-
-std::atomic<bool> ever_entered{false};
 
 PyObject* variable() {
     static PyObject* const made = PyContextVar_New("bascule.current", nullptr);  // never given up
@@ -64,8 +61,6 @@ Link stream_link(PyObject* newest, Device device) {
 
 }  // namespace
 
-bool anything_entered() noexcept { return ever_entered.load(std::memory_order_relaxed); }
-
 std::optional<StreamRef> current_stream(Device device) {
     const py::object newest = chain();
     const Link link = stream_link(newest.ptr(), device);
@@ -97,7 +92,7 @@ void enter_current(const py::object& what) {
     const Device device = is_stream ? what.cast<StreamObject&>().ref.device() : what.cast<Device>();
     const py::object handle =
         is_stream ? py::object(py::int_(what.cast<StreamObject&>().ref.handle())) : py::object(py::none());
-    ever_entered.store(true, std::memory_order_relaxed);
+    detail::ever_entered.store(true, std::memory_order_relaxed);
     const py::object outer = chain();
     const py::tuple link = py::make_tuple(what, handle, device.ordinal(), outer ? outer : py::none());
     replace_chain(link.ptr());

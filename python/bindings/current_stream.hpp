@@ -1,7 +1,9 @@
 // `with stream:` and `with device:`: what is current in this thread, or in this task of asyncio.
 #pragma once
 
+#include <atomic>
 #include <optional>
+#include <utility>
 
 #include <pybind11/pybind11.h>
 
@@ -9,9 +11,13 @@
 
 namespace bascule::python {
 
+namespace detail {
+inline std::atomic<bool> ever_entered{false};
+}
+
 /// False until anybody enters a stream or a device for the first time in this process: then nobody needs to
 /// ask for either.
-bool anything_entered() noexcept;
+inline bool anything_entered() noexcept { return detail::ever_entered.load(std::memory_order_relaxed); }
 
 /// The stream that operations on `device` go to when they are given none: of what was entered last, when that
 /// is a stream, whichever device it is of; else the stream of this device that was entered last. Needs the

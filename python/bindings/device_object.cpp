@@ -3,15 +3,20 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/driver.hpp>
+#include <bascule/runtime/stream.hpp>
+
+#include "current_stream.hpp"
 
 #include "call_site.hpp"
 
 namespace py = pybind11;
+using namespace py::literals;
 
 namespace bascule::python {
 namespace {
@@ -69,6 +74,9 @@ py::dict driver_info() {
 
 Device current_device() {
     announce_fallback(Driver::get());
+    if (anything_entered()) [[unlikely]] {
+        if (const std::optional<Device> entered = entered_device()) return *entered;
+    }
     tell_call_sites_once();
     return Device::current();
 }
@@ -80,8 +88,39 @@ std::string to_string(Device device) {
 
 bool launches_block(Device device) noexcept { return device.emulated() && !null_mode(); }
 
+Device device_from(const py::object& device) {
+    if (device.is_none()) return current_device();
+    if (py::isinstance<Device>(device)) return device.cast<Device>();
+    if (PyBool_Check(device.ptr()) != 0 || PyIndex_Check(device.ptr()) == 0) {
+        throw ArgumentError(ArgumentError::Kind::type,
+                            fmt::format("`device` must be a bascule.Device or its number, got {}.",
+                                        std::string(py::repr(device))),
+                            {.field = "device"});
+    }
+    announce_fallback(Driver::get());
+    return Device(py::int_(device).cast<int>());
+}
+
 void bind_devices(py::module_& module) {
-    py::class_<Device>(module, "Device", "A CUDA device, or the emulated one.")
+    py::class_<Device>(module, "Device", R"(A CUDA device, or the emulated one.
+
+`with device:` makes it the one that new arrays, streams and events are made on, in this thread or task of asyncio. The CUDA context
+that is current in the thread stays what it is for other libraries.)")
+        .def(
+            "__enter__",
+            [](const py::object& self) {
+                enter_current(self);
+                return self;
+            },
+            "Make it the current device of this thread or task; may be nested.")
+        .def("__exit__", [](const py::object& self, const py::args&) { leave_current(self); })
+        .def_property_readonly(
+            "stream_priorities",
+            [](Device self) {
+                const PriorityRange range = priorities_of(self);
+                return py::make_tuple(range.least_urgent, range.most_urgent);
+            },
+            "The least and the most urgent priority of its streams: `(0, -5)`.")
         .def_property_readonly("ordinal", &Device::ordinal, "Its number, from 0.")
         .def_property_readonly("name", &Device::name)
         .def_property_readonly("emulated", &Device::emulated, "True when kernels run on the CPU.")
@@ -92,6 +131,13 @@ void bind_devices(py::module_& module) {
         .def("__eq__", [](Device self, Device other) { return self == other; })
         .def("__hash__", &Device::ordinal)
         .def("__repr__", [](Device self) { return fmt::format("<bascule.Device {}>", to_string(self)); });
+    module.def("device", &device_from, "device"_a,
+               R"(A device by its number. `with bascule.device(1):` makes it the current one.
+
+>>> import bascule
+>>> with bascule.device(0) as device:
+...     bascule.device_array(3).device == device
+True)");
     module.def("current_device", &current_device, "The device that new arrays and streams are made on.");
     module.def("require_gpu", &require_gpu, "Raise LibraryError unless kernels run on a GPU.");
     module.def("_driver_info", &driver_info);

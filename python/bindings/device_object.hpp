@@ -9,9 +9,13 @@
 
 namespace bascule::python {
 
-/// The device that new things are made on. At the first call the driver is chosen, and an
-/// EmulatedDeviceWarning is issued when `auto` fell back. Throws: LibraryError, CudaError.
+/// The device that new things are made on: the one that was entered, else that of the thread's context. At
+/// the first call the driver is chosen, and an EmulatedDeviceWarning is issued when `auto` fell back. Throws:
+/// LibraryError, CudaError.
 Device current_device();
+
+/// A bascule.Device, or the one of that number; None: the current one. Throws: ArgumentError.
+Device device_from(const pybind11::object& device);
 
 /// "cuda:0 'NVIDIA H200'", "emulated:0"; null mode says "emulated:0, executes nothing".
 std::string to_string(Device device);

@@ -130,9 +130,11 @@ std::uint64_t work_stream_of(const dlpack::ExchangeTable& table, dlpack::DeviceI
     return handle == 0 ? 1 : handle;  // NULL is the default stream
 }
 
-void finish(const dlpack::Tensor& tensor, const Exchange& exchange, Device device, ArrayView& view) {
-    view = resolve(dlpack::view_of(tensor), device);
+void finish(const dlpack::Tensor& tensor, const Exchange& exchange, Home& home, ArrayView& view) {
+    view = dlpack::view_of(tensor);
+    resolve_at_home(view, home);
     view.has_stream = true;
+    view.stream_source = StreamSource::table;
     view.stream = work_stream_of(*exchange.table, tensor.device);
 }
 
@@ -145,7 +147,7 @@ bool is_for_kernels(dlpack::DeviceId where) {
                                     dlpack::to_string(where)));
 }
 
-bool read_managed(PyObject* object, const Exchange& exchange, Device device, OwnerList& owners,
+bool read_managed(PyObject* object, const Exchange& exchange, Home& home, OwnerList& owners,
                   ArrayView& view) {
     dlpack::ManagedVersioned* managed = nullptr;
     if (exchange.table->managed_from_object(object, &managed) != 0) {
@@ -160,7 +162,7 @@ bool read_managed(PyObject* object, const Exchange& exchange, Device device, Own
     if (managed->version.major != dlpack::version.major || !is_for_kernels(managed->tensor.device)) {
         return false;
     }
-    finish(managed->tensor, exchange, device, view);
+    finish(managed->tensor, exchange, home, view);
     view.readonly = (managed->flags & BASCULE_DL_READ_ONLY) != 0;
     owners.keep(holder.ptr(), view);
     return true;
@@ -175,14 +177,14 @@ Exchange exchange_of(PyTypeObject* type) {
     return look_up_and_remember(type);
 }
 
-bool read_exchange(PyObject* object, const Exchange& exchange, bool may_write, Device device,
-                   OwnerList& owners, ArrayView& view) {
+bool read_exchange(PyObject* object, const Exchange& exchange, bool may_write, Home& home, OwnerList& owners,
+                   ArrayView& view) {
     if (may_write && !exchange.never_readonly) {
         if (exchange.has_interface) return false;
-        return read_managed(object, exchange, device, owners, view);
+        return read_managed(object, exchange, home, owners, view);
     }
     if (exchange.table->tensor_from_object == nullptr) {
-        return read_managed(object, exchange, device, owners, view);
+        return read_managed(object, exchange, home, owners, view);
     }
     dlpack::Tensor tensor;
     if (exchange.table->tensor_from_object(object, &tensor) != 0) {
@@ -190,17 +192,17 @@ bool read_exchange(PyObject* object, const Exchange& exchange, bool may_write, D
         return false;
     }
     if (!is_for_kernels(tensor.device)) return false;
-    finish(tensor, exchange, device, view);
+    finish(tensor, exchange, home, view);
     owners.keep(object, view);
     return true;
 }
 
-void order_by_table(PyTypeObject* type, Device device, ArrayView& view) {
-    if (view.has_stream || view.version >= 3) return;
+bool order_by_table(PyTypeObject* type, Device device, ArrayView& view) {
     const Exchange exchange = exchange_of(type);
-    if (exchange.table == nullptr) return;
+    if (exchange.table == nullptr) return false;
     view.has_stream = true;
     view.stream = work_stream_of(*exchange.table, {BASCULE_DL_CUDA, device.ordinal()});
+    return true;
 }
 
 }  // namespace bascule::python

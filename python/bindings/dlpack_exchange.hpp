@@ -4,7 +4,7 @@
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/dlpack.hpp>
-#include <bascule/runtime/device.hpp>
+#include <bascule/runtime/home_device.hpp>
 
 #include "owners.hpp"
 
@@ -30,11 +30,12 @@ Exchange exchange_of(PyTypeObject* type);
 /// A borrowed tensor cannot say that it is read-only. So where the kernel may write and the type is not known
 /// to have writable objects only, the object's `__cuda_array_interface__` is read instead, or, when the type
 /// has none, a managed tensor, whose flags say it.
-bool read_exchange(PyObject* object, const Exchange& exchange, bool may_write, Device device,
-                   OwnerList& owners, ArrayView& view);
+bool read_exchange(PyObject* object, const Exchange& exchange, bool may_write, Home& home, OwnerList& owners,
+                   ArrayView& view);
 
-/// An array read by an interface that could not name a stream (versions 0 to 2), of a type that has a table
-/// too: the library's work stream is the array's. Throws: what the library raised.
-void order_by_table(PyTypeObject* type, Device device, ArrayView& view);
+/// An array of `device`, read by an interface that could not name a stream (versions 0 to 2): where its type
+/// has a table too, the library's work stream is the array's. False where it has none. Throws: what the
+/// library raised.
+bool order_by_table(PyTypeObject* type, Device device, ArrayView& view);
 
 }  // namespace bascule::python

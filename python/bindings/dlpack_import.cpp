@@ -172,19 +172,11 @@ void bind_to(ArrayObject& array, py::object stream) {
 
 /// A stream object for `stream` as the user gave it: kept alive with the array.
 py::object stream_object(const py::object& stream, Device device) {
-    if (py::isinstance<StreamObject>(stream)) return stream;
-    const StreamRef ref = to_stream(stream, device).value_or(default_stream(device));
-    return py::cast(StreamObject{nullptr, ref, stream});
+    return stream_object_or_current(stream, device, "tensor");
 }
 
 void check_stream(const py::object& stream, Device device) {
-    const Device own = stream.cast<StreamObject&>().ref.device();
-    if (own == device) return;
-    throw ArgumentError(Kind::value,
-                        fmt::format("`stream` is a stream of {}, and the tensor lies on {}: pass a stream of "
-                                    "that device.",
-                                    to_string(own), to_string(device)),
-                        {.field = "stream"});
+    require_device(stream.cast<StreamObject&>().ref, device, "tensor");
 }
 
 void check_device(const py::object& wanted, Device device) {

@@ -1,6 +1,6 @@
 // Source: the DLPack specification 1.3, "fast exchange". Nothing here throws: these are functions for C.
 //
-// The table's contract is that its tensors may be used on `current_work_stream`. Ours is the default stream;
+// The table's contract is that its tensors may be used on `current_work_stream`. Ours is the current stream;
 // an array that is bound to another one is put in order by an event, which the host does not wait for.
 #include "dlpack_table.hpp"
 
@@ -48,8 +48,10 @@ const ArrayObject& array_of(void* object) {
                     Py_TYPE(static_cast<PyObject*>(object))->tp_name));
 }
 
+StreamRef work_stream(Device device) { return stream_or_current(py::none(), device, "array"); }
+
 void order_work_stream_after(const ArrayObject& array) {
-    const StreamRef work = default_stream(array.device);
+    const StreamRef work = work_stream(array.device);
     if (!array.view.has_stream || array.view.stream == work.handle()) return;
     const Producer bound{array.view.stream, 0};
     const ContextGuard context(array.device.context());
@@ -97,7 +99,7 @@ int current_work_stream(std::int32_t type, std::int32_t id, void** out) {
                                 fmt::format("Bascule has no stream for {}: its arrays lie on CUDA devices.",
                                             dlpack::to_string({type, id})));
         }
-        *out = default_stream(Device(type == BASCULE_DL_CUDA ? id : 0)).native();
+        *out = work_stream(Device(type == BASCULE_DL_CUDA ? id : 0)).native();
     });
 }
 

@@ -13,6 +13,7 @@
 #include <bascule/runtime/race_check.hpp>
 
 #include "device_object.hpp"
+#include "gil.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -69,7 +70,7 @@ py::list trace_stop() {
     py::list list;
     for (const BasculeEmulatedOperation& operation : operations) {
         list.append(py::make_tuple(kind_name(operation.kind), operation.stream, operation.event,
-                                   operation.bytes, std::string(operation.name)));
+                                   operation.bytes, std::string(operation.name), operation.device));
     }
     return list;
 }
@@ -94,7 +95,7 @@ void bind_races(py::module_& module) {
     module.def("_raise_races", [](std::vector<std::string> races) {
         if (!races.empty()) throw RaceError(std::move(races));
     });
-    module.def("_finish_devices", &finish_devices, py::call_guard<py::gil_scoped_release>());
+    module.def("_finish_devices", &finish_devices, py::call_guard<GilReleased>());
     module.def("_race_statistics", &race_statistics);
     module.def("_drop_operation", [](std::uint64_t number) { return functions().drop(number); });
 }

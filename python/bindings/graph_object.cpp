@@ -13,6 +13,7 @@
 
 #include "current_stream.hpp"
 #include "device_object.hpp"
+#include "gil.hpp"
 #include "stream_object.hpp"
 
 namespace py = pybind11;
@@ -40,7 +41,7 @@ struct UpdateObject {
 /// `work(graph)` alone, without the GIL.
 template <class Work>
 auto alone(GraphObject& object, const Work& work) {
-    const py::gil_scoped_release release;
+    const GilReleased released;
     const std::lock_guard lock(object.mutex);
     return work(object.graph);
 }

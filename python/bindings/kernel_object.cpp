@@ -66,10 +66,19 @@ py::object forall(const KernelObject& self, const py::object& work, const py::ob
 }
 
 void launch(const KernelObject& self, py::handle grid, py::handle block, const py::tuple& arguments,
-            const py::object& stream, py::handle shared_bytes, bool cooperative) {
-    const py::object launcher =
-        make_launcher(self.kernel, to_plan(to_config(grid, block, shared_bytes, cooperative), stream));
+            const py::object& stream, py::handle shared_bytes, bool cooperative, const py::object& peer,
+            const py::object& sync, const py::object& streams) {
+    LaunchPlan plan = to_plan(to_config(grid, block, shared_bytes, cooperative), stream);
+    plan.options = to_options(nullptr, peer, sync, streams);
+    const py::object launcher = make_launcher(self.kernel, std::move(plan));
     launcher(*arguments);
+}
+
+/// Without a grid: everything else that a launch would decide.
+py::object explain(const KernelObject& self, const py::args& arguments, const py::kwargs& keywords) {
+    LaunchPlan plan = to_plan({}, py::none());
+    plan.configured = false;
+    return make_launcher(self.kernel, std::move(plan)).attr("explain")(*arguments, **keywords);
 }
 
 bool takes_no_arguments(const Kernel& kernel) {
@@ -183,9 +192,16 @@ any thread may use it.)")
             R"(A launcher with one thread for each of `work` items (an int, or up to three extents); the block size fills the device.
 With no work the call checks its arguments and launches nothing.)")
         .def("launch", &launch, "grid"_a, "block"_a, "arguments"_a, py::kw_only(), "stream"_a = py::none(),
-             "shared_bytes"_a = 0, "cooperative"_a = false,
+             "shared_bytes"_a = 0, "cooperative"_a = false, "peer"_a = py::none(), "sync"_a = py::none(),
+             "streams"_a = py::none(),
              "Launch once with every option by name: grid in blocks, block in threads, shared_bytes of "
-             "dynamic shared memory.")
+             "dynamic shared memory; peer, sync and streams as Launcher.options has them.")
+        .def(
+            "explain", &explain,
+            R"(What a launch with these arguments would do, but for its grid; `kernel[grid, block].explain(...)` says that too.
+
+Nothing is enqueued. Returns a bascule.Explanation: which function, on which device and stream, which streams would wait for which,
+and why.)")
         .def("prepare", &prepare,
              R"(Compile and load now; launch nothing. With arguments, check them as a launch would.
 Returns the kernel: of a template or overloads, the one that these arguments choose.)")

@@ -1,6 +1,8 @@
 // The launch path: a heap type with vectorcall, because a pybind11 call costs more than the rest of a launch.
 #include "launcher.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -8,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/argument.hpp>
+#include <bascule/interface/error.hpp>
 #include <bascule/runtime/ordering.hpp>
 
 #include "bound_launch.hpp"
@@ -15,8 +18,10 @@
 #include "callable_object.hpp"
 #include "current_stream.hpp"
 #include "device_object.hpp"
+#include "explanation.hpp"
 #include "gil.hpp"
 #include "owners.hpp"
+#include "stream_object.hpp"
 
 namespace py = pybind11;
 
@@ -36,7 +41,10 @@ PyTypeObject* launcher_type = nullptr;
 
 void enqueue(const Kernel& kernel, const LaunchPlan& plan, const LaunchConfig& config, ArgumentPack& pack,
              OwnerList& owners, Device device) {
-    const StreamRef stream = choose_stream(plan.stream, current_stream(device), pack.common_stream(), device);
+    if (plan.options != nullptr) [[unlikely]]
+        add_named_streams(pack, plan.options.get(), device);
+    const StreamRef stream =
+        choose_stream(plan.stream, current_for(plan, device), pack.common_stream(), device);
     if (launches_block(device)) {
         const GilReleased released;
         kernel.launch(stream, config, pack, owners.hand_over());
@@ -47,7 +55,7 @@ void enqueue(const Kernel& kernel, const LaunchPlan& plan, const LaunchConfig& c
 
 /// The first call decides on the device, and whether there is anything to choose.
 void begin(Launch& launch) {
-    const Device device = launch.plan.stream ? launch.plan.stream->device() : current_device();
+    const Device device = beginning_of(launch.plan).device;
     Kernel settled = settle(launch.kernel, device);
     if (settled.is_function()) {
         const LoadedKernel& loaded = load(settled, device, launch.plan.stream);
@@ -60,16 +68,25 @@ void begin(Launch& launch) {
     launch.device = device;
 }
 
+/// The same for the next call, which asks for nothing while nobody has ever entered a stream or device.
+Beginning beginning_of(const Launch& launch) {
+    if (launch.plan.stream || !anything_entered()) [[likely]]
+        return {*launch.device, launch.plan.stream};
+    return beginning_of(launch.plan);
+}
+
 void run_chosen(const Launch& launch, const CallArguments& arguments) {
     const LaunchPlan& plan = launch.plan;
     OwnerList owners;
-    ArgumentReader reader(*launch.device, owners, plan.stream);
+    const Beginning from = beginning_of(launch);
+    ArgumentReader reader(from.device, owners, from.stream, plan.options.get());
     Slots<ArgumentValue> values(arguments.count());
     read_arguments(launch.kernel, reader, arguments, values.span());
     const Device device = reader.device();
     const Kernel function = choose(launch.kernel, values.span(), device);
     const LoadedKernel& loaded = load(function, device, plan.stream);
     ArgumentPack pack(loaded.image->signature);
+    prepare_pack(pack, plan.options.get());
     set_all(pack, values.span());
     compare_structures(function, pack, device);
     if (plan.empty()) return;
@@ -96,8 +113,10 @@ void run(Launch& launch, const CallArguments& arguments) {
         return;
     }
     ArgumentPack pack(launch.loaded->image->signature);
+    prepare_pack(pack, launch.plan.options.get());
     OwnerList owners;
-    ArgumentReader reader(*launch.device, owners, launch.plan.stream);
+    const Beginning from = beginning_of(launch);
+    ArgumentReader reader(from.device, owners, from.stream, launch.plan.options.get());
     read_arguments(pack, reader, arguments);
     const Device device = reader.device();
     compare_structures(launch.kernel, pack, device);
@@ -114,6 +133,44 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, Py
     return guarded([&] {
         run(held_by<Launch>(self), {arguments, PyVectorcall_NARGS(flags), keywords});
         return py::none();
+    });
+}
+
+/// What `options` and nothing else may be told.
+constexpr const char* option_names[] = {"peer", "sync", "streams"};
+
+PyObject* options(PyObject* self, PyObject* arguments, PyObject* keywords) {
+    return guarded([&] {
+        if (PyTuple_GET_SIZE(arguments) != 0) {
+            throw ArgumentError(ArgumentError::Kind::type,
+                                "options takes its options by name: options(peer=True), options(sync=False), "
+                                "options(streams={\"x\": stream}).");
+        }
+        const py::dict given = keywords == nullptr ? py::dict() : py::reinterpret_borrow<py::dict>(keywords);
+        py::object values[3] = {py::none(), py::none(), py::none()};
+        for (const auto& [name, value] : given) {
+            const std::string key = py::str(name);
+            const auto* found = std::find(std::begin(option_names), std::end(option_names), key);
+            if (found == std::end(option_names)) {
+                throw ArgumentError(
+                    ArgumentError::Kind::type,
+                    fmt::format("there is no option '{}' of a launch; there are: peer, sync, streams.",
+                                shortened(key)),
+                    {.field = key});
+            }
+            values[found - std::begin(option_names)] = py::reinterpret_borrow<py::object>(value);
+        }
+        const Launch& launch = held_by<Launch>(self);
+        LaunchPlan plan = launch.plan;
+        plan.options = to_options(plan.options, values[0], values[1], values[2]);
+        return make_launcher(launch.kernel, std::move(plan));
+    });
+}
+
+PyObject* explain(PyObject* self, PyObject* const* arguments, Py_ssize_t positional, PyObject* keywords) {
+    return guarded([&] {
+        const Launch& launch = held_by<Launch>(self);
+        return explain_launch(launch.kernel, launch.plan, {arguments, positional, keywords});
     });
 }
 
@@ -157,13 +214,49 @@ constexpr const char* bind_documentation =
     "The "
     "arrays are kept\nalive. `rebind` reads again.";
 
+constexpr const char* options_documentation =
+    "options($self, /, *, peer=None, sync=None, streams=None)\n--\n\n"
+    "The same launcher with other rules of order; what is left away stays as it is.\n\n"
+    "peer : True takes arrays of other devices: their memory is opened to kernels on the launch's device, "
+    "and "
+    "their streams are\nordered with the launch as others are. Off, they are refused.\n"
+    "sync : False ignores the streams of all arrays for this launch; they are checked, and the order is "
+    "yours.\n"
+    "streams : a dict from parameters to streams, for arrays that name none: {\"x\": stream}.\n";
+
+constexpr const char* explain_documentation =
+    "explain($self, /, *arguments, **keywords)\n--\n\n"
+    "What calling the launcher with these arguments would do: where, with which grid, and which streams "
+    "would "
+    "wait for which,\nand why. Nothing is enqueued. Returns a bascule.Explanation, whose text says it all.";
+
 PyMethodDef methods[] = {
+    {"options", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&options)),
+     METH_VARARGS | METH_KEYWORDS, options_documentation},
+    {"explain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&explain)),
+     METH_FASTCALL | METH_KEYWORDS, explain_documentation},
     {"bind", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&bind)),
      METH_FASTCALL | METH_KEYWORDS, bind_documentation},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
+
+Beginning beginning_of(const LaunchPlan& plan) {
+    if (plan.stream) return {plan.stream->device(), plan.stream};
+    if (anything_entered()) [[unlikely]] {
+        if (const std::optional<StreamRef> entered = innermost_stream()) return {entered->device(), entered};
+    }
+    return {current_device(), std::nullopt};
+}
+
+std::optional<StreamRef> current_for(const LaunchPlan& plan, Device device) {
+    if (!anything_entered() || plan.stream) [[likely]]
+        return std::nullopt;
+    const std::optional<StreamRef> current = current_stream(device);
+    if (current) require_device(*current, device, "launch");
+    return current;
+}
 
 py::object make_launcher(const Kernel& kernel, LaunchPlan plan) {
     auto launch =

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -11,6 +12,8 @@
 
 #include <bascule/interface/launch_config.hpp>
 #include <bascule/runtime/kernel.hpp>
+
+#include "launch_options.hpp"
 
 namespace bascule::python {
 
@@ -21,10 +24,24 @@ struct LaunchPlan {
     std::uint32_t shared_bytes = 0;   ///< with `work`
     std::optional<StreamRef> stream;  ///< none: chosen from the arguments
     pybind11::object stream_object;   ///< kept alive with the launcher
+    std::shared_ptr<const LaunchOptions> options{};  ///< null: as usual
+    bool configured = true;                          ///< false: `kernel.explain`, which says no grid
 
     /// forall(0): check everything, launch nothing.
     bool empty() const noexcept { return std::find(work.begin(), work.end(), 0) != work.end(); }
 };
+
+/// Where a launch without a stream of its own begins to look for one: on the device of what was entered last,
+/// with its stream if that is one.
+struct Beginning {
+    Device device;
+    std::optional<StreamRef> stream;
+};
+Beginning beginning_of(const LaunchPlan& plan);
+
+/// The current stream, where it counts for a launch on `device`: none was given. Throws: ArgumentError for
+/// one of another device.
+std::optional<StreamRef> current_for(const LaunchPlan& plan, Device device);
 
 /// A new bascule.Launcher.
 pybind11::object make_launcher(const Kernel& kernel, LaunchPlan plan);

@@ -198,3 +198,30 @@ TEST_CASE(
     CHECK(choose_stream(std::nullopt, std::nullopt, std::nullopt, device).handle() == 1);
     CHECK(choose_stream(StreamRef(0, device), current, 0x300, device).handle() == 1);
 }
+
+TEST_CASE("how a stream was chosen is said by the same rule") {
+    const Device device(0);
+    const StreamRef some(0x100, device);
+    CHECK(how_chosen(some, some, 0x300) == StreamChoice::given);
+    CHECK(how_chosen(std::nullopt, some, 0x300) == StreamChoice::current);
+    CHECK(how_chosen(std::nullopt, std::nullopt, 0x300) == StreamChoice::common_producer);
+    CHECK(how_chosen(std::nullopt, std::nullopt, std::nullopt) == StreamChoice::device_default);
+}
+
+TEST_CASE("the default stream is the one that was configured") {
+    const Device device(0);
+    set_default_stream(DefaultStream::per_thread);
+    CHECK(choose_stream(std::nullopt, std::nullopt, std::nullopt, device).handle() == 2);
+    set_default_stream(DefaultStream::legacy);
+    CHECK(choose_stream(std::nullopt, std::nullopt, std::nullopt, device).handle() == 1);
+}
+
+TEST_CASE("rule 12: a stream of another device is waited for even if its handle is the launch stream's") {
+    const Device device(0);
+    const StreamRef legacy = StreamRef::legacy_default(device);
+    CHECK_FALSE(needs_wait({1, 0}, legacy));
+    CHECK_FALSE(needs_wait({0, 0}, legacy));
+    CHECK_FALSE(needs_wait({1, 0, 0}, legacy));
+    CHECK(needs_wait({1, 0, 1}, legacy));
+    CHECK(needs_wait({2, 0}, legacy));
+}

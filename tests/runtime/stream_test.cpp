@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bascule/interface/error.hpp>
 #include <bascule/runtime/stream.hpp>
 
 #include "support.hpp"
@@ -34,4 +35,21 @@ TEST_CASE("an_idle_stream_has_finished") {
     CHECK_NOTHROW(StreamRef::legacy_default().synchronize());
     CHECK_NOTHROW(StreamRef::per_thread_default().synchronize());
     CHECK_NOTHROW(synchronize());
+}
+
+TEST_CASE("a_priority_that_the_device_does_not_have_is_refused") {
+    const Device device(0);
+    const PriorityRange range = priorities_of(device);
+    CHECK(range.most_urgent < range.least_urgent);
+    CHECK(priority_of(Stream(device, range.most_urgent)) == range.most_urgent);
+    CHECK(priority_of(Stream(device)) == 0);
+    CHECK_THROWS_AS(Stream(device, range.most_urgent - 1), ArgumentError);
+    CHECK_THROWS_AS(Stream(device, range.least_urgent + 1), ArgumentError);
+}
+
+TEST_CASE("a_stream_belongs_to_the_device_it_was_made_on") {
+    const Device device(0);
+    const Stream stream(device);
+    CHECK(device_of_stream(stream.ref().handle(), device) == device);
+    CHECK(device_of_stream(1, device) == device);
 }

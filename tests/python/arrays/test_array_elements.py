@@ -249,7 +249,7 @@ def test_elements_are_ordered_with_both_streams(emulated):
     assert kinds == [
         ("record", p.handle), ("wait", c.handle), ("launch", c.handle), ("record", c.handle), ("wait", p.handle)
     ]  # fmt: skip
-    with traced() as operations:
+    with q, traced() as operations:
         y[:] = x
     kinds = [(o.kind, o.stream) for o in operations]
     assert kinds == [

@@ -1,0 +1,135 @@
+"""Arrays of libraries that name no stream: which stream each library works on."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from bascule import _bascule
+from bascule._errors import ArgumentTypeError, UnorderedProducerWarning
+
+# What is asked of an array: it and the number of its device; an object that names a stream, or None.
+_Ask = Callable[[Any, int], Any]
+
+
+def _torch(_array: Any, device: int) -> Any:
+    return sys.modules["torch"].cuda.current_stream(device).cuda_stream
+
+
+def _warp(_array: Any, device: int) -> Any:
+    return sys.modules["warp"].get_stream(f"cuda:{device}").cuda_stream
+
+
+def _own(exported: Any, _device: int) -> Any:
+    return exported.array.stream
+
+
+# By the first part of the module that a type, or one of its bases, was defined in. JAX orders by DLPack: it makes
+# the stream that is to read the array wait for the array.
+_KNOWN: dict[str, tuple[str, _Ask | None]] = {
+    "torch": ("library", _torch),
+    "warp": ("library", _warp),
+    "jax": ("dlpack", None),
+    "jaxlib": ("dlpack", None),
+    "bascule": ("library", _own),
+}
+
+_registered: weakref.WeakKeyDictionary[type, tuple[str, _Ask | None]] = weakref.WeakKeyDictionary()
+_warned: weakref.WeakSet[type] = weakref.WeakSet()
+
+
+def register_producer(cls: type, *, stream_of: Any) -> None:
+    """Say which stream the arrays of a library are ordered with that name none themselves.
+
+    From version 3 of `__cuda_array_interface__` on an array names its stream, or says with None that there is nothing
+    to wait for, and Bascule believes it. Versions 0 to 2 cannot say: where work is still pending on a stream of the
+    library, a kernel that does not wait for it reads what is not there yet. Bascule knows what to do for
+
+    PyTorch : the array's stream is `torch.cuda.current_stream()` of its device, as it is when the array is passed
+        (or what PyTorch's DLPack exchange table says, where there is one). The launch waits for it, and later work on
+        it waits for the launch. Work on other streams of PyTorch is yours to order, as inside PyTorch:
+        `torch.cuda.current_stream().wait_stream(side)`.
+    Warp : the same with `warp.get_stream()` of the array's device.
+    JAX : has no current stream. `array.__dlpack__(stream=...)` makes the launch's stream wait until the array is
+        there, and keeps its memory. Nothing waits for the launch: JAX's arrays never change, and read-only ones are
+        refused where a kernel writes.
+    `DeviceArray.export(version=...)` : the bound stream.
+
+    Every other type of array is used without waiting, and an `UnorderedProducerWarning` says so once. Then one of these
+    steps makes it right:
+
+    - synchronise the library's stream before the launch, or pass `kernel[grid, block, stream]` the stream that the
+      library works on;
+    - for one launch, name it: `kernel[grid, block].options(streams={"x": stream})(x)`;
+    - register the type here, once.
+
+    `bascule.config.stream_of = "spec"` (or BASCULE_STREAM_OF=spec) asks nobody and warns of nothing.
+
+    Parameters
+    ----------
+    cls : type
+        Of the arrays; types derived from it are meant too.
+    stream_of : callable, "dlpack" or "spec"
+        A function of the array that returns its stream: an integer handle, an object that names one, or None where
+        there is nothing to wait for. It runs before anything is enqueued. "dlpack": the array's `__dlpack__` makes the
+        launch's stream wait. "spec": there is nothing to wait for, and no warning.
+
+    >>> import bascule
+    >>> class Image:
+    ...     stream = bascule.stream()
+    >>> bascule.register_producer(Image, stream_of=lambda image: image.stream)
+    """
+    if not isinstance(cls, type):
+        raise ArgumentTypeError(f"`cls` must be the type of the arrays, got {cls!r}: pass type(array).")
+    if stream_of in ("dlpack", "spec"):
+        _registered[cls] = (stream_of, None)
+    elif callable(stream_of):
+        _registered[cls] = ("registered", lambda array, _device: stream_of(array))
+    else:
+        raise ArgumentTypeError(
+            f'`stream_of` must be a function of the array that returns its stream, or "dlpack" or "spec"; '
+            f"got {stream_of!r}."
+        )
+    _bascule._forget_producers()
+
+
+def policy_of(cls: type) -> tuple[str, _Ask | None]:
+    """How arrays of a type that names no stream are ordered; asked by the extension module, once a type."""
+    for base in cls.__mro__:
+        if base in _registered:
+            return _registered[base]
+    for base in cls.__mro__:
+        library = str(getattr(base, "__module__", "")).partition(".")[0]
+        if library in _KNOWN:
+            return _KNOWN[library]
+    if cls not in _warned:
+        warnings.warn(
+            f"arrays of type {cls.__module__}.{cls.__qualname__} name no stream (their __cuda_array_interface__ is "
+            "older than version 3), so nothing waits for work that is pending on them. Say which stream that is: "
+            f"bascule.register_producer({cls.__qualname__}, stream_of=...), whose documentation lists the steps.",
+            UnorderedProducerWarning,
+            stacklevel=2,
+        )
+        _warned.add(cls)
+    return ("spec", None)
+
+
+def stream_of_environment() -> str:
+    """BASCULE_STREAM_OF, checked: "library" or "spec"."""
+    value = os.environ.get("BASCULE_STREAM_OF", "") or "library"
+    set_stream_of(value, "BASCULE_STREAM_OF")
+    return value
+
+
+def set_stream_of(value: str, name: str = "bascule.config.stream_of") -> None:
+    """What `bascule.config.stream_of` does when it is set."""
+    if value not in ("library", "spec"):
+        raise ArgumentTypeError(
+            f'{name} is {value!r}: set it to "library" (ask the libraries of arrays that name no stream) or "spec" '
+            "(ask nobody)."
+        )
+    _bascule._ask_libraries(value == "library")
