@@ -47,5 +47,6 @@ def without_events(operations: Issued) -> list[tuple[str, int]]:
 
 def prepared(*arguments: object) -> None:
     """Compiles, loads, and fills the pool of events; everything is done when it returns."""
+    bascule.synchronize()  # arrays that are to be launched unordered are there before
     add()[1, 32](*arguments)
     bascule.synchronize()

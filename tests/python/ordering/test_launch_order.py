@@ -185,13 +185,13 @@ def test_rules_2_to_4_hold_for_random_streams_and_arguments():
     sources = {s: [bascule.device_array(N, "i4", stream=s) for _ in range(3)] for s in streams}
     for k in range(1, 9):  # events and code
         kernels()[f"sum{k}"][1, N](out, *[sources[1][0]] * k, N)
-    silent = Foreign(out, None)
+    silent = {s: Foreign(bascule.device_array(N, "i4"), None) for s in streams}
     for _ in range(60):
         c = chance.choice(streams)
         named = [chance.choice(streams) for _ in range(chance.randint(1, 8))]
         arrays = [chance.choice(sources[s]) for s in named]
         with bascule.emulated.trace() as operations:
-            kernels()[f"sum{len(arrays)}"][1, N, c](silent, *arrays, N)
+            kernels()[f"sum{len(arrays)}"][1, N, c](silent[c], *arrays, N)
         trace = only_order(operations)
         foreign = set(named) - {c}
         at = trace.index(("launch", c, 0))
@@ -330,7 +330,7 @@ def test_rule_7_no_python_runs_between_the_first_and_the_last_operation():
             lengths.append(_bascule._trace_length())
             return dict(self._fields)
 
-    arrays = [Watching(bascule.to_device(np.ones(32, "f4")), p.handle) for _ in range(3)]
+    arrays = [Watching(bascule.to_device(np.ones(32, "f4"), stream=p), p.handle) for _ in range(3)]
     prepared(*arrays)
     lengths.clear()
     assert len(issued(lambda: add()[1, 32, c](*arrays))) == 5

@@ -159,11 +159,15 @@ def test_blocks_can_be_nested_and_restore_what_was():
 
 def test_many_races_are_told_in_few_words():
     scene = Scene()
-    with pytest.raises(bascule.RaceError) as caught, bascule.emulated.checks(races=True):
-        p, c = scene.streams(2)
+    p, c = scene.streams(2)
+
+    def race_often() -> None:
         for x in [scene.array(p) for _ in range(20)]:
             set_on(scene, p, x)
             read_on(scene, c, x)
+
+    with pytest.raises(bascule.RaceError) as caught, bascule.emulated.checks(races=True):
+        race_often()
     assert len(caught.value.races) == 20
     text = str(caught.value)
     assert text.count("stream race: ") == 5
