@@ -118,7 +118,9 @@ def test_torch_works_on_its_current_stream(add, version):
             assert ordering(lambda x=x: add[1, 32](x, x, x)) == [("launch", q.handle)]  # rule 3
             assert bascule.as_cuda_array(x).stream == q
             y = ones(c)
-            assert ordering(lambda x=x, y=y: y.copy().__setitem__(slice(None), x))[-1] == ("wait", c.handle)
+            assert {("record", q.handle), ("wait", q.handle)} <= set(
+                ordering(lambda x=x, y=y: y.__setitem__(slice(None), x))
+            )
     assert set(asked) == {0}
 
 
