@@ -86,9 +86,9 @@ void add_once(std::vector<Producer>& producers, const Producer& producer) {
     if (std::none_of(producers.begin(), producers.end(), same)) producers.push_back(producer);
 }
 
-}  // namespace
-
-CaptureState capture_of(StreamRef stream) {
+/// `naming` says which stream, for the message.
+template <class Naming>
+CaptureState ask(StreamRef stream, const Naming& naming) {
     const Driver& driver = Driver::get();
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     CUresult code = driver.api().cuStreamIsCapturing(stream.native(), &status);
@@ -102,13 +102,25 @@ CaptureState capture_of(StreamRef stream) {
         return state;
     }
     if (code != CUDA_SUCCESS) {
-        driver.check(
-            code, "cuStreamIsCapturing",
-            fmt::format("asking whether {} is being captured (is it still alive?)", name_of(stream)));
+        driver.check(code, "cuStreamIsCapturing",
+                     fmt::format("asking whether {} is being captured", naming()));
     }
     if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) state.status = Status::invalidated;
     if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE) state = {Status::active, id};
     return state;
+}
+
+CaptureState capture_of(const Producer& producer, Device device) {
+    return ask(StreamRef(producer.stream, device), [&] {
+        return fmt::format("stream {:#x}, which argument {} names (is that stream still alive?),",
+                           producer.stream, producer.argument + 1);
+    });
+}
+
+}  // namespace
+
+CaptureState capture_of(StreamRef stream) {
+    return ask(stream, [&] { return name_of(stream) + " (is it still alive?)"; });
 }
 
 GraphNeeds::~GraphNeeds() {
@@ -147,7 +159,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
         }
         const StreamRef theirs = stream_of(producer, stream);
         const ContextGuard context(theirs.context());
-        const CaptureState state = capture_of(theirs);
+        const CaptureState state = capture_of(producer, theirs.device());
         if (state.status == Status::implicit && ours.status == Status::active) {
             outside.push_back(producer);  // not touched now
             continue;

@@ -19,6 +19,7 @@ void EventRef::record(StreamRef stream) const {
 }
 
 bool EventRef::query() const {
+    if (NotedCapture::any()) require_no_capture(Device::current(), "query");
     const Driver& driver = Driver::get();
     const RelaxedCapture relaxed;  // of streams that did not record it
     const CUresult code = driver.api().cuEventQuery(native_);

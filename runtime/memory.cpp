@@ -1,6 +1,5 @@
 // Memory by kind, and copies that are ordered as launches are.
 #include <cstdlib>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -88,8 +87,7 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device, MemoryKind kind)
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     CUdeviceptr address = 0;
-    std::optional<RelaxedCapture> relaxed;  // what a graph of ours uses it keeps
-    if (NotedCapture::in_this_thread()) relaxed.emplace();
+    const RelaxedCapture relaxed;  // it stays from one launch of a graph to the next
     const CUresult code = method_of(kind).allocate(driver.api(), address, bytes);
     if (code != CUDA_SUCCESS) fail_allocation(driver, code, bytes, kind);
     address_ = address;

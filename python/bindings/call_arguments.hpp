@@ -44,7 +44,8 @@ class Slots {
 };
 
 /// Compiles and loads a function for the device, without the GIL. Throws: ArgumentError for a kernel that is
-/// none; CudaError where it is not loaded and a capture does not allow it: of `stream`, or of the current one.
+/// none; CudaError where it is not loaded and a capture does not allow it: of `stream`, or of the current
+/// one.
 const LoadedKernel& load(const Kernel& kernel, Device device, std::optional<StreamRef> stream = {});
 
 /// The kernel's one function where it is no template and has no overloads; compiles to know. Without the GIL.

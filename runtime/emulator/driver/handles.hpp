@@ -9,7 +9,17 @@
 
 namespace emulated::driver {
 
-enum class HandleKind : std::uint8_t { context, stream, event, library, kernel, link, memory_pool, graph, graph_exec };
+enum class HandleKind : std::uint8_t {
+    context,
+    stream,
+    event,
+    library,
+    kernel,
+    link,
+    memory_pool,
+    graph,
+    graph_exec
+};
 
 /// Handle -> object. A destroyed or invented handle is found missing instead of being dereferenced; an object
 /// in use by another thread outlives its handle. Thread-safe.

@@ -54,13 +54,13 @@ void Worker::begin(GridState& grid) {
     grid_ = &grid;
     code_ = grid.code;
     request_ = grid.request;
-    const bool cooperative = request_->workspace != 0;
-    own_registers_ = code_->has_barrier || code_->may_spin || cooperative;
+    cooperative_ = request_->workspace != 0;
+    own_registers_ = code_->has_barrier || code_->may_spin || cooperative_;
     block_.grid = &grid;
     block_.threads = request_->block.x * request_->block.y * request_->block.z;
     const std::uint32_t count = (block_.threads + 31) / 32;
-    block_.warps_take_turns = own_registers_ && (count > 1 || cooperative);
-    block_.most_rounds = cooperative ? cooperative_budget : ~0u;
+    block_.warps_take_turns = own_registers_ && (count > 1 || cooperative_);
+    block_.most_rounds = cooperative_ ? least_cooperative_budget : ~0u;
 
     // An odd number of cache lines between warps keeps equal registers out of equal cache sets.
     const std::size_t file = (round_up(code_->register_bytes, 64) / 64 | 1u) * std::size_t{64};
@@ -295,8 +295,10 @@ Worker::Turn Worker::turn() {
     lanes_.stop = Stop::none;
     if (release_whole_block() || release_barriers()) {
         ++block_.steps;
+        if (cooperative_) block_.most_rounds = least_cooperative_budget;
         return Turn::goes_on;
     }
+    if (cooperative_) block_.most_rounds = std::min(2 * block_.most_rounds, most_cooperative_budget);
     return ready ? Turn::waits : Turn::stuck;
 }
 

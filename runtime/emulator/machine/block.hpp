@@ -92,6 +92,7 @@ class Worker {
     std::uint64_t steps_told_ = 0, steps_elsewhere_ = 0;  ///< of a cooperative grid
     Dim3 placed_{0, 0, 0};                                ///< the block shape that threads_ is for
     std::vector<std::uint32_t> threads_[3];               ///< coordinates by linear thread index
+    bool cooperative_ = false;                            ///< its grid's blocks wait for each other
     bool own_registers_ = false;  ///< each warp has a register file, since a warp may wait for another
 };
 

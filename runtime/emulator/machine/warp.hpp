@@ -83,8 +83,8 @@ bool meet(Lanes& lanes, const Instruction* at, std::uint32_t required);
 /// Backward branches between two looks at the clock, or at the other groups of the warp.
 inline constexpr std::uint32_t alone_budget = 1u << 16;
 inline constexpr std::uint32_t shared_budget = 1u << 10;
-/// The same where blocks wait for each other: most of the time whoever goes round waits for a block whose
-/// turn it is not.
-inline constexpr std::uint32_t cooperative_budget = 1u << 6;
+/// The same where blocks wait for each other: whoever goes round mostly waits for a block whose turn it is
+/// not, so at first it gives way soon, and less so the longer nothing else happens.
+inline constexpr std::uint32_t least_cooperative_budget = 1u << 3, most_cooperative_budget = 1u << 10;
 
 }  // namespace emulated::machine

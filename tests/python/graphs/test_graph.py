@@ -178,6 +178,7 @@ def test_what_waits_is_refused_and_the_capture_goes_on(kernels):
             other.query,
             graph.stream.synchronize,
             event.synchronize,
+            event.query,
         ):
             with pytest.raises(bascule.CudaError, match="The capture goes on"):
                 wait()

@@ -172,7 +172,9 @@ def test_rule_13_nothing_waits_and_nothing_is_loaded_in_somebody_elses_capture(k
         with pytest.raises(bascule.CudaError, match=r"'fresh' is not loaded yet"):
             fresh[1, 1, c](x)
         assert capture.intact
-        del elsewhere  # freeing is no part of what is captured
+        del elsewhere  # freeing is no part of what is captured, nor is allocating
+        made = bascule.device_array(4, "f4", stream=c)
+        assert made.shape == (4,)
         assert capture.intact
         for _ in range(200):  # past many markers
             kernels.shift[1, 32](x)
