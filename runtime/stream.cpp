@@ -3,6 +3,7 @@
 
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/event.hpp>
+#include <bascule/runtime/launch_history.hpp>
 #include <bascule/runtime/lifetime.hpp>
 #include <bascule/runtime/stream.hpp>
 
@@ -16,7 +17,10 @@ void StreamRef::synchronize() const {
         const ContextGuard context(device_.context());
         code = driver.api().cuStreamSynchronize(native());
     }
+    if (code == CUDA_SUCCESS) note_finished(*this, mark);
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
+    if (code == CUDA_SUCCESS) return;
+    const ContextGuard context(device_.context());  // whose loss it is
     driver.check(code, "cuStreamSynchronize", "waiting for the stream");
 }
 
@@ -68,7 +72,10 @@ void synchronize(Device device) {
         const ContextGuard context(device.context());
         code = driver.api().cuCtxSynchronize();
     }
+    if (code == CUDA_SUCCESS) note_finished(device, mark);
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(device, mark);
+    if (code == CUDA_SUCCESS) return;
+    const ContextGuard context(device.context());  // whose loss it is
     driver.check(code, "cuCtxSynchronize", "waiting for the device");
 }
 

@@ -55,6 +55,7 @@ from bascule._bascule import (
     to_device,
 )
 from bascule._compile import compile
+from bascule._debug import debug
 from bascule._decorator import LaunchRule, kernel
 from bascule._errors import (
     ArgumentError,
@@ -97,6 +98,7 @@ __all__ = [
     "compile",
     "config",
     "current_device",
+    "debug",
     "default_stream",
     "device_array",
     "emulated",

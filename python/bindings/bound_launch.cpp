@@ -12,6 +12,7 @@
 #include <bascule/runtime/ordering.hpp>
 
 #include "callable_object.hpp"
+#include "debug_object.hpp"
 #include "device_object.hpp"
 #include "gil.hpp"
 #include "owners.hpp"
@@ -110,11 +111,12 @@ void launch(Bound& bound) {
     if (bound.plan.empty()) return;
     const std::shared_ptr<Binding> binding = bound.binding;
     binding->launched = true;
+    const LaunchSite site = launch_site(bound.plan.site);
     if (launches_block(binding->device)) {
         const GilReleased released;
-        binding->function.launch(binding->stream, binding->config, binding->pack);
+        binding->function.launch(binding->stream, binding->config, binding->pack, {}, site);
     } else {
-        binding->function.launch(binding->stream, binding->config, binding->pack);
+        binding->function.launch(binding->stream, binding->config, binding->pack, {}, site);
     }
 }
 

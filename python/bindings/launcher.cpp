@@ -13,6 +13,7 @@
 #include "bound_launch.hpp"
 #include "call_arguments.hpp"
 #include "callable_object.hpp"
+#include "debug_object.hpp"
 #include "device_object.hpp"
 #include "gil.hpp"
 #include "owners.hpp"
@@ -36,11 +37,12 @@ PyTypeObject* launcher_type = nullptr;
 void enqueue(const Kernel& kernel, const LaunchPlan& plan, const LaunchConfig& config, ArgumentPack& pack,
              OwnerList& owners, Device device) {
     const StreamRef stream = choose_stream(plan.stream, std::nullopt, pack.common_stream(), device);
+    const LaunchSite site = launch_site(plan.site);
     if (launches_block(device)) {
         const GilReleased released;
-        kernel.launch(stream, config, pack, owners.hand_over());
+        kernel.launch(stream, config, pack, owners.hand_over(), site);
     } else {
-        kernel.launch(stream, config, pack, owners.hand_over());
+        kernel.launch(stream, config, pack, owners.hand_over(), site);
     }
 }
 
@@ -165,6 +167,7 @@ PyMethodDef methods[] = {
 }  // namespace
 
 py::object make_launcher(const Kernel& kernel, LaunchPlan plan) {
+    plan.site = current_site();
     auto launch =
         std::make_unique<Launch>(Launch{kernel, std::move(plan), std::nullopt, nullptr, std::nullopt});
     return make_callable(launcher_type, &call, std::move(launch));

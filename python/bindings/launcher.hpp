@@ -21,6 +21,7 @@ struct LaunchPlan {
     std::uint32_t shared_bytes = 0;   ///< with `work`
     std::optional<StreamRef> stream;  ///< none: chosen from the arguments
     pybind11::object stream_object;   ///< kept alive with the launcher
+    LaunchSite site{};                ///< where it was made, unless that is another launcher's
 
     /// forall(0): check everything, launch nothing.
     bool empty() const noexcept { return std::find(work.begin(), work.end(), 0) != work.end(); }
