@@ -275,4 +275,68 @@ void ArgumentPack::check_count(const Signature& signature, std::size_t given) {
                         {.expected = std::to_string(declared), .got = std::to_string(given)});
 }
 
+namespace {
+
+template <class T>
+T read_as(std::span<const std::byte> bytes) noexcept {
+    T value{};
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+}
+
+/// Empty where the dtype has no number of C++'s.
+std::string number_in(DType dtype, std::span<const std::byte> bytes) {
+    using Kind = DType::Kind;
+    if (dtype.format != DType::Format::none || bytes.size() != dtype.itemsize) return {};
+    const bool is_unsigned = dtype.kind == Kind::unsigned_integer;
+    switch (dtype.kind) {
+        case Kind::boolean:
+            return read_as<std::uint8_t>(bytes) != 0 ? "true" : "false";
+        case Kind::signed_integer:
+        case Kind::unsigned_integer:
+            if (bytes.size() == 1)
+                return is_unsigned ? fmt::format("{}", read_as<std::uint8_t>(bytes))
+                                   : fmt::format("{}", static_cast<int>(read_as<std::int8_t>(bytes)));
+            if (bytes.size() == 2)
+                return is_unsigned ? fmt::format("{}", read_as<std::uint16_t>(bytes))
+                                   : fmt::format("{}", read_as<std::int16_t>(bytes));
+            if (bytes.size() == 4)
+                return is_unsigned ? fmt::format("{}", read_as<std::uint32_t>(bytes))
+                                   : fmt::format("{}", read_as<std::int32_t>(bytes));
+            return is_unsigned ? fmt::format("{}", read_as<std::uint64_t>(bytes))
+                               : fmt::format("{}", read_as<std::int64_t>(bytes));
+        case Kind::floating:
+            if (bytes.size() == 4) return fmt::format("{}", read_as<float>(bytes));
+            if (bytes.size() == 8) return fmt::format("{}", read_as<double>(bytes));
+            return {};
+        default:
+            return {};
+    }
+}
+
+std::string value_in(const Parameter& parameter, std::span<const std::byte> bytes) {
+    using Kind = ParameterType::Kind;
+    const Kind kind = parameter.type.kind;
+    if (kind == Kind::pointer) return fmt::format("{:#x}", read_as<std::uint64_t>(bytes));
+    if (kind == Kind::scalar) {
+        if (std::string number = number_in(parameter.type.dtype, bytes); !number.empty()) return number;
+    }
+    if ((kind == Kind::array_view || kind == Kind::masked_view) && bytes.size() >= 8) {
+        return fmt::format("a view of {:#x}", read_as<std::uint64_t>(bytes));
+    }
+    return fmt::format("{} bytes", bytes.size());
+}
+
+}  // namespace
+
+std::string to_string(const ArgumentPack& pack) {
+    std::string text;
+    int index = 0;
+    for (const Parameter& parameter : pack.signature().parameters) {
+        text += fmt::format("{}{}={}", text.empty() ? "" : ", ", parameter.name,
+                            value_in(parameter, pack.passed(index++)));
+    }
+    return text.empty() ? "none" : text;
+}
+
 }  // namespace bascule

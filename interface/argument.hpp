@@ -105,6 +105,11 @@ class ArgumentPack {
     void set(int index, const ArgumentValue& value);
 
     const Signature& signature() const noexcept { return *signature_; }
+    /// What is passed for one parameter so far: as many bytes as it has.
+    std::span<const std::byte> passed(int index) const noexcept {
+        const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+        return {bytes_ + parameter.offset, parameter.bytes};
+    }
     /// One pointer a parameter, as cuLaunchKernelEx wants them. Valid while the pack lives and none is added.
     void** table() noexcept { return table_; }
     /// The distinct producer streams, in the order of the arguments.
@@ -153,5 +158,8 @@ class ArgumentPack {
     std::unique_ptr<Producer[]> heap_producers_;
     std::vector<LayoutClaim> layout_claims_;
 };
+
+/// "x=0x7f12a0000000, n=256", for reports of faults: pointers and numbers by their values, the rest by size.
+std::string to_string(const ArgumentPack& pack);
 
 }  // namespace bascule

@@ -103,6 +103,7 @@ class CudaError : public Error {
         std::string call{};       ///< "cuStreamSynchronize"
         std::string doing{};      ///< what it was for: "waiting for the stream"
         std::string report{};     ///< the emulated device's report of the fault; empty on a GPU
+        std::string launch{};     ///< of a lost context: which launch most likely lost it, as sentences
     };
 
     explicit CudaError(const std::string& message) : Error(message) {}

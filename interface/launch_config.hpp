@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace bascule {
@@ -13,13 +14,23 @@ struct Dim3 {
     std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
 };
 
-/// One launch's geometry. A value.
+/// One launch's geometry and attributes. A value.
 struct LaunchConfig {
     Dim3 grid{};                     ///< in blocks
     Dim3 block{};                    ///< in threads
     std::uint32_t shared_bytes = 0;  ///< dynamic shared memory a block
     bool cooperative = false;        ///< all blocks resident at once, as grid synchronisation needs
+    /// It may begin before the launch in front of it on the stream has ended: programmatic dependent launch.
+    bool programmatic = false;
+    Dim3 cluster{};                        ///< in blocks; one block: no clusters
+    std::optional<int> priority{};         ///< lower is more urgent; else the stream's
+    std::optional<int> shared_carveout{};  ///< percent of the on-chip memory to prefer as shared memory
+
     bool operator==(const LaunchConfig&) const = default;
+    /// Whether it asks for more than geometry.
+    bool has_attributes() const noexcept {
+        return cooperative || programmatic || priority || shared_carveout || cluster.count() != 1;
+    }
 };
 
 /// What a device, and a kernel on it, can take.
@@ -29,9 +40,13 @@ struct LaunchLimits {
     std::uint32_t threads = 0;       ///< a block, the smaller of the device's and the kernel's limit
     std::uint32_t shared_bytes = 0;  ///< dynamic, a block, the opt-in limit less the kernel's static memory
     std::uint32_t static_shared_bytes = 0;  ///< a block, of the kernel's own; for messages
+    std::uint32_t device_threads = 0;       ///< a block of any kernel; for messages
+    std::uint32_t registers = 0;            ///< a thread; for messages
+    std::uint32_t device_registers = 0;     ///< a block of any kernel; for messages
 };
 
-/// Throws: ArgumentError that names `grid`, `block` or `shared_bytes`, the value and the limit.
+/// Throws: ArgumentError that names `grid`, `block`, `shared_bytes`, `cluster` or `shared_carveout`, the
+/// value and the limit.
 void check(const LaunchConfig& config, const LaunchLimits& limits);
 
 /// "(4096, 1, 1)"; trailing ones left out: "(4096,)".

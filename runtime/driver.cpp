@@ -16,6 +16,7 @@
 #include <bascule/runtime/device.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/emulated_device.hpp>
+#include <bascule/runtime/launch_history.hpp>
 #include <bascule/runtime/source_places.hpp>
 
 namespace bascule {
@@ -80,6 +81,22 @@ bool loses_context(CUresult code) noexcept {
             return false;
     }
 }
+
+namespace {
+
+/// Who lost the current context, as far as can be told.
+std::string blame_current(const Driver& driver, const std::string& report) {
+    CUdevice number = 0;
+    const bool known = driver.api().cuCtxGetDevice(&number) == CUDA_SUCCESS;
+    for (int ordinal = 0; known && ordinal < driver.device_count(); ++ordinal) {
+        CUdevice candidate = 0;
+        if (driver.api().cuDeviceGet(&candidate, ordinal) == CUDA_SUCCESS && candidate == number)
+            return blame(ordinal, report);
+    }
+    return blame(0, report);
+}
+
+}  // namespace
 
 /// The steps from a library to a Driver.
 struct DriverLoader {
@@ -279,7 +296,11 @@ void Driver::fail(CUresult code, const char* call, const std::string& doing) con
             details.report = with_user_places(bounds);
         }
     }
-    const std::string message = message_of(code, doing, details.report);
+    std::string message = message_of(code, doing, details.report);
+    if (loses_context(code)) {
+        details.launch = blame_current(*this, details.report);
+        if (!details.launch.empty()) message += "\n" + details.launch;
+    }
     throw CudaError(message, std::move(details));
 }
 

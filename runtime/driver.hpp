@@ -80,7 +80,8 @@ namespace bascule {
     FUNCTION(cuGraphInstantiateWithFlags, 11040)       \
     FUNCTION(cuGraphExecUpdate, 12000)                 \
     FUNCTION(cuGraphExecDestroy, 10000)                \
-    FUNCTION(cuGraphLaunch, 10000)
+    FUNCTION(cuGraphLaunch, 10000)                     \
+    FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)
 
 // Of newer drivers and headers: null where the driver lacks them. The same form.
 #if CUDA_VERSION >= 12040

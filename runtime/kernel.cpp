@@ -10,23 +10,29 @@
 #include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/kernel_state.hpp>
 #include <bascule/runtime/launch.hpp>
+#include <bascule/runtime/launch_attributes.hpp>
 #include <bascule/runtime/launch_geometry.hpp>
 #include <bascule/runtime/ordering.hpp>
 
 namespace bascule {
 
 void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& args,
-                    std::span<const Owner> owners) const {
+                    std::span<const Owner> owners, LaunchSite site) const {
     const OwnersKept kept(stream, owners);
     const ContextGuard context(stream.context());
     if (existing(stream.device()) == nullptr) require_loadable(stream, name());
     const LoadedKernel& kernel = loaded(stream.device());  // hit: one lookup
     check_layouts(args, stream.device());
     check(config, kernel.limits);
+    if (config.has_attributes()) [[unlikely]]
+        check_attributes(config, kernel, stream.device());
     const ProducersToOrder producers(stream, args.producers(), &args.signature());  // captures: rule 13
     wait_for_producers(stream, producers.get());     // ordering: event record + stream wait
     enqueue(stream, config, kernel, args);           // launch:   cuLaunchKernelEx
+    note_launch(kernel, stream, site);               // history:  whom to ask when something is lost
     order_producers_after(stream, producers.get());  // ordering: their next work waits for this kernel
+    if (synchronise_launches.load(std::memory_order_relaxed)) [[unlikely]]
+        wait_for_suspect(kernel, stream, site, args);
 }
 
 namespace {

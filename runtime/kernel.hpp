@@ -12,6 +12,7 @@
 #include <bascule/jit/cache.hpp>
 #include <bascule/jit/specialization.hpp>
 #include <bascule/jit/tokenizer.hpp>
+#include <bascule/runtime/launch_history.hpp>
 #include <bascule/runtime/library.hpp>
 #include <bascule/runtime/lifetime.hpp>
 #include <bascule/runtime/stream.hpp>
@@ -130,8 +131,9 @@ class Kernel {
 
     /// Checks the geometry, waits for the producers, launches, makes the producers wait, keeps the owners.
     /// `owners` are taken also when this throws. Throws: ArgumentError before the first operation; CudaError.
+    /// `site` is for reports of faults.
     void launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& args,
-                std::span<const Owner> owners = {}) const;
+                std::span<const Owner> owners = {}, LaunchSite site = {}) const;
 
     /// A block size that fills the device, and the grid that gives `work` threads. `work` is (x, y, z) in
     /// threads. Throws: ArgumentError for no work, and for more than a grid can have.

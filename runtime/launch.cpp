@@ -3,11 +3,12 @@
 
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/launch.hpp>
+#include <bascule/runtime/launch_attributes.hpp>
 
 namespace bascule {
 
 void enqueue(StreamRef stream, const LaunchConfig& config, const LoadedKernel& kernel, ArgumentPack& args) {
-    CUlaunchAttribute attribute;
+    LaunchAttributes attributes;
     CUlaunchConfig launch;
     launch.gridDimX = config.grid.x;
     launch.gridDimY = config.grid.y;
@@ -17,18 +18,14 @@ void enqueue(StreamRef stream, const LaunchConfig& config, const LoadedKernel& k
     launch.blockDimZ = config.block.z;
     launch.sharedMemBytes = config.shared_bytes;
     launch.hStream = stream.native();
-    launch.attrs = &attribute;
-    launch.numAttrs = 0;
-    if (config.cooperative) {
-        attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-        attribute.value.cooperative = 1;
-        launch.numAttrs = 1;
-    }
+    launch.attrs = attributes.data();
+    launch.numAttrs = config.has_attributes() ? to_native(config, attributes) : 0;
     const Driver& driver = Driver::get();
     // A CUkernel is a CUfunction of whichever context is current.
     const CUresult code = driver.api().cuLaunchKernelEx(&launch, reinterpret_cast<CUfunction>(kernel.native),
                                                         args.table(), nullptr);
     if (code != CUDA_SUCCESS) [[unlikely]] {
+        if (config.has_attributes()) explain_refusal(code, config, kernel);
         driver.check(code, "cuLaunchKernelEx", fmt::format("launching kernel '{}'", kernel.image->name));
     }
 }

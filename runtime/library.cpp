@@ -9,6 +9,7 @@
 #include <bascule/runtime/bounds_report.hpp>
 #include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/driver.hpp>
+#include <bascule/runtime/launch_history.hpp>
 #include <bascule/runtime/library.hpp>
 
 namespace bascule {
@@ -30,6 +31,15 @@ int attribute(const Driver& driver, CUfunction_attribute which, CUkernel kernel,
     int value = 0;
     driver.check(driver.api().cuKernelGetAttribute(&value, which, kernel, device.ordinal()),
                  "cuKernelGetAttribute", "asking what a kernel needs");
+    return value;
+}
+
+int device_attribute(const Driver& driver, CUdevice_attribute which, Device device) {
+    CUdevice native = 0;
+    driver.check(driver.api().cuDeviceGet(&native, device.ordinal()), "cuDeviceGet", "finding a device");
+    int value = 0;
+    driver.check(driver.api().cuDeviceGetAttribute(&value, which, native), "cuDeviceGetAttribute",
+                 "asking what a device can do");
     return value;
 }
 
@@ -104,6 +114,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     auto loaded = std::make_unique<LoadedKernel>();
     loaded->library = this;
     loaded->image = &kernel;
+    loaded->names = remember_names(kernel.signature.kernel, kernel.lowered_name);
     const CUresult code =
         driver.api().cuLibraryGetKernel(&loaded->native, native_, kernel.lowered_name.c_str());
     if (code != CUDA_SUCCESS) {
@@ -120,6 +131,10 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     loaded->local_bytes = static_cast<std::uint32_t>(ask(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
 
     loaded->limits = device.limits();
+    loaded->limits.device_threads = loaded->limits.threads;
+    loaded->limits.registers = static_cast<std::uint32_t>(loaded->registers);
+    loaded->limits.device_registers = static_cast<std::uint32_t>(
+        device_attribute(driver, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, device));
     loaded->limits.threads = std::min(
         loaded->limits.threads, static_cast<std::uint32_t>(ask(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)));
     const int dynamic =

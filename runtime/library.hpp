@@ -18,13 +18,20 @@ namespace bascule {
 
 class Library;
 
+/// What a kernel is called, kept as long as the process lives: reports of faults come when it may be gone.
+struct KernelNames {
+    std::string name;     ///< with its template arguments: "ns::scale<float>"
+    std::string lowered;  ///< as the image calls it
+};
+
 /// One kernel, ready to launch. A value that borrows from its Library: whoever keeps it keeps that too.
 struct LoadedKernel {
     const Library* library = nullptr;
     CUkern_st* native = nullptr;
     const KernelImage* image = nullptr;  ///< name and signature
-    LaunchLimits limits;                 ///< on the device it was looked up for
-    int registers = 0;                   ///< a thread
+    const KernelNames* names = nullptr;
+    LaunchLimits limits;  ///< on the device it was looked up for
+    int registers = 0;    ///< a thread
     std::uint32_t static_shared_bytes = 0;
     std::uint32_t local_bytes = 0;  ///< a thread
 };

@@ -8,6 +8,7 @@
 #include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/event.hpp>
+#include <bascule/runtime/launch_history.hpp>
 #include <bascule/runtime/lifetime.hpp>
 #include <bascule/runtime/race_check.hpp>
 #include <bascule/runtime/stream.hpp>
@@ -48,7 +49,10 @@ void StreamRef::synchronize() const {
         const RelaxedCapture relaxed;  // of other streams: they do not matter here
         code = driver.api().cuStreamSynchronize(native());
     }
+    if (code == CUDA_SUCCESS) note_finished(*this, mark);
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
+    if (code == CUDA_SUCCESS) return;
+    const ContextGuard context(device_.context());  // whose loss it is
     driver.check(code, "cuStreamSynchronize", "waiting for the stream");
     raise_races();
 }
@@ -136,7 +140,10 @@ void synchronize(Device device) {
         const ContextGuard context(device.context());
         code = driver.api().cuCtxSynchronize();
     }
+    if (code == CUDA_SUCCESS) note_finished(device, mark);
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(device, mark);
+    if (code == CUDA_SUCCESS) return;
+    const ContextGuard context(device.context());  // whose loss it is
     driver.check(code, "cuCtxSynchronize", "waiting for the device");
     raise_races();
 }

@@ -58,6 +58,7 @@ from bascule._bascule import (
     to_device,
 )
 from bascule._compile import compile
+from bascule._debug import debug
 from bascule._decorator import LaunchRule, kernel
 from bascule._errors import (
     ArgumentError,
@@ -110,6 +111,7 @@ __all__ = [
     "config",
     "current_device",
     "current_stream",
+    "debug",
     "default_stream",
     "device",
     "device_array",

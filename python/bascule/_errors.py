@@ -133,6 +133,8 @@ class CudaError(Error, RuntimeError):
         What it was for.
     report : str
         The emulated device's report of the fault; empty on a GPU.
+    launch : str
+        Of a fault that lost the context: which launch most likely caused it, and where it was made.
     """
 
     code: int
@@ -140,6 +142,7 @@ class CudaError(Error, RuntimeError):
     call: str
     doing: str
     report: str
+    launch: str
 
 
 class RaceError(Error, RuntimeError):

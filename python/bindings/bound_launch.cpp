@@ -15,6 +15,7 @@
 
 #include "callable_object.hpp"
 #include "current_stream.hpp"
+#include "debug_object.hpp"
 #include "device_object.hpp"
 #include "gil.hpp"
 #include "owners.hpp"
@@ -124,12 +125,13 @@ CallArguments call_arguments(const py::tuple& arguments, const py::object& keywo
     return {objects.data(), static_cast<Py_ssize_t>(arguments.size()), names.ptr()};
 }
 
-void launch_on(StreamRef stream, Binding& binding, std::span<const Owner> owners) {
+void launch_on(StreamRef stream, const LaunchPlan& plan, Binding& binding, std::span<const Owner> owners) {
+    const LaunchSite site = launch_site(plan.site);
     if (launches_block(binding.device)) {
         const GilReleased released;
-        binding.function.launch(stream, binding.config, binding.pack, owners);
+        binding.function.launch(stream, binding.config, binding.pack, owners, site);
     } else {
-        binding.function.launch(stream, binding.config, binding.pack, owners);
+        binding.function.launch(stream, binding.config, binding.pack, owners, site);
     }
 }
 
@@ -144,7 +146,7 @@ void launch(Bound& bound) {
     if (stream.handle() == 2 || NotedCapture::any()) [[unlikely]] {
         OwnerList owners;
         binding->copy_owners(owners);
-        launch_on(stream, *binding, owners.hand_over());
+        launch_on(stream, bound.plan, *binding, owners.hand_over());
         return;
     }
     auto& known = binding->streams;
@@ -152,7 +154,7 @@ void launch(Bound& bound) {
     if (std::none_of(known.begin(), known.end(), same)) {
         known.push_back({stream, current_stream_object(binding->device)});
     }
-    launch_on(stream, *binding, {});
+    launch_on(stream, bound.plan, *binding, {});
 }
 
 PyObject* call(PyObject* self, PyObject* const*, std::size_t flags, PyObject* keywords) {

@@ -3,7 +3,19 @@
 
 #include <pybind11/pybind11.h>
 
+#include <bascule/runtime/launch_history.hpp>
+
 namespace bascule::python {
+
+/// The line of the user's program that runs now: "train.py:12: kernel[8, 128](x)". After the first time a
+/// look-up.
+LaunchSite current_site() noexcept;
+
+/// The site of a launch whose launcher was made at `made`: that one, or while debugging the line that
+/// launches.
+inline LaunchSite launch_site(LaunchSite made) noexcept {
+    return synchronise_launches.load(std::memory_order_relaxed) ? current_site() : made;
+}
 
 void bind_debug(pybind11::module_& module);
 

@@ -82,7 +82,8 @@ void raise_cuda_error(const CudaError& error) {
     const CudaError::Details& details = error.details();
     raise("CudaError", error.what(), attribute("code", details.code),
           attribute("code_name", details.code_name), attribute("call", details.call),
-          attribute("doing", details.doing), attribute("report", details.report));
+          attribute("doing", details.doing), attribute("report", details.report),
+          attribute("launch", details.launch));
 }
 
 void translate(std::exception_ptr exception) {

@@ -10,6 +10,8 @@
 #include <bascule/interface/error.hpp>
 #include <bascule/jit/diagnostics.hpp>
 #include <bascule/jit/reflection.hpp>
+#include <bascule/runtime/launch_geometry.hpp>
+#include <bascule/runtime/occupancy.hpp>
 
 #include "bound_launch.hpp"
 #include "call_arguments.hpp"
@@ -39,10 +41,15 @@ LaunchPlan to_plan(LaunchConfig config, const py::object& stream) {
 }
 
 /// kernel[grid, block], kernel[grid, block, stream], kernel[grid, block, stream, shared_bytes],
-/// kernel[LaunchConfig].
+/// kernel[LaunchConfig], kernel[LaunchConfig, stream].
 py::object configured(const KernelObject& self, const py::object& key) {
     if (py::isinstance<LaunchConfig>(key)) {
         return make_launcher(self.kernel, to_plan(key.cast<LaunchConfig>(), py::none()));
+    }
+    if (PyTuple_Check(key.ptr()) && py::len(key) == 2 &&
+        py::isinstance<LaunchConfig>(key.cast<py::tuple>()[0])) {
+        const py::tuple pair = key;
+        return make_launcher(self.kernel, to_plan(pair[0].cast<LaunchConfig>(), pair[1]));
     }
     if (!PyTuple_Check(key.ptr()) || py::len(key) < 2 || py::len(key) > 4) {
         throw ArgumentError(
@@ -53,7 +60,7 @@ py::object configured(const KernelObject& self, const py::object& key) {
     const py::tuple parts = key;
     const py::object stream = parts.size() > 2 ? py::object(parts[2]) : py::none();
     const py::object shared = parts.size() > 3 ? py::object(parts[3]) : py::int_(0);
-    return make_launcher(self.kernel, to_plan(to_config(parts[0], parts[1], shared, false), stream));
+    return make_launcher(self.kernel, to_plan(to_config(parts[0], parts[1], shared), stream));
 }
 
 /// Grid and block from how much work there is.
@@ -66,9 +73,12 @@ py::object forall(const KernelObject& self, const py::object& work, const py::ob
 }
 
 void launch(const KernelObject& self, py::handle grid, py::handle block, const py::tuple& arguments,
-            const py::object& stream, py::handle shared_bytes, bool cooperative, const py::object& peer,
-            const py::object& sync, const py::object& streams) {
-    LaunchPlan plan = to_plan(to_config(grid, block, shared_bytes, cooperative), stream);
+            const py::object& stream, py::handle shared_bytes, bool cooperative, py::handle cluster,
+            bool programmatic, std::optional<int> priority, std::optional<int> shared_carveout,
+            const py::object& peer, const py::object& sync, const py::object& streams) {
+    const LaunchConfig config =
+        to_config(grid, block, shared_bytes, cooperative, cluster, programmatic, priority, shared_carveout);
+    LaunchPlan plan = to_plan(config, stream);
     plan.options = to_options(nullptr, peer, sync, streams);
     const py::object launcher = make_launcher(self.kernel, std::move(plan));
     launcher(*arguments);
@@ -150,15 +160,71 @@ std::string signature_of(const KernelObject& self) {
     return kernel.declared_signatures();
 }
 
-py::dict attributes_of(const KernelObject& self) {
-    const LoadedKernel& loaded = load(settle(self.kernel, current_device()), current_device());
-    py::dict attributes;
-    attributes["registers"] = loaded.registers;
-    attributes["static_shared_bytes"] = loaded.static_shared_bytes;
-    attributes["local_bytes"] = loaded.local_bytes;
-    attributes["max_threads_per_block"] = loaded.limits.threads;
-    attributes["max_dynamic_shared_bytes"] = loaded.limits.shared_bytes;
-    return attributes;
+KernelAttributes attributes_of_kernel(const KernelObject& self) {
+    const Device device = current_device();
+    return attributes_of(load(settle(self.kernel, device), device), device);
+}
+
+std::uint32_t threads_of(py::handle block) {
+    std::uint64_t threads = 1;
+    for (const std::uint64_t extent : to_extents("block", block))
+        threads *= std::min<std::uint64_t>(extent, 65536);
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(threads, UINT32_MAX));
+}
+
+py::object occupancy(const KernelObject& self, py::handle block, std::uint32_t shared_bytes) {
+    const Device device = current_device();
+    const LoadedKernel& loaded = load(settle(self.kernel, device), device);
+    return py::cast(occupancy_of(loaded, device, threads_of(block), shared_bytes));
+}
+
+std::uint32_t best_block(const KernelObject& self, std::uint32_t shared_bytes) {
+    const Device device = current_device();
+    const LoadedKernel& loaded = load(settle(self.kernel, device), device);
+    check({.grid = {}, .block = {}, .shared_bytes = shared_bytes}, loaded.limits);
+    return best_block_size(loaded, device, shared_bytes);
+}
+
+void bind_kernel_values(py::module_& module) {
+    py::class_<KernelAttributes>(module, "KernelAttributes",
+                                 "What the compiler made of a kernel. Does not change.")
+        .def_readonly("registers", &KernelAttributes::registers, "A thread's.")
+        .def_readonly("static_shared_bytes", &KernelAttributes::static_shared_bytes, "A block's.")
+        .def_readonly("local_bytes", &KernelAttributes::local_bytes,
+                      "A thread's: arrays, and what was spilled.")
+        .def_readonly("constant_bytes", &KernelAttributes::constant_bytes)
+        .def_readonly("max_threads_per_block", &KernelAttributes::max_threads_per_block)
+        .def_readonly("max_dynamic_shared_bytes", &KernelAttributes::max_dynamic_shared_bytes, "A block's.")
+        .def_property_readonly(
+            "shared_carveout",
+            [](const KernelAttributes& self) {
+                return self.shared_carveout < 0 ? py::object(py::none())
+                                                : py::object(py::int_(self.shared_carveout));
+            },
+            "Percent of the on-chip memory that is preferred as shared memory; None: the driver chooses.")
+        .def_readonly("ptx_version", &KernelAttributes::ptx_version, "80 is compute_80.")
+        .def_readonly("binary_version", &KernelAttributes::binary_version, "90 is sm_90.")
+        .def(
+            "__eq__", [](const KernelAttributes& a, const KernelAttributes& b) { return a == b; },
+            py::is_operator())
+        .def("__repr__", [](const KernelAttributes& self) {
+            return fmt::format(
+                "KernelAttributes(registers={}, static_shared_bytes={}, local_bytes={}, constant_bytes={}, "
+                "max_threads_per_block={}, max_dynamic_shared_bytes={}, shared_carveout={}, ptx_version={}, "
+                "binary_version={})",
+                self.registers, self.static_shared_bytes, self.local_bytes, self.constant_bytes,
+                self.max_threads_per_block, self.max_dynamic_shared_bytes,
+                self.shared_carveout < 0 ? "None" : std::to_string(self.shared_carveout), self.ptx_version,
+                self.binary_version);
+        });
+    py::class_<Occupancy>(module, "Occupancy", "How full a multiprocessor gets. Does not change.")
+        .def_readonly("blocks", &Occupancy::blocks, "Of one multiprocessor at once.")
+        .def_readonly("warps", &Occupancy::warps, "Active warps over the most it holds: 0 to 1.")
+        .def(
+            "__eq__", [](const Occupancy& a, const Occupancy& b) { return a == b; }, py::is_operator())
+        .def("__repr__", [](const Occupancy& self) {
+            return fmt::format("Occupancy(blocks={}, warps={})", self.blocks, self.warps);
+        });
 }
 
 /// Compiles nothing: a debugger that shows a kernel must not.
@@ -192,10 +258,11 @@ any thread may use it.)")
             R"(A launcher with one thread for each of `work` items (an int, or up to three extents); the block size fills the device.
 With no work the call checks its arguments and launches nothing.)")
         .def("launch", &launch, "grid"_a, "block"_a, "arguments"_a, py::kw_only(), "stream"_a = py::none(),
-             "shared_bytes"_a = 0, "cooperative"_a = false, "peer"_a = py::none(), "sync"_a = py::none(),
-             "streams"_a = py::none(),
-             "Launch once with every option by name: grid in blocks, block in threads, shared_bytes of "
-             "dynamic shared memory; peer, sync and streams as Launcher.options has them.")
+             "shared_bytes"_a = 0, "cooperative"_a = false, "cluster"_a = py::none(),
+             "programmatic"_a = false, "priority"_a = py::none(), "shared_carveout"_a = py::none(),
+             "peer"_a = py::none(), "sync"_a = py::none(), "streams"_a = py::none(),
+             "Launch once with every option by name: those of bascule.LaunchConfig, and peer, sync and streams as "
+             "Launcher.options has them.")
         .def(
             "explain", &explain,
             R"(What a launch with these arguments would do, but for its grid; `kernel[grid, block].explain(...)` says that too.
@@ -229,7 +296,17 @@ the arrays decide first, then NumPy scalars, then Python numbers (bool, int, dou
             "signature", &signature_of,
             "The parameter list as the compiler sees it; of a template, as the text declares it.")
         .def_property_readonly("parameters", &named_parameters_of, "A list of (name, C++ type).")
-        .def_property_readonly("attributes", &attributes_of, "Registers, shared and local memory, limits.")
+        .def_property_readonly(
+            "attributes", &attributes_of_kernel,
+            "A KernelAttributes: registers, shared, local and constant memory, limits, versions.")
+        .def(
+            "occupancy", &occupancy, "block"_a, "shared_bytes"_a = 0,
+            R"(How many blocks of `block` threads (an int, or up to three extents) run on a multiprocessor at once.
+
+>>> kernel.occupancy(256).blocks)")
+        .def(
+            "best_block", &best_block, "shared_bytes"_a = 0,
+            "The number of threads a block that fills the device best, with this much dynamic shared memory.")
         .def_property_readonly("ptx", [](const KernelObject& self) { return image_of(self)->ptx; })
         .def_property_readonly("cubin",
                                [](const KernelObject& self) { return py::bytes(image_of(self)->cubin); })
@@ -344,6 +421,7 @@ py::dict nvrtc_info() {
 
 void bind_kernels(py::module_& module) {
     bind_values(module);
+    bind_kernel_values(module);
     register_launcher(module);
     register_bound_launch(module);
     bind_kernel(module);

@@ -17,6 +17,7 @@
 #include "call_arguments.hpp"
 #include "callable_object.hpp"
 #include "current_stream.hpp"
+#include "debug_object.hpp"
 #include "device_object.hpp"
 #include "explanation.hpp"
 #include "gil.hpp"
@@ -45,11 +46,12 @@ void enqueue(const Kernel& kernel, const LaunchPlan& plan, const LaunchConfig& c
         add_named_streams(pack, plan.options.get(), device);
     const StreamRef stream =
         choose_stream(plan.stream, current_for(plan, device), pack.common_stream(), device);
+    const LaunchSite site = launch_site(plan.site);
     if (launches_block(device)) {
         const GilReleased released;
-        kernel.launch(stream, config, pack, owners.hand_over());
+        kernel.launch(stream, config, pack, owners.hand_over(), site);
     } else {
-        kernel.launch(stream, config, pack, owners.hand_over());
+        kernel.launch(stream, config, pack, owners.hand_over(), site);
     }
 }
 
@@ -259,6 +261,7 @@ std::optional<StreamRef> current_for(const LaunchPlan& plan, Device device) {
 }
 
 py::object make_launcher(const Kernel& kernel, LaunchPlan plan) {
+    plan.site = current_site();
     auto launch =
         std::make_unique<Launch>(Launch{kernel, std::move(plan), std::nullopt, nullptr, std::nullopt});
     return make_callable(launcher_type, &call, std::move(launch));

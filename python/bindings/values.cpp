@@ -63,32 +63,60 @@ Dim3 to_dim3(const char* what, py::handle object) {
     return result;
 }
 
+/// As it could be pasted; attributes that have their default are left out.
+std::string pasted(const LaunchConfig& c) {
+    std::string text = fmt::format(
+        "bascule.LaunchConfig(grid=({}, {}, {}), block=({}, {}, {}), shared_bytes={}, "
+        "cooperative={}",
+        c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z, c.shared_bytes,
+        c.cooperative ? "True" : "False");
+    if (c.cluster.count() != 1)
+        text += fmt::format(", cluster=({}, {}, {})", c.cluster.x, c.cluster.y, c.cluster.z);
+    if (c.programmatic) text += ", programmatic=True";
+    if (c.priority) text += fmt::format(", priority={}", *c.priority);
+    if (c.shared_carveout) text += fmt::format(", shared_carveout={}", *c.shared_carveout);
+    return text + ")";
+}
+
 void bind_launch_config(py::module_& module) {
     py::class_<LaunchConfig>(
         module, "LaunchConfig",
-        R"(A launch's geometry: grid in blocks, block in threads, dynamic shared memory in bytes.)")
-        .def(py::init(&to_config), "grid"_a, "block"_a, py::kw_only(), "shared_bytes"_a = 0,
-             "cooperative"_a = false)
+        R"(A launch's geometry and attributes. A value: compares, hashes, and does not change.
+
+grid, block : an int, or a tuple of up to three: blocks, and threads of each
+shared_bytes : int, dynamic shared memory a block
+cooperative : bool, all blocks on the device at once, as grid synchronisation needs
+cluster : an int, or a tuple of up to three: blocks that share a cluster; needs compute capability 9.0
+programmatic : bool, may begin before the launch in front of it on the stream has ended; needs compute capability 9.0
+priority : int, lower is more urgent; None is the stream's
+shared_carveout : int, percent of the on-chip memory to prefer as shared memory; None leaves it to the driver
+
+>>> bascule.LaunchConfig(8, 128, cooperative=True))")
+        .def(py::init([](py::handle grid, py::handle block, py::handle shared_bytes, bool cooperative,
+                         py::handle cluster, bool programmatic, std::optional<int> priority,
+                         std::optional<int> shared_carveout) {
+                 return to_config(grid, block, shared_bytes, cooperative, cluster, programmatic, priority,
+                                  shared_carveout);
+             }),
+             "grid"_a, "block"_a, py::kw_only(), "shared_bytes"_a = 0, "cooperative"_a = false,
+             "cluster"_a = py::none(), "programmatic"_a = false, "priority"_a = py::none(),
+             "shared_carveout"_a = py::none())
         .def_property_readonly(
             "grid", [](const LaunchConfig& c) { return py::make_tuple(c.grid.x, c.grid.y, c.grid.z); })
         .def_property_readonly(
             "block", [](const LaunchConfig& c) { return py::make_tuple(c.block.x, c.block.y, c.block.z); })
         .def_readonly("shared_bytes", &LaunchConfig::shared_bytes)
         .def_readonly("cooperative", &LaunchConfig::cooperative)
+        .def_property_readonly(
+            "cluster",
+            [](const LaunchConfig& c) { return py::make_tuple(c.cluster.x, c.cluster.y, c.cluster.z); })
+        .def_readonly("programmatic", &LaunchConfig::programmatic)
+        .def_readonly("priority", &LaunchConfig::priority)
+        .def_readonly("shared_carveout", &LaunchConfig::shared_carveout)
         .def(
             "__eq__", [](const LaunchConfig& a, const LaunchConfig& b) { return a == b; }, py::is_operator())
-        .def("__hash__",
-             [](const LaunchConfig& c) {
-                 return py::hash(py::make_tuple(c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z,
-                                                c.shared_bytes, c.cooperative));
-             })
-        .def("__repr__", [](const LaunchConfig& c) {
-            return fmt::format(
-                "bascule.LaunchConfig(grid=({}, {}, {}), block=({}, {}, {}), shared_bytes={}, "
-                "cooperative={})",
-                c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z, c.shared_bytes,
-                c.cooperative ? "True" : "False");
-        });
+        .def("__hash__", [](const LaunchConfig& c) { return py::hash(py::str(pasted(c))); })
+        .def("__repr__", [](const LaunchConfig& c) { return pasted(c); });
 }
 
 // --- CompileOptions ----------------------------------------------------------------------------------------
@@ -389,9 +417,19 @@ std::vector<std::uint64_t> to_extents(const char* what, py::handle object) {
     return extents;
 }
 
-LaunchConfig to_config(py::handle grid, py::handle block, py::handle shared_bytes, bool cooperative) {
-    return {to_dim3("grid", grid), to_dim3("block", block),
-            to_uint32("shared_bytes", to_extent("shared_bytes", shared_bytes)), cooperative};
+LaunchConfig to_config(py::handle grid, py::handle block, py::handle shared_bytes, bool cooperative,
+                       py::handle cluster, bool programmatic, std::optional<int> priority,
+                       std::optional<int> shared_carveout) {
+    LaunchConfig config;
+    config.grid = to_dim3("grid", grid);
+    config.block = to_dim3("block", block);
+    config.shared_bytes = to_uint32("shared_bytes", to_extent("shared_bytes", shared_bytes));
+    config.cooperative = cooperative;
+    config.programmatic = programmatic;
+    if (cluster && !cluster.is_none()) config.cluster = to_dim3("cluster", cluster);
+    config.priority = priority;
+    config.shared_carveout = shared_carveout;
+    return config;
 }
 
 void bind_values(py::module_& module) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <pybind11/pybind11.h>
@@ -15,7 +16,8 @@ std::vector<std::uint64_t> to_extents(const char* what, pybind11::handle object)
 
 /// Throws: ArgumentError.
 LaunchConfig to_config(pybind11::handle grid, pybind11::handle block, pybind11::handle shared_bytes,
-                       bool cooperative);
+                       bool cooperative = false, pybind11::handle cluster = {}, bool programmatic = false,
+                       std::optional<int> priority = {}, std::optional<int> shared_carveout = {});
 
 void bind_values(pybind11::module_& module);
 

@@ -21,8 +21,6 @@ struct Trace {
     std::uint64_t dropped = drop_none;
 };
 
-thread_local bool bookkeeping = false;
-
 Trace& the_trace() noexcept {
     static Trace& trace = *new Trace;
     return trace;
@@ -44,7 +42,7 @@ std::uint64_t CallCounter::calls_of(std::string_view name) noexcept {
 
 void detail::add_to_trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
                           std::string_view name) noexcept {
-    if (bookkeeping) return;
+    if (races::Detector::bookkeeping()) return;
     Trace& trace = the_trace();
     BasculeEmulatedOperation operation = {};
     operation.kind = kind;
@@ -59,7 +57,7 @@ void detail::add_to_trace(std::uint32_t kind, CUstream stream, CUevent event, st
 }
 
 bool detail::is_dropped() noexcept {
-    if (bookkeeping) return false;
+    if (races::Detector::bookkeeping()) return false;
     Trace& trace = the_trace();
     const std::lock_guard lock(trace.mutex);
     return trace.counted++ == trace.dropped;
@@ -97,7 +95,9 @@ EMULATED_EXPORT size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out
     return trace.operations.size();
 }
 
-EMULATED_EXPORT void bascule_emulated_bookkeeping(int on) { emulated::driver::bookkeeping = on != 0; }
+EMULATED_EXPORT void bascule_emulated_bookkeeping(int on) {
+    emulated::races::Detector::set_bookkeeping(on != 0);
+}
 
 EMULATED_EXPORT uint64_t bascule_emulated_drop(uint64_t number) {
     auto& trace = emulated::driver::the_trace();

@@ -14,6 +14,7 @@ constexpr std::size_t most_reports = 100;
 
 constinit thread_local Announcement announced;
 thread_local Operation* running = nullptr;
+thread_local bool keeps_books = false;
 
 std::uint64_t bits_of(const Page& page, Access access, std::size_t word) noexcept {
     return page.of[static_cast<std::size_t>(access)][word];
@@ -106,8 +107,11 @@ void Detector::join(VectorClock& later, const VectorClock& earlier) {
     ++statistics_.edges;
 }
 
+void Detector::set_bookkeeping(bool on) noexcept { keeps_books = on; }
+bool Detector::bookkeeping() noexcept { return keeps_books; }
+
 void Detector::host_learns(const VectorClock& done) {
-    if (done.empty()) return;
+    if (done.empty() || keeps_books) return;
     const std::lock_guard lock(mutex_);
     ++statistics_.edges;
     auto knows = host_ == nullptr ? std::make_shared<VectorClock>() : std::make_shared<VectorClock>(*host_);

@@ -86,9 +86,7 @@ def kernels():
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_block_is_the_one_that_fills_a_multiprocessor(name, kernels, emulated):
     attributes = kernels[name].attributes
-    expected = best_block(
-        attributes["registers"], attributes["static_shared_bytes"], attributes["max_threads_per_block"]
-    )
+    expected = best_block(attributes.registers, attributes.static_shared_bytes, attributes.max_threads_per_block)
     assert launched_block(kernels[name]) == expected
 
 
@@ -98,16 +96,16 @@ def test_kernels_of_different_needs_get_different_blocks(kernels):
 
 
 def test_the_needs_are_those_that_the_texts_have(kernels, emulated):
-    assert kernels["few"].attributes["registers"] <= 16
-    assert 200 <= kernels["many"].attributes["registers"] <= 255
-    assert kernels["shared"].attributes["static_shared_bytes"] == 40960
-    assert kernels["bounded"].attributes["max_threads_per_block"] == 96
+    assert kernels["few"].attributes.registers <= 16
+    assert 200 <= kernels["many"].attributes.registers <= 255
+    assert kernels["shared"].attributes.static_shared_bytes == 40960
+    assert kernels["bounded"].attributes.max_threads_per_block == 96
 
 
 def test_dynamic_shared_memory_is_counted(kernels, emulated):
     few = kernels["few"]
     for shared_bytes in (0, 20_000, 60_000, 100_000):
-        expected = best_block(few.attributes["registers"], shared_bytes, 1024)
+        expected = best_block(few.attributes.registers, shared_bytes, 1024)
         assert launched_block(few, shared_bytes=shared_bytes) == expected
 
 

@@ -44,9 +44,9 @@ def test_a_kernel_has_the_shared_memory_that_it_asks_for(kernel, shared_bytes):
 
 def test_all_that_the_device_has_beside_the_static_part_can_be_used(kernel):
     attributes = kernel.attributes
-    shared_bytes = attributes["max_dynamic_shared_bytes"]
+    shared_bytes = attributes.max_dynamic_shared_bytes
     if bascule.current_device().emulated:
-        assert shared_bytes + attributes["static_shared_bytes"] == 163 * 1024
+        assert shared_bytes + attributes.static_shared_bytes == 163 * 1024
     words = shared_bytes // 4
     out = bascule.to_device(np.full((1, words), -7, "i4"))
     kernel[1, 128, None, shared_bytes](out, words)
@@ -54,7 +54,7 @@ def test_all_that_the_device_has_beside_the_static_part_can_be_used(kernel):
 
 
 def test_more_than_there_is_is_refused_with_what_was_asked_for_and_what_there_is(kernel):
-    most = kernel.attributes["max_dynamic_shared_bytes"]
+    most = kernel.attributes.max_dynamic_shared_bytes
     out = bascule.to_device(np.full(4, -7, "i4"))
     with pytest.raises(ValueError, match=str(most + 1)) as caught:
         kernel[1, 32, None, most + 1](out, 4)

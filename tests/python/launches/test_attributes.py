@@ -1,0 +1,207 @@
+"""Launch attributes: what reaches the driver, and what is refused before it, with what to do instead."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import traced
+
+import bascule
+
+SOURCE = """
+__global__ void add(float* p, float value) { atomicAdd(p + threadIdx.x, value); }
+__global__ __launch_bounds__(96) void bounded(float* p) { p[threadIdx.x] = 1; }
+__global__ void shared(float* p) { __shared__ float s[10240]; s[threadIdx.x] = p[threadIdx.x]; __syncthreads();
+    p[threadIdx.x] = s[blockDim.x - 1 - threadIdx.x]; }
+struct Opaque { int a[6]; long long b; };
+struct alignas(64) Wide { unsigned long long words[16]; };
+__global__ void take(Opaque o, long long* out) { out[threadIdx.x] = threadIdx.x < 6 ? o.a[threadIdx.x] : o.b; }
+__global__ void take_wide(char first, const __grid_constant__ Wide w, unsigned long long* out) {
+    out[threadIdx.x] = w.words[threadIdx.x] + first;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels() -> bascule.Module:
+    return bascule.compile(SOURCE)
+
+
+@pytest.fixture
+def x() -> bascule.DeviceArray:
+    return bascule.to_device(np.zeros(64, "f4"))
+
+
+def fitting(kernel: bascule.Kernel, block: int) -> int:
+    return kernel.occupancy(block).blocks * bascule.current_device().multiprocessors
+
+
+def test_a_cooperative_launch_may_have_as_many_blocks_as_fit(kernels, x):
+    most = fitting(kernels.add, 64)
+    kernels.add.launch(most, 64, (x, 1), cooperative=True)
+    np.testing.assert_array_equal(x.copy_to_host(), np.full(64, most, "f4"))
+
+
+def test_one_more_is_refused_before_anything_is_issued_with_how_many_fit(kernels, x, emulated):
+    most = fitting(kernels.add, 64)
+    kernels.add[1, 64](x, 0)
+    with traced() as operations, pytest.raises(ValueError, match=f"{most} fit") as caught:
+        kernels.add.launch(most + 1, 64, (x, 1), cooperative=True)
+    assert operations == []
+    assert "`grid`" in str(caught.value)
+    assert f"all of its {most + 1} blocks" in str(caught.value)
+    assert f"at most {most} blocks" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [({"cluster": 2}, "clusters of blocks"), ({"programmatic": True}, "programmatic dependent")]
+)
+def test_what_the_emulated_device_lacks_is_refused_with_what_to_do(kernels, x, emulated, options, said):
+    with pytest.raises(NotImplementedError, match=said) as caught:
+        kernels.add.launch(4, 64, (x, 1), **options)
+    assert f"`{next(iter(options))}`" in str(caught.value)
+    assert "BASCULE_DEVICE=cuda" in str(caught.value)
+
+
+def test_a_cluster_that_does_not_divide_the_grid_is_refused(kernels, x):
+    with pytest.raises(ValueError, match="multiple of the cluster"):
+        kernels.add.launch((8, 3), 64, (x, 1), cluster=(2, 2))
+    with pytest.raises(ValueError, match="at least 1"):
+        kernels.add.launch(8, 64, (x, 1), cluster=(0, 1))
+
+
+def test_a_cluster_of_one_block_is_none(kernels, x):
+    kernels.add.launch(8, 64, (x, 1), cluster=(1, 1, 1))
+    assert x.copy_to_host()[0] == 8
+
+
+@pytest.mark.parametrize("priority", [0, -5])
+def test_a_priority_in_the_devices_range_is_taken(kernels, x, emulated, priority):
+    kernels.add.launch(8, 64, (x, 1), priority=priority)
+    assert x.copy_to_host()[0] == 8
+
+
+def test_another_priority_is_refused_with_the_range(kernels, x, emulated):
+    with pytest.raises(ValueError, match=r"`priority` is -6: this device takes -5 \(most urgent\) to 0"):
+        kernels.add.launch(8, 64, (x, 1), priority=-6)
+
+
+@pytest.mark.parametrize("carveout", [0, 50, 100])
+def test_a_carveout_is_a_percentage(kernels, x, carveout):
+    kernels.add.launch(8, 64, (x, 1), shared_carveout=carveout)
+    assert x.copy_to_host()[0] == 8
+
+
+@pytest.mark.parametrize("carveout", [-1, 101])
+def test_another_carveout_is_refused(kernels, x, carveout):
+    with pytest.raises(ValueError, match="percentage"):
+        kernels.add.launch(8, 64, (x, 1), shared_carveout=carveout)
+
+
+def test_a_configuration_is_a_value_that_launches(kernels, x):
+    config = bascule.LaunchConfig(4, 64, cooperative=True, priority=0, shared_carveout=25)
+    same = eval(repr(config), {"bascule": bascule})
+    assert (same, hash(same)) == (config, hash(config))
+    assert config != bascule.LaunchConfig(4, 64, cooperative=True, priority=0)
+    assert (config.cluster, config.programmatic, config.priority, config.shared_carveout) == ((1, 1, 1), False, 0, 25)
+    stream = bascule.stream()
+    kernels.add[config](x, 1)
+    bascule.synchronize()
+    kernels.add[config, stream](x, 1)
+    bound = kernels.add[config].bind(x, 1)
+    stream.synchronize()
+    bound()
+    bascule.synchronize()
+    assert x.copy_to_host()[0] == 12
+
+
+def test_more_threads_than_the_text_declares_are_refused_with_the_declaration(kernels, x):
+    with pytest.raises(ValueError, match=r"__launch_bounds__\(96\)") as caught:
+        kernels.bounded[1, 128](x)
+    assert "`block` is (128,)" in str(caught.value)
+    kernels.bounded[1, 64](x)
+
+
+def test_more_threads_than_registers_serve_are_refused_with_the_registers():
+    """Two hundred registers a thread, and 65,536 a block: 1,024 threads do not fit."""
+    names = ", ".join(f"v{i} = p[{i} * 1024 + threadIdx.x]" for i in range(220))
+    uses = " + ".join(f"v{i} * q[v{(i * 7) % 220} & 1 ? {i} : 0]" for i in range(220))
+    many = bascule.compile(
+        f"__global__ void many(const volatile int* p, const volatile int* q, int* out) {{ int {names}; "
+        f"out[threadIdx.x] = {uses}; }}"
+    ).many
+    if many.attributes.max_threads_per_block == 1024:
+        pytest.skip("this device's compiler keeps the kernel in fewer registers")
+    out = bascule.to_device(np.zeros(1024, "i4"))
+    with pytest.raises(ValueError, match="registers") as caught:
+        many[1, 1024](out, out, out)
+    assert f"each thread uses {many.attributes.registers} registers" in str(caught.value)
+    assert "max_registers=64" in str(caught.value)
+
+
+def test_attributes_are_what_the_text_says_and_do_not_change(kernels):
+    attributes = kernels.shared.attributes
+    assert attributes.static_shared_bytes == 40960
+    assert kernels.bounded.attributes.max_threads_per_block == 96
+    assert 0 < attributes.registers <= 255
+    assert attributes.ptx_version >= 75
+    assert attributes == kernels.shared.attributes
+    assert repr(attributes).startswith(f"KernelAttributes(registers={attributes.registers}, static_shared_bytes=40960")
+    with pytest.raises(AttributeError):
+        attributes.registers = 1
+
+
+@pytest.mark.parametrize(("block", "shared_bytes"), [(32, 0), (256, 0), ((16, 16), 0), (1024, 0), (128, 40000)])
+def test_occupancy_is_what_threads_blocks_and_shared_memory_allow(kernels, emulated, block, shared_bytes):
+    """Of compute capability 8.0: 2,048 threads, 32 blocks, 164 KiB of shared memory; few registers are used."""
+    threads = int(np.prod(block))
+    occupancy = kernels.add.occupancy(block, shared_bytes)
+    by_shared = 164 * 1024 // (shared_bytes + 1024)
+    expected = min(32, 2048 // threads, by_shared)
+    assert occupancy.blocks == expected
+    assert occupancy.warps == expected * threads / 2048
+    assert repr(occupancy) == f"Occupancy(blocks={expected}, warps={occupancy.warps:g})"
+
+
+def test_a_block_that_cannot_be_has_no_occupancy(kernels):
+    with pytest.raises(ValueError, match="block"):
+        kernels.bounded.occupancy(128)
+
+
+def test_the_best_block_has_the_most_active_warps(kernels):
+    for kernel, shared_bytes in ((kernels.add, 0), (kernels.bounded, 0), (kernels.shared, 0), (kernels.add, 30000)):
+        best = kernel.best_block(shared_bytes)
+        sizes = range(32, kernel.attributes.max_threads_per_block + 1, 32)
+        most = max(kernel.occupancy(size, shared_bytes).warps for size in sizes)
+        assert kernel.occupancy(best, shared_bytes).warps == most
+
+
+OPAQUE = np.dtype({"names": ["a", "b"], "formats": [("<i4", 6), "<i8"], "offsets": [0, 24], "itemsize": 32})
+
+
+@pytest.mark.parametrize("form", [bytes, bytearray, memoryview, "void", "array", bascule.raw_bytes])
+def test_opaque_parameters_are_passed_by_exactly_their_bytes(kernels, form):
+    record = np.zeros((), OPAQUE)
+    record["a"], record["b"] = np.arange(10, 16), -(1 << 40)
+    plain = record.tobytes()
+    given = {"void": np.void(plain), "array": bascule.raw_bytes(np.frombuffer(plain, "u1"))}.get(form)
+    out = bascule.to_device(np.zeros(7, "i8"))
+    kernels.take[1, 7](form(plain) if given is None else given, out)
+    np.testing.assert_array_equal(out.copy_to_host(), [10, 11, 12, 13, 14, 15, -(1 << 40)])
+
+
+@pytest.mark.parametrize("size", [0, 31, 33, 128])
+def test_another_number_of_bytes_is_refused_with_the_number_needed(kernels, size):
+    out = bascule.to_device(np.zeros(7, "i8"))
+    with pytest.raises((TypeError, ValueError), match="32 bytes") as caught:
+        kernels.take[1, 7](bascule.raw_bytes(bytes(size)), out)
+    assert f"{size}" in str(caught.value)
+    assert "argument 1 'o'" in str(caught.value)
+
+
+def test_a_parameter_of_128_bytes_aligned_to_64_is_passed_where_it_belongs(kernels, rng):
+    """As a CUtensorMap is: 128 bytes, aligned to 64, passed as a grid constant."""
+    words = rng.integers(0, 1 << 60, 16, dtype="u8")
+    out = bascule.to_device(np.zeros(16, "u8"))
+    kernels.take_wide[1, 16](3, bascule.raw_bytes(words), out)
+    np.testing.assert_array_equal(out.copy_to_host(), words + 3)
