@@ -7,6 +7,7 @@
 
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/driver.hpp>
+#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/ordering.hpp>
 
 #include "dlpack_managed.hpp"
@@ -121,7 +122,8 @@ void order(const Consumer& consumer, const ArrayObject& array) {
     }
     const Producer bound{array.view.stream, 0};
     const ContextGuard context(array.device.context());
-    wait_for_producers(StreamRef(consumer.handle, array.device), {&bound, 1});
+    const StreamRef reader(consumer.handle, array.device);
+    wait_for_producers(reader, ProducersToOrder(reader, {&bound, 1}).get());
 }
 
 // --- The other keywords

@@ -12,6 +12,7 @@
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/memory.hpp>
+#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/ordering.hpp>
 
 #include "dlpack_exchange.hpp"
@@ -55,7 +56,7 @@ void order_work_stream_after(const ArrayObject& array) {
     if (!array.view.has_stream || array.view.stream == work.handle()) return;
     const Producer bound{array.view.stream, 0};
     const ContextGuard context(array.device.context());
-    wait_for_producers(work, {&bound, 1});
+    wait_for_producers(work, ProducersToOrder(work, {&bound, 1}).get());
 }
 
 /// A tensor without flags would let others write to a read-only array.
