@@ -174,8 +174,9 @@ std::unique_lock<std::mutex> find_queue(const Key& key, Queue*& queue, bool make
     return lock;
 }
 
-/// What the driver is asked while this lives is bookkeeping and no order: no trace shows it, and a capture going on
-/// somewhere in this thread does not forbid it. Every call about a marker is made under one of these; they do not nest.
+/// What the driver is asked while this lives is bookkeeping and no order: no trace shows it, and a capture
+/// going on somewhere in this thread does not forbid it. Every call about a marker is made under one of
+/// these; they do not nest.
 class Bookkeeping {
   public:
     explicit Bookkeeping(const Driver& driver) noexcept : emulated_(driver.emulated_functions()) {
@@ -192,7 +193,8 @@ class Bookkeeping {
     const EmulatedFunctions* emulated_;
 };
 
-/// Or cannot be used now because others are captured: to touch the legacy default stream would break a capture.
+/// Or cannot be used now because others are captured: to touch the legacy default stream would break a
+/// capture.
 bool is_capturing(const Driver& driver, StreamRef stream) noexcept {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult code = driver.api().cuStreamIsCapturing(stream.native(), &status);

@@ -51,10 +51,9 @@ void StreamRef::synchronize() const {
     }
     if (code == CUDA_SUCCESS) note_finished(*this, mark);
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
-    if (code == CUDA_SUCCESS) return;
+    if (code == CUDA_SUCCESS) return raise_races();
     const ContextGuard context(device_.context());  // whose loss it is
     driver.check(code, "cuStreamSynchronize", "waiting for the stream");
-    raise_races();
 }
 
 bool StreamRef::query() const {
@@ -142,10 +141,9 @@ void synchronize(Device device) {
     }
     if (code == CUDA_SUCCESS) note_finished(device, mark);
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(device, mark);
-    if (code == CUDA_SUCCESS) return;
+    if (code == CUDA_SUCCESS) return raise_races();
     const ContextGuard context(device.context());  // whose loss it is
     driver.check(code, "cuCtxSynchronize", "waiting for the device");
-    raise_races();
 }
 
 }  // namespace bascule

@@ -338,7 +338,8 @@ void ArgumentReader::find_order(PyObject* argument, const Parameter& parameter, 
         view.stream_source = StreamSource::call;
     } else if (needs_stream(view)) {
         const Device home = view.device < 0 ? home_.device : Device(view.device);
-        if (const py::object kept = find_stream(argument, home, consumer(), view)) owners_->keep(kept.ptr(), 0);
+        if (const py::object kept = find_stream(argument, home, consumer(), view))
+            owners_->keep(kept.ptr(), 0);
         if (view.stream_source == StreamSource::dlpack) {
             view.device = consumer().device() == home_.device ? -1 : consumer().device().ordinal();
         }

@@ -57,7 +57,8 @@ struct Binding {
     }
 
     void copy_owners(OwnerList& to) const {
-        for (const Owner& owner : owners.current()) to.keep(static_cast<PyObject*>(owner.object), owner.bytes);
+        for (const Owner& owner : owners.current())
+            to.keep(static_cast<PyObject*>(owner.object), owner.bytes);
     }
 };
 
@@ -136,8 +137,8 @@ void launch_on(StreamRef stream, const LaunchPlan& plan, Binding& binding, std::
 }
 
 /// The arrays are kept for all launches on a stream at once, when the binding goes. What handle 2 means is
-/// another stream in the thread where that happens, and a graph that is being captured has owners of its own: there each
-/// launch keeps them.
+/// another stream in the thread where that happens, and a graph that is being captured has owners of its own:
+/// there each launch keeps them.
 void launch(Bound& bound) {
     if (bound.plan.empty()) return;
     const std::shared_ptr<Binding> binding = bound.binding;

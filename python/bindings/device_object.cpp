@@ -11,9 +11,8 @@
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/stream.hpp>
 
-#include "current_stream.hpp"
-
 #include "call_site.hpp"
+#include "current_stream.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

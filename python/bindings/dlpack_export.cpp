@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/error.hpp>
-#include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/capture.hpp>
+#include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/ordering.hpp>
 
 #include "dlpack_managed.hpp"

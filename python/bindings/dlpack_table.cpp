@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/error.hpp>
+#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/memory.hpp>
-#include <bascule/runtime/capture.hpp>
 #include <bascule/runtime/ordering.hpp>
 
 #include "dlpack_exchange.hpp"

@@ -261,7 +261,8 @@ With no work the call checks its arguments and launches nothing.)")
              "shared_bytes"_a = 0, "cooperative"_a = false, "cluster"_a = py::none(),
              "programmatic"_a = false, "priority"_a = py::none(), "shared_carveout"_a = py::none(),
              "peer"_a = py::none(), "sync"_a = py::none(), "streams"_a = py::none(),
-             "Launch once with every option by name: those of bascule.LaunchConfig, and peer, sync and streams as "
+             "Launch once with every option by name: those of bascule.LaunchConfig, and peer, sync and "
+             "streams as "
              "Launcher.options has them.")
         .def(
             "explain", &explain,

@@ -26,7 +26,7 @@ struct LaunchPlan {
     pybind11::object stream_object;   ///< kept alive with the launcher
     std::shared_ptr<const LaunchOptions> options{};  ///< null: as usual
     bool configured = true;                          ///< false: `kernel.explain`, which says no grid
-    LaunchSite site{};                ///< where it was made, unless that is another launcher's
+    LaunchSite site{};                               ///< where it was made, unless that is another launcher's
 
     /// forall(0): check everything, launch nothing.
     bool empty() const noexcept { return std::find(work.begin(), work.end(), 0) != work.end(); }

@@ -86,6 +86,16 @@ def scale() -> bascule.Kernel:
 
 
 @pytest.fixture
+def unordered() -> Iterator[None]:
+    """The test's own program leaves something unordered on purpose: nobody looks for races in it."""
+    if not bascule.current_device().emulated:
+        yield
+        return
+    with bascule.emulated.checks(races=False):
+        yield
+
+
+@pytest.fixture
 def emulated() -> None:
     if not bascule.current_device().emulated:
         pytest.skip("needs the emulated device's trace or report")

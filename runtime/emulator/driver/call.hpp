@@ -75,7 +75,8 @@ inline void trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint6
                   std::string_view name) {
     if (detail::tracing.load(std::memory_order_relaxed))
         detail::add_to_trace(kind, stream, event, bytes, name);
-    // Records and waits are in no report; markers are recorded with a lock held that the asked site must not need.
+    // Records and waits are in no report; markers are recorded with a lock held that the asked site must not
+    // need.
     const bool ordering = kind == BASCULE_EMULATED_RECORD || kind == BASCULE_EMULATED_WAIT;
     if (!ordering && races::Detector::get().on() && !races::Detector::bookkeeping())
         detail::announce(kind, stream, bytes, name);

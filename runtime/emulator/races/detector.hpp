@@ -75,8 +75,8 @@ class Detector {
     void join(VectorClock& later, const VectorClock& earlier);
     /// The host has seen the end of it: everything that is issued from now on comes after it.
     void host_learns(const VectorClock& done);
-    /// While on, the calling thread waits and asks for purposes of its own: the program may not rely on it, so
-    /// that the host learns nothing. Nothing is announced either.
+    /// While on, the calling thread waits and asks for purposes of its own: the program may not rely on it,
+    /// so that the host learns nothing. Nothing is announced either.
     static void set_bookkeeping(bool on) noexcept;
     static bool bookkeeping() noexcept;
     /// The operation has run; its accesses are compared with everybody else's.

@@ -169,6 +169,7 @@ def test_leaving_out_of_order_is_refused_and_changes_nothing():
         p.__exit__(None, None, None)
 
 
+@pytest.mark.usefixtures("unordered")
 def test_each_thread_has_a_current_stream_of_its_own(add):
     streams = [bascule.stream() for _ in range(8)]
     arrays = [ones() for _ in range(3)]
@@ -380,6 +381,7 @@ def test_a_launch_without_arrays_goes_to_the_current_stream_or_the_default(modul
     assert used("launch", lambda: nothing(1)) == [1]
 
 
+@pytest.mark.usefixtures("unordered")
 def test_sync_false_of_one_launch_ignores_every_stream(add):
     p, c = bascule.stream(), bascule.stream()
     arrays = [ones(p), ForeignArray(ones(p)), ones(p)]

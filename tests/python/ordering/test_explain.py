@@ -47,6 +47,7 @@ def waited_for(launch: Callable[[], object]) -> tuple[int, list[int], list[int]]
     return operations[index].stream, before, after
 
 
+@pytest.mark.usefixtures("unordered")
 def test_it_agrees_with_what_the_launch_does(module, rng):
     handles = [bascule.stream() for _ in range(3)]
     streams = [*handles, bascule.legacy_default_stream(), bascule.per_thread_default_stream()]

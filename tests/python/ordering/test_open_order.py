@@ -9,7 +9,7 @@ import sys
 import weakref
 
 import pytest
-from launches import add, array_on, prepared
+from plain_launches import add, array_on, prepared
 
 import bascule
 

@@ -77,7 +77,10 @@ def library(name: str, **members: Any) -> Iterator[types.ModuleType]:
 
 
 def ones(stream: Any = None) -> bascule.DeviceArray:
-    return bascule.to_device(np.ones(32, "f4"), stream=stream)
+    """Values that are there: what the test orders, or does not, is what comes later."""
+    made = bascule.to_device(np.ones(32, "f4"), stream=stream)
+    bascule.synchronize()
+    return made
 
 
 def ordering(action: Callable[[], object]) -> list[tuple[str, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from launches import issued, without_events
+from plain_launches import issued, without_events
 from scene import Foreign, unordered
 
 import bascule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import traced
-from launches import add, array_on, issued, prepared
+from plain_launches import add, array_on, issued, prepared
 
 import bascule
 

@@ -70,6 +70,7 @@ def test_rules_2_and_3_hold_for_what_is_done_to_one_array(name):
     assert ordering(lambda: action(x, c)) == between(work, c, p)
     assert ordering(lambda: action(x, p)) == [(work, p.handle)]
     assert ordering(lambda: action(x, None)) == [(work, p.handle)]
+    bascule.synchronize()  # nothing else orders what comes now
     silent = bascule.as_cuda_array(x, sync=False)  # rules 1 and 6
     assert ordering(lambda: action(silent, c)) == [(work, c.handle)]
 
