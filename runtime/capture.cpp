@@ -110,8 +110,11 @@ CaptureState ask(StreamRef stream, const Naming& naming) {
     return state;
 }
 
-CaptureState capture_of(const Producer& producer, Device device) {
-    return ask(StreamRef(producer.stream, device), [&] {
+/// `stream`'s context is current, `theirs` may be another device's.
+CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef stream) {
+    std::optional<ContextGuard> context;
+    if (!(theirs.device() == stream.device())) context.emplace(theirs.context());
+    return ask(theirs, [&] {
         return fmt::format("stream {:#x}, which argument {} names (is that stream still alive?),",
                            producer.stream, producer.argument + 1);
     });
@@ -158,8 +161,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
             continue;
         }
         const StreamRef theirs = stream_of(producer, stream);
-        const ContextGuard context(theirs.context());
-        const CaptureState state = capture_of(producer, theirs.device());
+        const CaptureState state = capture_of(producer, theirs, stream);
         if (state.status == Status::implicit && ours.status == Status::active) {
             outside.push_back(producer);  // not touched now
             continue;

@@ -3,9 +3,8 @@
 
 #include <array>
 
-#include <cuda.h>
-
 #include <bascule/interface/launch_config.hpp>
+#include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/library.hpp>
 
 namespace bascule {

@@ -22,7 +22,7 @@ namespace bascule::python {
 namespace {
 
 const EmulatedFunctions& functions() {
-    current_device();
+    if (Driver::existing() == nullptr) current_device();
     const EmulatedFunctions* emulated = Driver::get().emulated_functions();
     if (emulated == nullptr) {
         throw LibraryError("kernels run on a GPU, which records no operations. Set BASCULE_DEVICE=emulated.",
