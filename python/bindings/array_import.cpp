@@ -11,6 +11,7 @@
 #include <bascule/runtime/home_device.hpp>
 
 #include "device_object.hpp"
+#include "gil.hpp"
 #include "interface_reader.hpp"
 #include "mask.hpp"
 #include "names.hpp"
@@ -89,8 +90,8 @@ bool interface_sync() noexcept { return syncs.load(std::memory_order_relaxed); }
 
 bool is_cuda_array(const py::object& object) {
     if (PyType_Check(object.ptr()) != 0) return false;
-    const auto descriptor =
-        py::reinterpret_steal<py::object>(PyObject_GetAttr(object.ptr(), names().cuda_array_interface));
+    const auto descriptor = py::reinterpret_steal<py::object>(
+        into_python([&] { return PyObject_GetAttr(object.ptr(), names().cuda_array_interface); }));
     if (!descriptor) {
         if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw py::error_already_set();
         PyErr_Clear();

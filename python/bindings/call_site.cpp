@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,18 +17,12 @@
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/emulated_device.hpp>
 
+#include "gil.hpp"
+
 namespace py = pybind11;
 
 namespace bascule::python {
 namespace {
-
-bool is_finalizing() noexcept {
-#if PY_VERSION_HEX >= 0x030d0000
-    return Py_IsFinalizing() != 0;
-#else
-    return _Py_IsFinalizing() != 0;
-#endif
-}
 
 /// The GIL for a thread that Python knows. A thread that it does not know has no frames to show; one that
 /// asks for the lock of an interpreter that is ending would never get it.
@@ -35,20 +30,14 @@ class KnownThread {
   public:
     KnownThread() noexcept {
         if (Py_IsInitialized() == 0 || PyGILState_GetThisThreadState() == nullptr) return;
-        if (PyGILState_Check() == 0 && is_finalizing()) return;
-        state_ = PyGILState_Ensure();
-        entered_ = true;
-    }
-    ~KnownThread() {
-        if (entered_) PyGILState_Release(state_);
+        if (PyGILState_Check() != 0 || interpreter_lives()) taken_.emplace();
     }
     KnownThread(const KnownThread&) = delete;
     KnownThread& operator=(const KnownThread&) = delete;
-    explicit operator bool() const noexcept { return entered_; }
+    explicit operator bool() const noexcept { return taken_ && taken_->held(); }
 
   private:
-    PyGILState_STATE state_{};
-    bool entered_ = false;
+    std::optional<GilTaken> taken_;
 };
 
 /// Finalizers of garbage may free memory and launch: not in the middle of a driver call.
@@ -159,6 +148,8 @@ extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
         const std::size_t length = std::min(place.size(), capacity - 1);
         std::memcpy(text, place.data(), length);
         text[length] = '\0';
+    } catch (const abi::__forced_unwind&) {  // the interpreter ends meanwhile
+        stop_this_thread();
     } catch (...) {  // a file that cannot be read, no memory: the report names no place
         PyErr_Clear();
     }

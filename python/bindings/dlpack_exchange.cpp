@@ -12,6 +12,7 @@
 #include <bascule/interface/error.hpp>
 
 #include "dlpack_managed.hpp"
+#include "gil.hpp"
 #include "names.hpp"
 
 namespace py = pybind11;
@@ -55,7 +56,7 @@ const dlpack::ExchangeTable* find_table(void* pointer) noexcept {
 }
 
 bool has_attribute(PyObject* object, PyObject* name, py::object& value) {
-    PyObject* found = PyObject_GetAttr(object, name);
+    PyObject* found = into_python([&] { return PyObject_GetAttr(object, name); });
     if (found == nullptr) {
         if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw py::error_already_set();
         PyErr_Clear();

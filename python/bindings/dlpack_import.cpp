@@ -12,6 +12,7 @@
 #include "device_object.hpp"
 #include "dlpack_export.hpp"
 #include "dlpack_managed.hpp"
+#include "gil.hpp"
 #include "names.hpp"
 #include "stream_object.hpp"
 
@@ -111,7 +112,7 @@ ArrayObject take(PyObject* capsule, bool& copied) {
 
 /// An attribute of the object; none when it raises AttributeError.
 py::object attribute(PyObject* object, PyObject* name) {
-    PyObject* value = PyObject_GetAttr(object, name);
+    PyObject* value = into_python([&] { return PyObject_GetAttr(object, name); });
     if (value == nullptr) {
         if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw py::error_already_set();
         PyErr_Clear();

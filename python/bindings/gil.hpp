@@ -24,6 +24,16 @@ inline bool interpreter_lives() noexcept {
     for (;;) pause();
 }
 
+/// Calls into Python, where any code may run: what Python's end would unwind must not reach our frames.
+template <class Call>
+auto into_python(const Call& call) {
+    try {
+        return call();
+    } catch (const abi::__forced_unwind&) {
+        stop_this_thread();
+    }
+}
+
 /// Gives the lock up for as long as it lives. In the place of py::gil_scoped_release.
 class GilReleased {
   public:

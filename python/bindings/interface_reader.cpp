@@ -12,6 +12,7 @@
 #include <bascule/runtime/device.hpp>
 
 #include "descr.hpp"
+#include "gil.hpp"
 #include "integers.hpp"
 #include "names.hpp"
 
@@ -324,10 +325,11 @@ void take_entries(PyObject* descriptor, Entries& entries) {
         return;
     }
     if (!PyList_Check(descriptor) && PyMapping_Check(descriptor) != 0 && !PyType_Check(descriptor)) {
-        const auto keys = py::reinterpret_steal<py::object>(PyObject_GetAttrString(descriptor, "keys"));
+        const auto keys = py::reinterpret_steal<py::object>(
+            into_python([&] { return PyObject_GetAttrString(descriptor, "keys"); }));
         if (keys) {
-            const auto copy = py::reinterpret_steal<py::object>(
-                PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), descriptor));
+            const auto copy = py::reinterpret_steal<py::object>(into_python(
+                [&] { return PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), descriptor); }));
             if (!copy) throw py::error_already_set();
             entries.walk(copy.ptr());
             return;
@@ -392,8 +394,8 @@ void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot) {
 }
 
 bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
-    const auto descriptor =
-        py::reinterpret_steal<py::object>(PyObject_GetAttr(object, names().cuda_array_interface));
+    const auto descriptor = py::reinterpret_steal<py::object>(
+        into_python([&] { return PyObject_GetAttr(object, names().cuda_array_interface); }));
     if (!descriptor) [[unlikely]] {
         const bool absent = PyErr_ExceptionMatches(PyExc_AttributeError) != 0;
         if (checked(absent ? Check::attribute_error : Check::producer_exception) != absent) {

@@ -26,7 +26,7 @@ def test_the_examples_do_what_the_text_says(capsys):
         for expected in re.findall(r"print\(.*# (.+)$", code, re.MULTILINE):
             assert expected in capsys.readouterr().out
     np.testing.assert_array_equal(names["y"].copy_to_host(), 1 + 2 * np.arange(1 << 20, dtype="f4"))
-    assert len(EXAMPLES) == 4
+    assert len(EXAMPLES) == 5
 
 
 def test_the_links_lead_to_files():
