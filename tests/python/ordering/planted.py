@@ -41,6 +41,37 @@ def poll(what: bascule.Stream | bascule.Event) -> None:
         pass
 
 
+# --- Graphs
+
+
+@planted("set", "bump")
+def a_graph_whose_launch_does_not_wait_for_the_writer(scene):
+    p, c = scene.streams(2)
+    x = scene.array(p)
+    kernels().bump.prepare()
+    with bascule.Graph() as graph:
+        kernels().bump[1, N](unordered(x), N)
+    scene.kept.append(graph)
+    set_on(scene, p, x)
+    graph.launch(c)
+
+
+@planted("read", "bump")
+def a_replay_that_does_not_wait_for_the_reader_of_the_one_before(scene):
+    p, c = scene.streams(2)
+    x = scene.array(p)
+    kernels().bump.prepare()
+    with bascule.Graph() as graph:
+        kernels().bump[1, N](unordered(x), N)
+    scene.kept.append(graph)
+    graph.launch(c)
+    event = bascule.event()
+    event.record(c)
+    event.wait(p)
+    read_on(scene, p, x)
+    graph.launch(c)
+
+
 # --- Between launches
 
 

@@ -27,6 +27,41 @@ def race_free(program: Program) -> Program:
     return program
 
 
+# --- Graphs
+
+
+def graph_of_two_bumps(array: bascule.DeviceArray) -> bascule.Graph:
+    kernels().bump.prepare()
+    with bascule.Graph() as graph:
+        kernels().bump[1, N](array, N)
+        kernels().bump[1, N](array, N)
+    return graph
+
+
+@race_free
+def a_graph_that_is_replayed_between_what_its_array_s_stream_does(scene):
+    p, c = scene.streams(2)
+    x = scene.array(p)
+    graph = graph_of_two_bumps(x)
+    scene.kept.append(graph)
+    for _ in range(3):
+        set_on(scene, p, x)
+        graph.launch(c)
+        read_on(scene, p, x)
+
+
+@race_free
+def a_graph_that_is_launched_on_two_streams_in_turn(scene):
+    p, q, c = scene.streams(3)
+    x = scene.array(p)
+    set_on(scene, p, x)
+    graph = graph_of_two_bumps(x)
+    scene.kept.append(graph)
+    for stream in (q, c, q):
+        graph.launch(stream)
+    set_on(scene, p, x)
+
+
 # --- Events
 
 
