@@ -125,11 +125,14 @@ KernelObject prepare(const KernelObject& self, const py::args& arguments, const 
 /// Compiled for the current device or the architecture of the options, and not loaded.
 std::shared_ptr<const Image> image_of(const KernelObject& self) {
     const std::optional<Arch> named = self.kernel.module().options().arch;
-    const Arch arch = named ? *named : current_device().arch();
     prepare_toolkit();
+    if (named) {
+        const GilReleased released;
+        return self.kernel.compile(*named).image;
+    }
+    const Device device = current_device();
     const GilReleased released;
-    const Kernel kernel = named ? self.kernel : self.kernel.settled(current_device());
-    return kernel.compile(arch).image;
+    return self.kernel.settled(device).compile(device.arch()).image;
 }
 
 Provenance provenance_of(const KernelObject& self) {

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.slow
+# One process builds the wheel for all of them.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
 
 # A kernel that needs the headers of several wheels; what it prints shows where everything came from.
 PROGRAM = r"""

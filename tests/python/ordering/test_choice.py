@@ -403,3 +403,10 @@ def test_sync_false_of_one_launch_ignores_every_stream(add):
         add[1, 32].options(synch=False)
     with pytest.raises(TypeError, match="`sync` must be True or False"):
         add[1, 32].options(sync=0)
+
+
+def test_what_a_kernel_was_compiled_to_can_be_read_in_the_block():
+    kernel = bascule.compile("template <class T> __global__ void read_in_a_block(T* p) { *p = 1; }").read_in_a_block
+    with bascule.stream(), bascule.device(0):
+        assert "read_in_a_block" in kernel.instantiate("int").ptx
+        assert bascule.compile("__global__ void another_in_a_block() {}").another_in_a_block.ptx
