@@ -1,4 +1,6 @@
 // Stream capture: beginning, ending, asking; and what other calls may do meanwhile.
+#include <cstring>
+
 #include <fmt/format.h>
 
 #include "driver/capture.hpp"
@@ -22,9 +24,12 @@ namespace {
 
 thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-bool is_mode(CUstreamCaptureMode mode) noexcept {
-    return mode == CU_STREAM_CAPTURE_MODE_GLOBAL || mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ||
-           mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+/// Read as a number: callers pass what is none of the modes.
+bool is_mode(const CUstreamCaptureMode* mode) noexcept {
+    unsigned number = 0;
+    static_assert(sizeof number == sizeof *mode);
+    std::memcpy(&number, mode, sizeof number);
+    return number <= CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
 CUstreamCaptureStatus to_status(CaptureInfo::Status status) noexcept {
@@ -147,7 +152,7 @@ EMULATED_API cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     EMULATED_COUNT("cuStreamBeginCapture");
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
-    EMULATED_REQUIRE(is_mode(mode), CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(is_mode(&mode), CUDA_ERROR_INVALID_VALUE);
     auto graph = std::make_shared<GraphObject>();
     EMULATED_CHECK(to_result(Captures::get().begin(capture_target(target), static_cast<CaptureMode>(mode),
                                                    thread_number(), graph)));
@@ -209,7 +214,7 @@ EMULATED_API cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* stat
 
 EMULATED_API cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
     EMULATED_COUNT("cuThreadExchangeStreamCaptureMode");
-    EMULATED_REQUIRE(mode != nullptr && is_mode(*mode), CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(mode != nullptr && is_mode(mode), CUDA_ERROR_INVALID_VALUE);
     std::swap(*mode, thread_mode);
     return CUDA_SUCCESS;
 }
