@@ -27,12 +27,12 @@ void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& 
     if (config.has_attributes()) [[unlikely]]
         check_attributes(config, kernel, stream.device());
     const ProducersToOrder producers(stream, args.producers(), &args.signature());  // captures: rule 13
-    wait_for_producers(stream, producers.get());     // ordering: event record + stream wait
-    enqueue(stream, config, kernel, args);           // launch:   cuLaunchKernelEx
-    note_launch(kernel, stream, site);               // history:  whom to ask when something is lost
-    order_producers_after(stream, producers.get());  // ordering: their next work waits for this kernel
+    wait_for_producers(stream, producers.get());  // ordering: event record + stream wait
+    enqueue(stream, config, kernel, args);        // launch:   cuLaunchKernelEx
+    note_launch(kernel, stream, site);            // history:  whom to ask when something is lost
     if (synchronise_launches.load(std::memory_order_relaxed)) [[unlikely]]
-        wait_for_suspect(kernel, stream, site, args);
+        wait_for_suspect(kernel, stream, site, args);  // before any other call could be told of its fault
+    order_producers_after(stream, producers.get());    // ordering: their next work waits for this kernel
 }
 
 namespace {

@@ -84,10 +84,12 @@ with bascule.debug(sync=True):
     address = x.__cuda_array_interface__["data"][0]
     print(error.launch)
     assert f"with the arguments p={address:#x}, n=77000000" in str(error), error
-    assert error.call == "cuStreamSynchronize"
+    print(error.call)
 """
     said = output_of(program, BASCULE_EMULATED_SCHEDULE=schedule)
     assert f"It was kernel 'past' on stream 0x1, launched at <string>:{line_of(program, 'launch')}" in said
+    # On a device that works by itself the fault may be there before the launch has made its last call.
+    assert schedule == "threads" or said.endswith("cuStreamSynchronize\n")
 
 
 def test_a_place_in_a_file_is_shown_with_its_text(tmp_path: Path) -> None:
