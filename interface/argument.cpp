@@ -246,11 +246,12 @@ void ArgumentPack::set(int index, const ArgumentValue& value) {
 }
 
 void ArgumentPack::add_producer(std::uint64_t stream, int argument, int device) {
+    const Producer named{stream, argument, device};
     for (const Producer& producer : producers()) {
-        if (producer.stream == stream && producer.device == device) return;
+        if (producer.same_stream(named)) return;
     }
     if (producer_count_ == producer_capacity_) grow_producers();
-    producers_[producer_count_++] = {stream, argument, device};
+    producers_[producer_count_++] = named;
 }
 
 void ArgumentPack::grow_producers() {

@@ -63,6 +63,11 @@ struct Producer {
     std::uint64_t stream = 0;  ///< as the interface gave it
     int argument = 0;          ///< the first argument that names it
     int device = -1;           ///< the number of the device that it is a stream of; -1: the launch's own
+
+    /// Whichever argument names it.
+    bool same_stream(const Producer& other) const noexcept {
+        return stream == other.stream && device == other.device;
+    }
 };
 
 /// A structure whose fields must lie where the kernel's struct has them. Only the compiler can tell: whoever

@@ -53,10 +53,8 @@ std::string name_of(StreamRef stream) {
 
 constexpr const char* implicit_reason =
     "cannot be used while a blocking stream of its device is being captured into a graph, because it would "
-    "be "
-    "ordered with that stream. Capture a non-blocking stream (bascule.stream()), or use another stream than "
-    "the "
-    "default one";
+    "be ordered with that stream. Capture a non-blocking stream (bascule.stream()), or use another stream "
+    "than the default one";
 
 [[noreturn]] void fail_capture(CUresult code, const char* name, std::string message, const char* doing) {
     throw CudaError(message, {.code = code, .code_name = name, .call = {}, .doing = doing, .report = {}});
@@ -77,12 +75,8 @@ void require_usable(StreamRef stream, const CaptureState& state) {
     }
 }
 
-bool same_stream(const Producer& a, const Producer& b) noexcept {
-    return a.stream == b.stream && a.device == b.device;
-}
-
 void add_once(std::vector<Producer>& producers, const Producer& producer) {
-    const auto same = [&](const Producer& each) { return same_stream(each, producer); };
+    const auto same = [&](const Producer& each) { return each.same_stream(producer); };
     if (std::none_of(producers.begin(), producers.end(), same)) producers.push_back(producer);
 }
 
@@ -203,7 +197,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
                  outside.front().stream, name_of(stream)));
     }
     for (const Producer& producer : producers_) {
-        const auto same = [&](const Producer& each) { return same_stream(each, producer); };
+        const auto same = [&](const Producer& each) { return each.same_stream(producer); };
         if (std::any_of(outside.begin(), outside.end(), same)) {
             add_once(needs->producers, producer);
         } else {

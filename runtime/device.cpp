@@ -39,21 +39,6 @@ namespace {
 std::mutex making;
 std::atomic<CUcontext> first_context{nullptr};  // device 0's, once it was retained
 
-int attribute(const Driver& driver, CUdevice_attribute which, CUdevice device) {
-    int value = 0;
-    driver.check(driver.api().cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute",
-                 "asking what a device can do");
-    return value;
-}
-
-Dim3 extents(const Driver& driver, CUdevice_attribute x, CUdevice_attribute y, CUdevice_attribute z,
-             CUdevice device) {
-    const auto extent = [&](CUdevice_attribute which) {
-        return static_cast<std::uint32_t>(attribute(driver, which, device));
-    };
-    return {extent(x), extent(y), extent(z)};
-}
-
 }  // namespace
 
 Device::State::State(int number) : ordinal(number) {
@@ -65,22 +50,22 @@ Device::State::State(int number) : ordinal(number) {
                  "asking for a device's name");
     name = text;
     emulated = driver.emulated();
+    const auto attribute = [&](CUdevice_attribute which) { return driver.attribute_of(number, which); };
+    const auto limit = [&](CUdevice_attribute which) { return static_cast<std::uint32_t>(attribute(which)); };
     // The emulated device runs PTX and takes that of any architecture up to what it says it is.
-    arch = {.major = attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
-            .minor = attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device),
+    arch = {.major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+            .minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
             .suffix = '\0',
             .is_virtual = emulated};
     if (emulated) arch = {.major = 8, .minor = 0, .suffix = '\0', .is_virtual = true};
-    limits.grid = extents(driver, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
-                          CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, device);
-    limits.block = extents(driver, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
-                           CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, device);
-    limits.threads =
-        static_cast<std::uint32_t>(attribute(driver, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device));
-    limits.shared_bytes = static_cast<std::uint32_t>(
-        attribute(driver, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device));
-    multiprocessors = attribute(driver, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-    pageable = attribute(driver, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device) != 0;
+    limits.grid = {limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+                   limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)};
+    limits.block = {limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+                    limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)};
+    limits.threads = limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    limits.shared_bytes = limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    pageable = attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
     driver.check(api.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain",
                  fmt::format("retaining the primary context of device {}", number));
     if (number == 0) first_context.store(context, std::memory_order_release);

@@ -304,6 +304,15 @@ void Driver::fail(CUresult code, const char* call, const std::string& doing) con
     throw CudaError(message, std::move(details));
 }
 
+int Driver::attribute_of(int ordinal, CUdevice_attribute which) const {
+    CUdevice device = 0;
+    int value = 0;
+    check(api_.cuDeviceGet(&device, ordinal), "cuDeviceGet", "finding a device");
+    check(api_.cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute",
+          "asking what a device can do");
+    return value;
+}
+
 void Driver::report(CUresult code, const char* call, const char* doing) const noexcept {
     // At the end of the process, and in a forked child, there is nothing left to say.
     if (code == CUDA_SUCCESS || code == CUDA_ERROR_DEINITIALIZED || code == CUDA_ERROR_NOT_INITIALIZED ||

@@ -144,6 +144,9 @@ class Driver {
             fail(code, call, doing);
     }
 
+    /// What a device can do; the ordinal is one of its `device_count()`. Throws: CudaError.
+    int attribute_of(int ordinal, CUdevice_attribute which) const;
+
     /// For destructors: writes a failure to stderr, unless the process is ending or the context is lost
     /// (whoever met that first was told).
     void report(CUresult code, const char* call, const char* doing) const noexcept;

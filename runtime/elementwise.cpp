@@ -48,11 +48,9 @@ class Producers {
   public:
     void add(const ArrayView& array) noexcept {
         if (!array.has_stream) return;
-        for (int i = 0; i < count_; ++i) {
-            if (producers_[i].stream == array.stream && producers_[i].device == array.device) return;
-        }
-        producers_[count_] = {array.stream, count_, array.device};
-        ++count_;
+        const Producer producer{array.stream, count_, array.device};
+        if (count_ == 1 && producers_[0].same_stream(producer)) return;
+        producers_[count_++] = producer;
     }
     std::span<const Producer> get() const noexcept { return {producers_, static_cast<std::size_t>(count_)}; }
 

@@ -4,20 +4,12 @@
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/launch_attributes.hpp>
 #include <bascule/runtime/occupancy.hpp>
+#include <bascule/runtime/stream.hpp>
 
 namespace bascule {
 namespace {
 
 using Kind = ArgumentError::Kind;
-
-bool can(const Driver& driver, CUdevice_attribute what, Device device) {
-    CUdevice native = 0;
-    int value = 0;
-    driver.check(driver.api().cuDeviceGet(&native, device.ordinal()), "cuDeviceGet", "finding a device");
-    driver.check(driver.api().cuDeviceGetAttribute(&value, what, native), "cuDeviceGetAttribute",
-                 "asking what a device can do");
-    return value != 0;
-}
 
 [[noreturn]] void fail_unable(const char* field, const char* what, Device device) {
     throw ArgumentError(
@@ -49,28 +41,26 @@ void check_cooperative(const LaunchConfig& config, const LoadedKernel& kernel, D
         {.field = "grid"});
 }
 
-void check_priority(const Driver& driver, int priority) {
-    int least = 0;
-    int greatest = 0;
-    driver.check(driver.api().cuCtxGetStreamPriorityRange(&least, &greatest), "cuCtxGetStreamPriorityRange",
-                 "asking for the range of priorities");
-    if (priority >= greatest && priority <= least) return;
-    throw ArgumentError(
-        Kind::value,
-        fmt::format("`priority` is {}: this device takes {} (most urgent) to {}.", priority, greatest, least),
-        {.field = "priority"});
+void check_priority(Device device, int priority) {
+    const PriorityRange range = priorities_of(device);
+    if (priority >= range.most_urgent && priority <= range.least_urgent) return;
+    throw ArgumentError(Kind::value,
+                        fmt::format("`priority` is {}: this device takes {} (most urgent) to {}.", priority,
+                                    range.most_urgent, range.least_urgent),
+                        {.field = "priority"});
 }
 
 }  // namespace
 
 void check_attributes(const LaunchConfig& config, const LoadedKernel& kernel, Device device) {
-    const Driver& driver = Driver::get();
-    if (config.cluster.count() != 1 && !can(driver, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, device))
-        fail_unable("cluster", "clusters of blocks", device);
-    // Drivers have no attribute of their own for it; it came with clusters.
-    if (config.programmatic && !can(driver, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, device))
+    // Drivers have no attribute of its own for programmatic launch, which came with clusters.
+    const auto has_clusters = [&] {
+        return Driver::get().attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) != 0;
+    };
+    if (config.cluster.count() != 1 && !has_clusters()) fail_unable("cluster", "clusters of blocks", device);
+    if (config.programmatic && !has_clusters())
         fail_unable("programmatic", "programmatic dependent launch", device);
-    if (config.priority) check_priority(driver, *config.priority);
+    if (config.priority) check_priority(device, *config.priority);
     if (config.cooperative) check_cooperative(config, kernel, device);
 }
 

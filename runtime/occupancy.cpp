@@ -2,19 +2,6 @@
 #include <bascule/runtime/occupancy.hpp>
 
 namespace bascule {
-namespace {
-
-int device_attribute(const Driver& driver, CUdevice_attribute which, Device device) {
-    CUdevice native = 0;
-    int value = 0;
-    driver.check(driver.api().cuDeviceGet(&native, device.ordinal()), "cuDeviceGet", "finding a device");
-    driver.check(driver.api().cuDeviceGetAttribute(&value, which, native), "cuDeviceGetAttribute",
-                 "asking what a device can do");
-    return value;
-}
-
-}  // namespace
-
 KernelAttributes attributes_of(const LoadedKernel& kernel, Device device) {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
@@ -49,9 +36,9 @@ Occupancy occupancy_of(const LoadedKernel& kernel, Device device, std::uint32_t 
     driver.check(driver.api().cuOccupancyMaxActiveBlocksPerMultiprocessor(
                      &blocks, function, static_cast<int>(threads), shared_bytes),
                  "cuOccupancyMaxActiveBlocksPerMultiprocessor", "asking how many blocks run at once");
-    const int warp = device_attribute(driver, CU_DEVICE_ATTRIBUTE_WARP_SIZE, device);
+    const int warp = driver.attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_WARP_SIZE);
     const int most =
-        device_attribute(driver, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device) / warp;
+        driver.attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / warp;
     const int each = (static_cast<int>(threads) + warp - 1) / warp;
     return {static_cast<std::uint32_t>(blocks), static_cast<double>(blocks * each) / most};
 }

@@ -71,8 +71,7 @@ class CopyProducers {
     void add(const ArrayObject& array, Device home) noexcept {
         if (!array.view.has_stream) return;
         const Producer producer{array.view.stream, 0, array.device == home ? -1 : array.device.ordinal()};
-        if (count_ == 1 && producers_[0].stream == producer.stream && producers_[0].device == producer.device)
-            return;
+        if (count_ == 1 && producers_[0].same_stream(producer)) return;
         producers_[count_++] = producer;
     }
 
