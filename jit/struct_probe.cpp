@@ -194,7 +194,7 @@ void check_layout(const Source& source, const CompileOptions& options, Arch arch
     if (!addresses || !extents || fields == nullptr || addresses->addresses.size() != nodes.size()) {
         fail(fmt::format("how the kernel's `{}` is laid out cannot be read from the compiler's output.",
                          cpp_type),
-             std::string(bytes_advice) + " Please report this with your NVRTC's version.");
+             fmt::format("{} Please report this with your NVRTC's version.", bytes_advice));
     }
     std::size_t at = 0;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
