@@ -6,6 +6,7 @@
 
 #include "device_object.hpp"
 #include "stream_object.hpp"
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 
@@ -30,7 +31,7 @@ std::vector<std::pair<std::string, StreamRef>> to_streams(const py::object& stre
             {.field = "streams"});
     }
     std::vector<std::pair<std::string, StreamRef>> named;
-    for (const auto& [name, stream] : streams.cast<py::dict>()) {
+    for (const auto& [name, stream] : copy_of(streams)) {
         const std::string parameter = py::str(name);
         if (stream.is_none()) {
             throw ArgumentError(
