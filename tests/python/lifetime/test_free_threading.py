@@ -229,25 +229,26 @@ def test_a_descriptor_that_another_thread_changes_is_read_whole(kernels: bascule
     assert values[:, 0].sum() == sum(calls)
 
 
-def test_one_of_the_threads_that_want_a_capsule_gets_it(kernels: bascule.Module) -> None:
+def test_one_of_the_threads_that_want_a_capsule_gets_it() -> None:
     values = np.random.default_rng(3).random(SIZE, dtype="f4")
     array = bascule.to_device(values, stream=bascule.stream())
-    for _ in rounds():
-        capsule = array.__dlpack__(max_version=(1, 0))
-        taken: list[bascule.DeviceArray] = []
-        refused: list[str] = []
+    for _ in rounds(2):
+        capsules = [array.__dlpack__(max_version=(1, 0)) for _ in range(100)]
+        taken: list[list[bascule.DeviceArray]] = [[] for _ in capsules]
+        refused: list[list[str]] = [[] for _ in capsules]
 
-        def take(_: int, capsule=capsule, taken=taken, refused=refused) -> None:
-            try:
-                taken.append(bascule.from_dlpack(capsule))
-            except ValueError as error:
-                refused.append(str(error))
+        def take(_: int, capsules=capsules, taken=taken, refused=refused) -> None:
+            for number, capsule in enumerate(capsules):
+                try:
+                    taken[number].append(bascule.from_dlpack(capsule))
+                except ValueError as error:
+                    refused[number].append(str(error))
 
         at_once(*numbered(take))
-        assert len(taken) == 1
-        assert len(refused) == THREADS - 1
-        assert all("was taken by an earlier from_dlpack" in message for message in refused)
-        np.testing.assert_array_equal(taken[0].copy_to_host(), values)
+        assert [len(arrays) for arrays in taken] == [1] * len(capsules)
+        assert [len(messages) for messages in refused] == [THREADS - 1] * len(capsules)
+        assert all("was taken by an earlier from_dlpack" in message for messages in refused for message in messages)
+        np.testing.assert_array_equal(taken[0][0].copy_to_host(), values)
 
 
 def test_c_code_of_all_threads_borrows_one_array_and_lends_its_own(kernels: bascule.Module) -> None:
