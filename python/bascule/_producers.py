@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import warnings
 import weakref
 from collections.abc import Callable
@@ -40,6 +41,7 @@ _KNOWN: dict[str, tuple[str, _Ask | None]] = {
 
 _registered: weakref.WeakKeyDictionary[type, tuple[str, _Ask | None]] = weakref.WeakKeyDictionary()
 _warned: weakref.WeakSet[type] = weakref.WeakSet()
+_warning = threading.Lock()  # of _warned; not held while the warning is issued, which may run any code
 
 
 def register_producer(cls: type, *, stream_of: Any) -> None:
@@ -106,16 +108,27 @@ def policy_of(cls: type) -> tuple[str, _Ask | None]:
         library = str(getattr(base, "__module__", "")).partition(".")[0]
         if library in _KNOWN:
             return _KNOWN[library]
-    if cls not in _warned:
-        warnings.warn(
-            f"arrays of type {cls.__module__}.{cls.__qualname__} name no stream (their __cuda_array_interface__ is "
-            "older than version 3), so nothing waits for work that is pending on them. Say which stream that is: "
-            f"bascule.register_producer({cls.__qualname__}, stream_of=...), whose documentation lists the steps.",
-            UnorderedProducerWarning,
-            stacklevel=2,
-        )
-        _warned.add(cls)
+    if _is_first(cls):
+        try:
+            warnings.warn(
+                f"arrays of type {cls.__module__}.{cls.__qualname__} name no stream (their __cuda_array_interface__ is "
+                "older than version 3), so nothing waits for work that is pending on them. Say which stream that is: "
+                f"bascule.register_producer({cls.__qualname__}, stream_of=...), whose documentation lists the steps.",
+                UnorderedProducerWarning,
+                stacklevel=2,
+            )
+        except UnorderedProducerWarning:  # a filter made it an error: the next one is one too
+            with _warning:
+                _warned.discard(cls)
+            raise
     return ("spec", None)
+
+
+def _is_first(cls: type) -> bool:
+    with _warning:
+        first = cls not in _warned
+        _warned.add(cls)
+    return first
 
 
 def stream_of_environment() -> str:

@@ -2,6 +2,8 @@
 // DeviceMemoryResource, CuPy's MemoryPool.
 #include "allocator.hpp"
 
+#include <atomic>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "gil.hpp"
 #include "owners.hpp"
 #include "stream_object.hpp"
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -141,9 +144,31 @@ struct Setting {
     Source source = nullptr;
 };
 
-/// Guarded by the GIL; never destroyed.
-Setting& setting() {
-    static auto* made = new Setting;
+/// What is set now; never destroyed.
+class CurrentSetting {
+  public:
+    Setting get() {
+        const std::lock_guard lock(mutex_);
+        return setting_;
+    }
+    /// Returns what was set before.
+    Setting replace(Setting with) {
+        const std::lock_guard lock(mutex_);
+        any_.store(with.source != nullptr, std::memory_order_release);
+        std::swap(setting_, with);
+        return with;
+    }
+    /// An allocator is set: without one nobody needs to ask which.
+    bool any() const noexcept { return any_.load(std::memory_order_acquire); }
+
+  private:
+    GilMutex mutex_;
+    Setting setting_;
+    std::atomic<bool> any_{false};
+};
+
+CurrentSetting& current_setting() {
+    static auto* made = new CurrentSetting;
     return *made;
 }
 
@@ -174,16 +199,15 @@ Source source_of(const py::object& allocator) {
 
 py::object set_allocator(const py::object& allocator) {
     const Source source = allocator.is_none() ? nullptr : source_of(allocator);
-    const py::object before = std::exchange(setting().allocator, allocator);
-    setting().source = source;
-    return before;
+    return current_setting().replace({allocator, source}).allocator;
 }
 
 }  // namespace
 
 std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device, const py::object& stream) {
-    if (setting().source == nullptr || bytes == 0) return std::make_shared<DeviceBuffer>(bytes, device);
-    const Setting used = setting();  // what it calls may set another one
+    if (bytes == 0 || !current_setting().any()) return std::make_shared<DeviceBuffer>(bytes, device);
+    const Setting used = current_setting().get();  // what it calls may set another one
+    if (used.source == nullptr) return std::make_shared<DeviceBuffer>(bytes, device);
     const ContextGuard context(device.context());
     Given given = used.source(used.allocator, bytes, stream);
     // Library and stream live until the memory is given back.
@@ -211,7 +235,7 @@ driver's. An exception of the allocator reaches whoever asked for the array.
 >>> import bascule
 >>> before = bascule.set_allocator(None))");
     module.def(
-        "get_allocator", [] { return setting().allocator; },
+        "get_allocator", [] { return current_setting().get().allocator; },
         "The allocator that is set, or None for the driver's own memory.");
 }
 

@@ -1,6 +1,7 @@
 #include "arguments.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -39,19 +40,22 @@ PyTypeObject* raw_bytes_type = nullptr;
 using Kind = ArgumentError::Kind;
 
 /// Types whose objects were arrays of other libraries before: what else they could be is not asked again.
-/// Only a guess, compared by address; guarded by the GIL.
+/// Only a guess, compared by address.
 class ArrayTypes {
   public:
-    bool contains(PyObject* object) const noexcept { return types_[slot(object)] == Py_TYPE(object); }
+    bool contains(PyObject* object) const noexcept {
+        return types_[slot(object)].load(std::memory_order_relaxed) == Py_TYPE(object);
+    }
     void remember(PyObject* object) noexcept {
-        if (!PyTuple_Check(object)) types_[slot(object)] = Py_TYPE(object);  // those may be vectors
+        if (PyTuple_Check(object)) return;  // those may be vectors
+        types_[slot(object)].store(Py_TYPE(object), std::memory_order_relaxed);
     }
 
   private:
     static std::size_t slot(PyObject* object) noexcept {
         return (reinterpret_cast<std::uintptr_t>(Py_TYPE(object)) >> 4) % 16;
     }
-    std::array<const PyTypeObject*, 16> types_{};
+    std::array<std::atomic<const PyTypeObject*>, 16> types_{};
 };
 
 ArrayTypes& array_types() noexcept {

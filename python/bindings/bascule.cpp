@@ -14,10 +14,14 @@
 #include "graph_object.hpp"
 #include "interface_reader.hpp"
 #include "kernel_object.hpp"
+#include "names.hpp"
 #include "producer_streams.hpp"
 #include "stream_object.hpp"
 
-PYBIND11_MODULE(_bascule, module) {
+namespace py = pybind11;
+
+PYBIND11_MODULE(_bascule, module, py::mod_gil_not_used()) {
+    bascule::python::names();  // made here, where no other thread can wait for it
     module.attr("__version__") = BASCULE_VERSION;
     bascule::python::register_errors();
     bascule::python::bind_devices(module);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "device_object.hpp"
 #include "gil.hpp"
 #include "owners.hpp"
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 
@@ -31,14 +33,15 @@ struct UsedStream {
     py::object object;
 };
 
-/// What one binding fixed. Launches that run without the GIL share it with a rebind that replaces it.
+/// What one binding fixed. Launches share it, with each other and with a rebind that replaces it.
 struct Binding {
     Kernel function;
     LaunchConfig config;
     Device device;  // where the launches go: where the arrays are
     OwnerList owners;
     ArgumentPack pack;
-    std::vector<UsedStream> streams{};  // guarded by the GIL
+    GilMutex mutex{};
+    std::vector<UsedStream> streams{};  // guarded by `mutex`
 
     Binding(Kernel the_function, const LaunchConfig& the_config, Device the_device)
         : function(std::move(the_function)),
@@ -62,12 +65,38 @@ struct Binding {
     }
 };
 
-struct Bound {
-    Kernel kernel;
-    LaunchPlan plan;
-    py::object arguments;  // tuple and dict, as `rebind()` reads them again
-    py::object keywords;
+/// What was bound last.
+struct Arguments {
+    py::object positional;  // tuple and dict, as `rebind()` reads them again
+    py::object named;
     std::shared_ptr<Binding> binding;
+};
+
+class Bound {
+  public:
+    Bound(const Kernel& the_kernel, const LaunchPlan& the_plan, Arguments arguments)
+        : kernel(the_kernel), plan(the_plan), arguments_(std::move(arguments)) {}
+
+    const Kernel kernel;
+    const LaunchPlan plan;
+
+    Arguments arguments() const {
+        const std::lock_guard lock(mutex_);
+        return arguments_;
+    }
+    std::shared_ptr<Binding> binding() const {
+        const std::lock_guard lock(mutex_);
+        return arguments_.binding;
+    }
+    /// What was bound before goes when the lock is given back: that may run any code.
+    void replace(Arguments with) {
+        const std::lock_guard lock(mutex_);
+        std::swap(arguments_, with);
+    }
+
+  private:
+    mutable GilMutex mutex_;
+    Arguments arguments_;
 };
 
 PyTypeObject* bound_type = nullptr;
@@ -136,12 +165,27 @@ void launch_on(StreamRef stream, const LaunchPlan& plan, Binding& binding, std::
     }
 }
 
+void note_stream(Binding& binding, StreamRef stream) {
+    const auto known = [&] {
+        return std::any_of(binding.streams.begin(), binding.streams.end(),
+                           [&](const UsedStream& used) { return used.stream == stream; });
+    };
+    {
+        const std::lock_guard lock(binding.mutex);
+        if (known()) [[likely]]
+            return;
+    }
+    UsedStream used{stream, current_stream_object(binding.device)};
+    const std::lock_guard lock(binding.mutex);
+    if (!known()) binding.streams.push_back(std::move(used));
+}
+
 /// The arrays are kept for all launches on a stream at once, when the binding goes. What handle 2 means is
 /// another stream in the thread where that happens, and a graph that is being captured has owners of its own:
 /// there each launch keeps them.
 void launch(Bound& bound) {
     if (bound.plan.empty()) return;
-    const std::shared_ptr<Binding> binding = bound.binding;
+    const std::shared_ptr<Binding> binding = bound.binding();
     const StreamRef stream = choose_stream(bound.plan.stream, current_for(bound.plan, binding->device),
                                            binding->pack.common_stream(), binding->device);
     if (stream.handle() == 2 || NotedCapture::any()) [[unlikely]] {
@@ -150,11 +194,7 @@ void launch(Bound& bound) {
         launch_on(stream, bound.plan, *binding, owners.hand_over());
         return;
     }
-    auto& known = binding->streams;
-    const auto same = [&](const UsedStream& used) { return used.stream == stream; };
-    if (std::none_of(known.begin(), known.end(), same)) {
-        known.push_back({stream, current_stream_object(binding->device)});
-    }
+    note_stream(*binding, stream);
     launch_on(stream, bound.plan, *binding, {});
 }
 
@@ -175,16 +215,15 @@ void bind_again(Bound& bound, const py::tuple& arguments, const py::object& keyw
     std::vector<PyObject*> objects;
     py::object names;
     const CallArguments call = call_arguments(arguments, keywords, objects, names);
-    bound.binding = make_binding(bound.kernel, bound.plan, call);
-    bound.arguments = arguments;
-    bound.keywords = keywords;
+    bound.replace({arguments, keywords, make_binding(bound.kernel, bound.plan, call)});
 }
 
 PyObject* rebind(PyObject* self, PyObject* arguments, PyObject* keywords) {
     return guarded([&] {
         Bound& bound = held_by<Bound>(self);
         if (PyTuple_GET_SIZE(arguments) == 0 && keywords == nullptr) {
-            bind_again(bound, py::tuple(bound.arguments), py::object(bound.keywords));
+            const Arguments again = bound.arguments();
+            bind_again(bound, py::tuple(again.positional), again.named);
         } else {
             bind_again(
                 bound, py::reinterpret_borrow<py::tuple>(arguments),
@@ -196,10 +235,10 @@ PyObject* rebind(PyObject* self, PyObject* arguments, PyObject* keywords) {
 
 PyObject* repr(PyObject* self) {
     return guarded([&] {
-        const Binding& binding = *held_by<Bound>(self).binding;
-        return py::str(fmt::format("<bascule.BoundLaunch {}[{}, {}]>", binding.function.expression(),
-                                   bascule::to_string(binding.config.grid),
-                                   bascule::to_string(binding.config.block)));
+        const std::shared_ptr<const Binding> binding = held_by<Bound>(self).binding();
+        return py::str(fmt::format("<bascule.BoundLaunch {}[{}, {}]>", binding->function.expression(),
+                                   bascule::to_string(binding->config.grid),
+                                   bascule::to_string(binding->config.block)));
     });
 }
 
@@ -236,7 +275,7 @@ py::object make_bound_launch(const Kernel& kernel, const LaunchPlan& plan, const
         named = keywords;
     }
     auto bound = std::make_unique<Bound>(
-        Bound{kernel, plan, py::tuple(positional), named, make_binding(kernel, plan, arguments)});
+        kernel, plan, Arguments{py::tuple(positional), named, make_binding(kernel, plan, arguments)});
     return make_callable(bound_type, &call, std::move(bound));
 }
 

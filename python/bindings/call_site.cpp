@@ -3,8 +3,10 @@
 #include "call_site.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -18,6 +20,7 @@
 #include <bascule/runtime/emulated_device.hpp>
 
 #include "gil.hpp"
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 
@@ -40,18 +43,25 @@ class KnownThread {
     std::optional<GilTaken> taken_;
 };
 
-/// Finalizers of garbage may free memory and launch: not in the middle of a driver call.
+/// Finalizers of garbage may free memory and launch: not in the middle of a driver call. The first of several
+/// threads switches the collection off, the last one on again.
 class NoGarbageCollection {
   public:
-    NoGarbageCollection() noexcept : was_on_(PyGC_Disable() != 0) {}
+    NoGarbageCollection() noexcept {
+        const std::lock_guard lock(mutex_);
+        if (inside_++ == 0) was_on_ = PyGC_Disable() != 0;
+    }
     ~NoGarbageCollection() {
-        if (was_on_) PyGC_Enable();
+        const std::lock_guard lock(mutex_);
+        if (--inside_ == 0 && was_on_) PyGC_Enable();
     }
     NoGarbageCollection(const NoGarbageCollection&) = delete;
     NoGarbageCollection& operator=(const NoGarbageCollection&) = delete;
 
   private:
-    bool was_on_;
+    inline static GilMutex mutex_;  // of what follows
+    inline static int inside_ = 0;
+    inline static bool was_on_ = false;
 };
 
 using Frame = py::object;
@@ -62,13 +72,16 @@ py::object code_of(const Frame& frame) {
     return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(raw(frame))));
 }
 
-/// "…/bascule/": what lies below is ours.
+/// "…/bascule/": what lies below is ours. No static object that another thread would wait for: importing may
+/// give the GIL up.
 const std::string& package_directory() {
-    static const std::string& directory = *new std::string([] {
-        const std::string file = py::str(py::module_::import("bascule").attr("__file__"));
-        return file.substr(0, file.rfind('/') + 1);
-    }());
-    return directory;
+    static std::atomic<const std::string*> directory{nullptr};  // never destroyed
+    if (const std::string* known = directory.load(std::memory_order_acquire)) return *known;
+    const std::string file = py::str(py::module_::import("bascule").attr("__file__"));
+    auto found = std::make_unique<const std::string>(file.substr(0, file.rfind('/') + 1));
+    const std::string* first = nullptr;
+    if (!directory.compare_exchange_strong(first, found.get(), std::memory_order_acq_rel)) return *first;
+    return *found.release();
 }
 
 std::string shown_path(const std::string& file) {

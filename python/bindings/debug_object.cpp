@@ -1,12 +1,15 @@
 #include "debug_object.hpp"
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <bascule/runtime/lifetime.hpp>
+
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -36,15 +39,20 @@ std::string described(const py::object& code, int line) {
     return fmt::format("{}:{}{}", file, line, text.empty() ? "" : ": " + text);
 }
 
-/// Guarded by the GIL; never destroyed.
+/// Never destroyed; what is in it stays where it is.
 const KnownPlace& look_up(PyFrameObject* frame) {
     static auto& known = *new std::map<std::pair<PyCodeObject*, int>, KnownPlace>;
+    static GilMutex mutex;  // of `known`
     const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
     const std::pair key(reinterpret_cast<PyCodeObject*>(code.ptr()), PyFrame_GetLasti(frame));
-    if (const auto found = known.find(key); found != known.end()) return found->second;
+    {
+        const std::lock_guard lock(mutex);
+        if (const auto found = known.find(key); found != known.end()) return found->second;
+    }
     KnownPlace place{code, {}, is_ours(frame)};
     if (!place.ours) place.site = LaunchSite::of(described(code, PyFrame_GetLineNumber(frame)));
-    return known.emplace(key, std::move(place)).first->second;
+    const std::lock_guard lock(mutex);
+    return known.try_emplace(key, std::move(place)).first->second;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <bascule/interface/error.hpp>
 
 #include "interface_reader.hpp"
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 
@@ -99,7 +100,9 @@ std::vector<DescrEntry> entries_of(py::handle descr, int depth) {
 /// [('', typestr)], which nearly every array says: looked at in place, since it is part of every launch.
 bool says_typestr_alone(PyObject* descr, std::string_view typestr) noexcept {
     if (PyList_CheckExact(descr) == 0 || PyList_GET_SIZE(descr) != 1) return false;
-    PyObject* entry = PyList_GET_ITEM(descr, 0);
+    const ListItem item(descr, 0);
+    PyObject* entry = item.get();
+    if (entry == nullptr) return false;
     if (PyTuple_CheckExact(entry) == 0 || PyTuple_GET_SIZE(entry) != 2) return false;
     PyObject* name = PyTuple_GET_ITEM(entry, 0);
     PyObject* type = PyTuple_GET_ITEM(entry, 1);

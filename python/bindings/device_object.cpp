@@ -30,16 +30,15 @@ bool null_mode() noexcept {
 
 /// Once, as soon as there is a driver.
 void tell_call_sites_once() noexcept {
-    static bool told = false;  // guarded by the GIL
-    if (told) return;
-    told = true;
+    static std::atomic<bool> told{false};
+    if (told.load(std::memory_order_relaxed) || told.exchange(true)) return;
     tell_call_sites();
 }
 
 void announce_fallback(const Driver& driver) {
-    static bool announced = false;  // guarded by the GIL
-    if (announced || driver.fallback_reason().empty()) return;
-    announced = true;
+    static std::atomic<bool> announced{false};
+    if (driver.fallback_reason().empty() || announced.load(std::memory_order_relaxed)) return;
+    if (announced.exchange(true)) return;
     const py::object category = py::module_::import("bascule._errors").attr("EmulatedDeviceWarning");
     const std::string text = fmt::format(
         "no GPU is used: {}. Kernels run on the emulated device. Set BASCULE_DEVICE=emulated to say that "

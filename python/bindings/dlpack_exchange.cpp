@@ -14,6 +14,7 @@
 #include "dlpack_managed.hpp"
 #include "gil.hpp"
 #include "names.hpp"
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 
@@ -31,7 +32,7 @@ constexpr std::array never_readonly = {
 };
 
 bool is_never_readonly(PyTypeObject* type) {
-    for (const py::handle base : py::reinterpret_borrow<py::tuple>(type->tp_mro)) {
+    for (const py::handle base : py::tuple(py::handle(reinterpret_cast<PyObject*>(type)).attr("__mro__"))) {
         const std::string module = py::str(py::getattr(base, "__module__", py::str()));
         const std::string name = py::str(py::getattr(base, "__qualname__", py::str()));
         for (const ClassName& known : never_readonly) {
@@ -80,13 +81,18 @@ Exchange look_up(PyTypeObject* type) {
 }
 
 /// What was found for a type in one state of it: whoever changes the type, or takes its place in memory, gets
-/// another tag. Guarded by the GIL.
+/// another tag. Without a GIL each thread asks for itself, so that no launch takes a lock.
 struct Remembered {
     PyTypeObject* type = nullptr;
     unsigned int tag = 0;
     Exchange exchange;
 };
+
+#ifdef Py_GIL_DISABLED
+constinit thread_local std::array<Remembered, 256> remembered;
+#else
 std::array<Remembered, 256> remembered;
+#endif
 
 Remembered& place_of(PyTypeObject* type) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(type);
@@ -94,10 +100,10 @@ Remembered& place_of(PyTypeObject* type) noexcept {
 }
 
 Exchange look_up_and_remember(PyTypeObject* type) {
-    const unsigned int before = type->tp_version_tag;
+    const unsigned int before = version_tag(type);
     const Exchange exchange = look_up(type);
     // A tag of 0 names no state. The lookup gives the type its tag, so the second time is remembered.
-    if (before != 0 && type->tp_version_tag == before) place_of(type) = {type, before, exchange};
+    if (before != 0 && version_tag(type) == before) place_of(type) = {type, before, exchange};
     return exchange;
 }
 
@@ -173,7 +179,7 @@ bool read_managed(PyObject* object, const Exchange& exchange, Home& home, OwnerL
 
 Exchange exchange_of(PyTypeObject* type) {
     const Remembered& known = place_of(type);
-    if (known.type == type && known.tag == type->tp_version_tag) [[likely]]
+    if (known.type == type && known.tag == version_tag(type)) [[likely]]
         return known.exchange;
     return look_up_and_remember(type);
 }

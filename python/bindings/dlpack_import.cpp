@@ -1,6 +1,7 @@
 // Sources: the DLPack specification for Python, and `from_dlpack` of the Python array API standard.
 #include "dlpack_import.hpp"
 
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "gil.hpp"
 #include "names.hpp"
 #include "stream_object.hpp"
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -71,15 +73,30 @@ ArrayObject adopt(Form* managed) {
 
 // --- Capsules
 
+/// Of several threads that want one capsule's tensor, one gets it.
+template <class Form>
+Form* claim(PyObject* capsule) {
+    static GilMutex mutex;
+    const std::lock_guard lock(mutex);
+    if (PyCapsule_IsValid(capsule, CapsuleNames<Form>::fresh) == 0) return nullptr;
+    auto* managed = static_cast<Form*>(PyCapsule_GetPointer(capsule, CapsuleNames<Form>::fresh));
+    PyCapsule_SetName(capsule, CapsuleNames<Form>::used);
+    return managed;
+}
+
 /// The capsule's tensor when the capsule has that form; its name says from then on that it was taken.
 template <class Form>
 std::optional<ArrayObject> consume(PyObject* capsule, bool& copied) {
-    if (PyCapsule_IsValid(capsule, CapsuleNames<Form>::fresh) == 0) return std::nullopt;
-    auto* managed = static_cast<Form*>(PyCapsule_GetPointer(capsule, CapsuleNames<Form>::fresh));
-    std::optional<ArrayObject> array = adopt(managed);
-    copied = (flags_of(*managed) & BASCULE_DL_COPIED) != 0;
-    PyCapsule_SetName(capsule, CapsuleNames<Form>::used);
-    return array;
+    Form* managed = claim<Form>(capsule);
+    if (managed == nullptr) return std::nullopt;
+    try {
+        std::optional<ArrayObject> array = adopt(managed);
+        copied = (flags_of(*managed) & BASCULE_DL_COPIED) != 0;
+        return array;
+    } catch (...) {  // the tensor stays the capsule's
+        PyCapsule_SetName(capsule, CapsuleNames<Form>::fresh);
+        throw;
+    }
 }
 
 [[noreturn]] void fail_capsule(PyObject* capsule) {

@@ -1,6 +1,7 @@
 #include "errors.hpp"
 
 #include <exception>
+#include <mutex>
 #include <new>
 #include <set>
 #include <string>
@@ -9,6 +10,8 @@
 
 #include <bascule/interface/error.hpp>
 #include <bascule/jit/diagnostics.hpp>
+
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 
@@ -113,11 +116,21 @@ void raise_missing_attribute(const CompileError& error) {
     throw py::error_already_set();
 }
 
+namespace {
+
+/// The log names the text by its canonical name.
+bool is_first(const std::string& log) {
+    static std::set<std::string>& issued = *new std::set<std::string>;
+    static GilMutex mutex;
+    const std::lock_guard lock(mutex);
+    return issued.insert(log).second;
+}
+
+}  // namespace
+
 void issue_compile_warnings(const Image& image, const Source& source) {
     if (image.log.empty()) return;
-    // The log names the text by its canonical name. Guarded by the GIL.
-    static std::set<std::string>& issued = *new std::set<std::string>;
-    if (!issued.insert(image.log).second) return;
+    if (!is_first(image.log)) return;
     std::vector<Diagnostic> warnings;
     for (Diagnostic& diagnostic : at_user_places(parse_log(image.log), source)) {
         if (diagnostic.severity != Diagnostic::Severity::warning) continue;

@@ -1,5 +1,6 @@
 #include "graph_object.hpp"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "device_object.hpp"
 #include "gil.hpp"
 #include "stream_object.hpp"
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -26,10 +28,17 @@ namespace {
 struct GraphObject {
     explicit GraphObject(Device device) : graph(device) {}
     Graph graph;
-    std::mutex mutex;                      // of `graph`; taken without the GIL, which releasing owners takes
-    bool captured = false;                 // once; guarded by the GIL, as what follows
-    std::optional<CurrentStream> current;  // of the block
+    std::mutex mutex;                   // of `graph`; taken without the GIL, which releasing owners takes
+    std::atomic<bool> captured{false};  // once
+    GilMutex entering;                  // of what follows
+    std::unique_ptr<CurrentStream> current;  // of the block
 };
+
+/// What is exchanged is left, or entered, by who calls this: not under the lock.
+std::unique_ptr<CurrentStream> exchange_current(GraphObject& object, std::unique_ptr<CurrentStream> with) {
+    const std::lock_guard lock(object.entering);
+    return std::exchange(object.current, std::move(with));
+}
 
 using GraphPointer = std::shared_ptr<GraphObject>;
 
@@ -53,7 +62,7 @@ py::object stream_of(const GraphPointer& self) {
 void enter(const GraphPointer& self) {
     alone(*self, [](Graph& graph) { graph.begin(); });
     try {
-        self->current.emplace(stream_of(self));
+        exchange_current(*self, std::make_unique<CurrentStream>(stream_of(self)));
     } catch (...) {
         alone(*self, [](Graph& graph) { graph.cancel(); });
         throw;
@@ -73,7 +82,7 @@ GraphPointer enter_first(const GraphPointer& self) {
 
 /// An exception in the block gives up what was captured.
 void leave(const GraphPointer& self, const py::object& type) {
-    self->current.reset();
+    exchange_current(*self, nullptr).reset();
     if (!type.is_none()) {
         alone(*self, [](Graph& graph) { graph.cancel(); });
         return;

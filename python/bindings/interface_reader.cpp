@@ -2,10 +2,12 @@
 // types: the CUDA Array Interface, versions 0, 2 and 3.
 #include "interface_reader.hpp"
 
+#include <atomic>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <pybind11/critical_section.h>
 
 #include <bascule/interface/checks.hpp>
 #include <bascule/interface/error.hpp>
@@ -262,7 +264,7 @@ std::string_view read_typestr(PyObject* object) {
 // --- The walk ----------------------------------------------------------------------------------------------
 
 /// The entries of a descriptor. The walk runs no Python code; what it found is then held, so that no code
-/// that runs later can change what is parsed.
+/// that runs later, or in another thread, can change what is parsed.
 class Entries {
   public:
     enum Key : unsigned { shape, typestr, data, version, strides, mask, stream, descr, count };
@@ -276,6 +278,7 @@ class Entries {
 
     void walk(PyObject* dict) noexcept {
         const Names& known = names();
+        const py::scoped_critical_section undisturbed(dict);
         PyObject* key = nullptr;
         PyObject* value = nullptr;
         Py_ssize_t position = 0;
@@ -345,7 +348,7 @@ void take_entries(PyObject* descriptor, Entries& entries) {
         {.field = "__cuda_array_interface__", .expected = "a dict", .got = shown(descriptor)});
 }
 
-bool accept_newer = false;  // guarded by the GIL
+std::atomic<bool> accept_newer{false};
 
 }  // namespace
 
@@ -359,7 +362,7 @@ void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot) {
     } else if (checked(Check::version_present)) {
         fail_missing("version");
     }
-    raw.accept_newer = accept_newer;
+    raw.accept_newer = accept_newer.load(std::memory_order_relaxed);
 
     if (PyObject* shape = entries[Entries::shape]) {
         read_dimensions(shape, extent_field, Check::shape_sequence, raw.shape);
@@ -416,7 +419,8 @@ bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
 
 void bind_interface_reader(py::module_& module) {
     module.def(
-        "_accept_newer_interface", [](bool accept) { accept_newer = accept; }, py::arg("accept").noconvert());
+        "_accept_newer_interface", [](bool accept) { accept_newer.store(accept); },
+        py::arg("accept").noconvert());
     module.def("_check_memory", &check_memory, py::arg("on").noconvert());
     module.def(
         "_parse",

@@ -6,6 +6,7 @@
 
 #include "device_object.hpp"
 #include "stream_object.hpp"
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 
@@ -20,7 +21,7 @@ bool to_flag(const py::object& value, const char* option) {
         {.field = option});
 }
 
-std::vector<std::pair<std::string, StreamRef>> to_streams(const py::object& streams) {
+py::dict to_dict(const py::object& streams) {
     if (!py::isinstance<py::dict>(streams)) {
         throw ArgumentError(
             ArgumentError::Kind::type,
@@ -29,8 +30,12 @@ std::vector<std::pair<std::string, StreamRef>> to_streams(const py::object& stre
                         std::string(py::repr(streams))),
             {.field = "streams"});
     }
+    return copy_of(streams);
+}
+
+std::vector<std::pair<std::string, StreamRef>> to_streams(const py::dict& streams) {
     std::vector<std::pair<std::string, StreamRef>> named;
-    for (const auto& [name, stream] : streams.cast<py::dict>()) {
+    for (const auto& [name, stream] : streams) {
         const std::string parameter = py::str(name);
         if (stream.is_none()) {
             throw ArgumentError(
@@ -62,8 +67,9 @@ std::shared_ptr<const LaunchOptions> to_options(const std::shared_ptr<const Laun
     if (!peer.is_none()) options.peer = to_flag(peer, "peer");
     if (!sync.is_none()) options.sync = to_flag(sync, "sync");
     if (!streams.is_none()) {
-        options.streams = to_streams(streams);
-        options.kept = streams.attr("copy")();
+        const py::dict own = to_dict(streams);  // nobody else changes it
+        options.streams = to_streams(own);
+        options.kept = own;
     }
     const bool usual = !options.peer && options.sync && options.streams.empty();
     return usual ? nullptr : std::make_shared<const LaunchOptions>(std::move(options));

@@ -2,8 +2,10 @@
 #include "launcher.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include <fmt/format.h>
@@ -23,19 +25,44 @@
 #include "gil.hpp"
 #include "owners.hpp"
 #include "stream_object.hpp"
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 
 namespace bascule::python {
 namespace {
 
-/// What a Launcher holds.
-struct Launch {
-    Kernel kernel;
-    LaunchPlan plan;
-    std::optional<Device> device;          // once the first call has come
-    const LoadedKernel* loaded = nullptr;  // of a kernel that is one function
-    std::optional<LaunchConfig> config;    // of that function, where the plan says how much work there is
+/// What the first call decides.
+struct Begun {
+    Device device;
+    Kernel kernel;                         // the one function, where there is nothing to choose
+    const LoadedKernel* loaded = nullptr;  // of that function
+    std::optional<LaunchConfig> config{};  // of that function, where the plan says how much work there is
+};
+
+/// What a Launcher holds. Any number of threads may make its first call; one of them decides for all.
+class Launch {
+  public:
+    Launch(const Kernel& the_kernel, LaunchPlan the_plan) : kernel(the_kernel), plan(std::move(the_plan)) {}
+
+    const Kernel kernel;
+    const LaunchPlan plan;
+
+    /// Null before the first call.
+    const Begun* begun() const noexcept {
+        return is_begun_.load(std::memory_order_acquire) ? &*begun_ : nullptr;
+    }
+    const Begun& decide(Begun decided) {
+        const std::lock_guard lock(mutex_);
+        if (!begun_) begun_.emplace(std::move(decided));
+        is_begun_.store(true, std::memory_order_release);
+        return *begun_;
+    }
+
+  private:
+    std::atomic<bool> is_begun_{false};
+    GilMutex mutex_;
+    std::optional<Begun> begun_;
 };
 
 PyTypeObject* launcher_type = nullptr;
@@ -56,31 +83,30 @@ void enqueue(const Kernel& kernel, const LaunchPlan& plan, const LaunchConfig& c
 }
 
 /// The first call decides on the device, and whether there is anything to choose.
-void begin(Launch& launch) {
-    const Device device = beginning_of(launch.plan).device;
-    Kernel settled = settle(launch.kernel, device);
-    if (settled.is_function()) {
-        const LoadedKernel& loaded = load(settled, device, launch.plan.stream);
+const Begun& begin(Launch& launch) {
+    Begun begun{beginning_of(launch.plan).device, launch.kernel};
+    begun.kernel = settle(launch.kernel, begun.device);
+    if (begun.kernel.is_function()) {
+        begun.loaded = &load(begun.kernel, begun.device, launch.plan.stream);
         if (!launch.plan.work.empty() && !launch.plan.empty()) {
-            launch.config = settled.configuration_for(device, launch.plan.work, launch.plan.shared_bytes);
+            begun.config =
+                begun.kernel.configuration_for(begun.device, launch.plan.work, launch.plan.shared_bytes);
         }
-        launch.kernel = std::move(settled);
-        launch.loaded = &loaded;
     }
-    launch.device = device;
+    return launch.decide(std::move(begun));
 }
 
 /// The same for the next call, which asks for nothing while nobody has ever entered a stream or device.
-Beginning beginning_of(const Launch& launch) {
-    if (launch.plan.stream || !anything_entered()) [[likely]]
-        return {*launch.device, launch.plan.stream};
-    return beginning_of(launch.plan);
+Beginning beginning_of(const LaunchPlan& plan, const Begun& begun) {
+    if (plan.stream || !anything_entered()) [[likely]]
+        return {begun.device, plan.stream};
+    return beginning_of(plan);
 }
 
-void run_chosen(const Launch& launch, const CallArguments& arguments) {
+void run_chosen(const Launch& launch, const Begun& begun, const CallArguments& arguments) {
     const LaunchPlan& plan = launch.plan;
     OwnerList owners;
-    const Beginning from = beginning_of(launch);
+    const Beginning from = beginning_of(plan, begun);
     ArgumentReader reader(from.device, owners, from.stream, plan.options.get());
     Slots<ArgumentValue> values(arguments.count());
     read_arguments(launch.kernel, reader, arguments, values.span());
@@ -98,37 +124,36 @@ void run_chosen(const Launch& launch, const CallArguments& arguments) {
 }
 
 /// The arrays are on another device than the first call's were: the kernel is loaded there too.
-void run_elsewhere(const Launch& launch, ArgumentPack& pack, OwnerList& owners, Device device) {
-    const LaunchPlan& plan = launch.plan;
-    load(launch.kernel, device, plan.stream);
-    const LaunchConfig config = plan.work.empty()
-                                    ? plan.config
-                                    : launch.kernel.configuration_for(device, plan.work, plan.shared_bytes);
-    enqueue(launch.kernel, plan, config, pack, owners, device);
+void run_elsewhere(const Kernel& kernel, const LaunchPlan& plan, ArgumentPack& pack, OwnerList& owners,
+                   Device device) {
+    load(kernel, device, plan.stream);
+    const LaunchConfig config =
+        plan.work.empty() ? plan.config : kernel.configuration_for(device, plan.work, plan.shared_bytes);
+    enqueue(kernel, plan, config, pack, owners, device);
 }
 
 void run(Launch& launch, const CallArguments& arguments) {
-    if (!launch.device) [[unlikely]]
-        begin(launch);
-    if (launch.loaded == nullptr) {
-        run_chosen(launch, arguments);
+    const Begun* known = launch.begun();
+    const Begun& begun = known != nullptr ? *known : begin(launch);
+    if (begun.loaded == nullptr) {
+        run_chosen(launch, begun, arguments);
         return;
     }
-    ArgumentPack pack(launch.loaded->image->signature);
-    prepare_pack(pack, launch.plan.options.get());
+    const LaunchPlan& plan = launch.plan;
+    ArgumentPack pack(begun.loaded->image->signature);
+    prepare_pack(pack, plan.options.get());
     OwnerList owners;
-    const Beginning from = beginning_of(launch);
-    ArgumentReader reader(from.device, owners, from.stream, launch.plan.options.get());
+    const Beginning from = beginning_of(plan, begun);
+    ArgumentReader reader(from.device, owners, from.stream, plan.options.get());
     read_arguments(pack, reader, arguments);
     const Device device = reader.device();
-    compare_structures(launch.kernel, pack, device);
-    if (launch.plan.empty()) return;
-    if (!(device == *launch.device)) [[unlikely]] {
-        run_elsewhere(launch, pack, owners, device);
+    compare_structures(begun.kernel, pack, device);
+    if (plan.empty()) return;
+    if (!(device == begun.device)) [[unlikely]] {
+        run_elsewhere(begun.kernel, plan, pack, owners, device);
         return;
     }
-    enqueue(launch.kernel, launch.plan, launch.config ? *launch.config : launch.plan.config, pack, owners,
-            device);
+    enqueue(begun.kernel, plan, begun.config ? *begun.config : plan.config, pack, owners, device);
 }
 
 PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* keywords) {
@@ -185,11 +210,13 @@ PyObject* bind(PyObject* self, PyObject* const* arguments, Py_ssize_t positional
 
 std::string geometry(const Launch& launch) {
     const LaunchPlan& plan = launch.plan;
+    const Begun* begun = launch.begun();
+    const bool chosen = begun != nullptr && begun->config;
     if (plan.empty()) return " over nothing";
-    if (!plan.work.empty() && !launch.config) {
+    if (!plan.work.empty() && !chosen) {
         return fmt::format(".forall({}) {} bytes shared", fmt::join(plan.work, ", "), plan.shared_bytes);
     }
-    const LaunchConfig& config = launch.config ? *launch.config : plan.config;
+    const LaunchConfig& config = chosen ? *begun->config : plan.config;
     return fmt::format("[{}, {}] {} bytes shared", bascule::to_string(config.grid),
                        bascule::to_string(config.block), config.shared_bytes);
 }
@@ -262,9 +289,7 @@ std::optional<StreamRef> current_for(const LaunchPlan& plan, Device device) {
 
 py::object make_launcher(const Kernel& kernel, LaunchPlan plan) {
     plan.site = current_site();
-    auto launch =
-        std::make_unique<Launch>(Launch{kernel, std::move(plan), std::nullopt, nullptr, std::nullopt});
-    return make_callable(launcher_type, &call, std::move(launch));
+    return make_callable(launcher_type, &call, std::make_unique<Launch>(kernel, std::move(plan)));
 }
 
 void register_launcher(py::module_& module) {

@@ -22,7 +22,7 @@ struct Names {
     PyObject* stream = PyUnicode_InternFromString("stream");
 };
 
-/// Needs the GIL at its first use. Never destroyed: module state may outlive static objects.
+/// Made when the module is imported. Never destroyed: module state may outlive static objects.
 inline const Names& names() {
     static const Names& instance = *new Names;
     return instance;

@@ -3,7 +3,11 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,6 +16,7 @@
 #include "dlpack_exchange.hpp"
 #include "names.hpp"
 #include "stream_object.hpp"
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -28,21 +33,58 @@ struct Policy {
     py::object function{};
 };
 
-/// Of a type in one state of it, as dlpack_exchange.cpp remembers them. Guarded by the GIL; never destroyed.
-struct Remembered {
-    PyTypeObject* type = nullptr;
-    unsigned int tag = 0;
-    Policy policy;
+/// The policies of types, each in one state of it, as dlpack_exchange.cpp remembers them. References are
+/// given up outside of the lock: that may run any code.
+class Remembered {
+  public:
+    std::optional<Policy> find(PyTypeObject* type) {
+        const std::lock_guard lock(mutex_);
+        const Entry& entry = place_of(type);
+        if (entry.type != type || entry.tag != version_tag(type)) return std::nullopt;
+        return entry.policy;
+    }
+
+    /// How often everything was forgotten: what was found out before that is not remembered.
+    std::uint64_t times_forgotten() {
+        const std::lock_guard lock(mutex_);
+        return forgotten_;
+    }
+
+    void keep(PyTypeObject* type, unsigned int tag, const Policy& policy, std::uint64_t times_forgotten) {
+        Entry entry{type, tag, policy};
+        const std::lock_guard lock(mutex_);
+        if (times_forgotten == forgotten_) std::swap(place_of(type), entry);
+    }
+
+    void forget() {
+        Entries entries;
+        const std::lock_guard lock(mutex_);
+        ++forgotten_;
+        entries_.swap(entries);
+    }
+
+  private:
+    struct Entry {
+        PyTypeObject* type = nullptr;
+        unsigned int tag = 0;
+        Policy policy{};
+    };
+    using Entries = std::array<Entry, 64>;
+
+    Entry& place_of(PyTypeObject* type) noexcept {
+        const auto address = reinterpret_cast<std::uintptr_t>(type);
+        return entries_[(address >> 4 ^ address >> 12) % entries_.size()];
+    }
+
+    GilMutex mutex_;
+    Entries entries_;
+    std::uint64_t forgotten_ = 0;
 };
 
-std::array<Remembered, 64>& remembered() {
-    static auto* made = new std::array<Remembered, 64>;
+/// Never destroyed.
+Remembered& remembered() {
+    static auto* made = new Remembered;
     return *made;
-}
-
-Remembered& place_of(PyTypeObject* type) {
-    const auto address = reinterpret_cast<std::uintptr_t>(type);
-    return remembered()[(address >> 4 ^ address >> 12) % remembered().size()];
 }
 
 Policy look_up(PyTypeObject* type) {
@@ -59,12 +101,12 @@ Policy look_up(PyTypeObject* type) {
 }
 
 Policy policy_of(PyTypeObject* type) {
-    const Remembered& known = place_of(type);
-    if (known.type == type && known.tag == type->tp_version_tag) [[likely]]
-        return known.policy;
-    const unsigned int before = type->tp_version_tag;
+    if (auto known = remembered().find(type)) [[likely]]
+        return *std::move(known);
+    const std::uint64_t times_forgotten = remembered().times_forgotten();
+    const unsigned int before = version_tag(type);
     Policy policy = look_up(type);
-    if (before != 0 && type->tp_version_tag == before) place_of(type) = {type, before, policy};
+    if (before != 0 && version_tag(type) == before) remembered().keep(type, before, policy, times_forgotten);
     return policy;
 }
 
@@ -109,7 +151,7 @@ py::object find_stream(PyObject* object, Device home, StreamRef consumer, ArrayV
 
 void bind_producer_streams(py::module_& module) {
     module.def(
-        "_forget_producers", [] { remembered().fill({}); },
+        "_forget_producers", [] { remembered().forget(); },
         "What was found for types is asked again: another one was registered.");
     module.def(
         "_ask_libraries", [](bool ask) { asks_libraries.store(ask, std::memory_order_relaxed); },

@@ -1,5 +1,6 @@
 #include "scalars.hpp"
 
+#include <atomic>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "dtype_object.hpp"
 #include "names.hpp"
+#include "without_gil.hpp"
 
 namespace py = pybind11;
 
@@ -60,14 +62,17 @@ Scalar scalar_of_int(PyObject* integer) {
 
 /// numpy.generic, if NumPy is there at all: nobody holds a NumPy scalar before importing it.
 PyObject* numpy_generic() {
-    static PyObject* generic = nullptr;  // guarded by the GIL
-    if (generic != nullptr) return generic;
-    PyObject* modules = PyImport_GetModuleDict();
-    PyObject* module = PyDict_GetItemString(modules, "numpy");
-    if (module == nullptr) return nullptr;
-    generic = PyObject_GetAttrString(module, "generic");
-    if (generic == nullptr) PyErr_Clear();
-    return generic;
+    static std::atomic<PyObject*> generic{nullptr};  // never given up; every thread finds the same
+    if (PyObject* known = generic.load(std::memory_order_relaxed)) return known;
+    const py::object module = entry_of(PyImport_GetModuleDict(), "numpy");
+    if (!module) return nullptr;
+    PyObject* found = PyObject_GetAttrString(module.ptr(), "generic");
+    if (found == nullptr) {
+        PyErr_Clear();
+        return nullptr;
+    }
+    if (generic.exchange(found) != nullptr) Py_DECREF(found);  // another thread was quicker
+    return found;
 }
 
 Scalar scalar_of_index(PyObject* object) {

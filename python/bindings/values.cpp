@@ -15,6 +15,8 @@
 #include <bascule/jit/cache.hpp>
 #include <bascule/jit/source.hpp>
 
+#include "without_gil.hpp"
+
 namespace py = pybind11;
 using namespace py::literals;
 
@@ -157,7 +159,7 @@ void set_std(CompileOptions& options, py::handle value) {
 void set_defines(CompileOptions& options, py::handle value) {
     static constexpr const char* expected = "a dict of macro names to str, int, bool or None";
     if (!PyDict_Check(value.ptr())) fail_option("defines", expected, value);
-    for (auto [name, macro] : value.cast<py::dict>()) {
+    for (auto [name, macro] : copy_of(value)) {
         options.defines.emplace_back(to_text("defines", expected, name), to_macro(macro));
     }
 }
@@ -189,7 +191,7 @@ void set_include_paths(CompileOptions& options, py::handle value) {
 void set_headers(CompileOptions& options, py::handle value) {
     static constexpr const char* expected = "a dict of header names to their texts";
     if (!PyDict_Check(value.ptr())) fail_option("headers", expected, value);
-    for (auto [name, text] : value.cast<py::dict>()) {
+    for (auto [name, text] : copy_of(value)) {
         options.headers.emplace_back(to_text("headers", expected, name), to_text("headers", expected, text));
     }
 }

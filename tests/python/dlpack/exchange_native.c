@@ -22,7 +22,7 @@ typedef struct {
 } Tensor;
 
 /* How often each function was called. */
-static long borrowed, managed_made, managed_deleted, streams_asked;
+static _Atomic long borrowed, managed_made, managed_deleted, streams_asked;
 static uintptr_t work_stream;
 
 static int fails(Tensor* self) {
@@ -395,6 +395,9 @@ PyMODINIT_FUNC PyInit_exchange_native(void) {
     if (!module || !type || !capsule || PyObject_SetAttrString(type, ATTRIBUTE, capsule) ||
         PyModule_AddObjectRef(module, "Tensor", type))
         Py_CLEAR(module);
+#ifdef Py_GIL_DISABLED
+    if (module && PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED)) Py_CLEAR(module);
+#endif
     Py_XDECREF(capsule);
     Py_XDECREF(type);
     return module;

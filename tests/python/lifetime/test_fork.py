@@ -75,6 +75,8 @@ def test_a_child_forked_while_other_threads_launch_does_not_hang() -> None:
     ended = run(
         USE
         + """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 on warns of such a fork
 stop = threading.Event()
 def loop():
     stream = bascule.stream()

@@ -1,0 +1,76 @@
+// What the GIL guards where there is one. Free-threaded Python has none, and the same places need locks of
+// their own there; with a GIL nothing of this costs anything.
+#pragma once
+
+#include <atomic>
+
+#include <pybind11/pybind11.h>
+
+namespace bascule::python {
+
+/// Guards a few statements that run no Python code, give no reference up and call nothing that waits: where
+/// there is a GIL, that alone makes them one step. Whoever waits here does not keep the interpreter from
+/// stopping its threads, as with std::mutex it would.
+class GilMutex {
+  public:
+    constexpr GilMutex() = default;
+    GilMutex(const GilMutex&) = delete;
+    GilMutex& operator=(const GilMutex&) = delete;
+#ifdef Py_GIL_DISABLED
+    void lock() noexcept { PyMutex_Lock(&mutex_); }
+    void unlock() noexcept { PyMutex_Unlock(&mutex_); }
+
+  private:
+    PyMutex mutex_{};
+#else
+    void lock() noexcept {}
+    void unlock() noexcept {}
+#endif
+};
+
+/// An item of a list that others may change meanwhile; null where there is none. Borrowed where there is a
+/// GIL: then it is good until Python code runs.
+class ListItem {
+  public:
+#ifdef Py_GIL_DISABLED
+    ListItem(PyObject* list, Py_ssize_t index) noexcept : item_(PyList_GetItemRef(list, index)) {
+        if (item_ == nullptr) PyErr_Clear();
+    }
+    ~ListItem() { Py_XDECREF(item_); }
+#else
+    ListItem(PyObject* list, Py_ssize_t index) noexcept
+        : item_(index < PyList_GET_SIZE(list) ? PyList_GET_ITEM(list, index) : nullptr) {}
+#endif
+    ListItem(const ListItem&) = delete;
+    ListItem& operator=(const ListItem&) = delete;
+
+    PyObject* get() const noexcept { return item_; }
+
+  private:
+    PyObject* item_;
+};
+
+/// The value of a key in a dict that others may change meanwhile; null where there is none.
+inline pybind11::object entry_of(PyObject* dict, const char* key) {
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject* value = nullptr;
+    if (PyDict_GetItemStringRef(dict, key, &value) < 0) throw pybind11::error_already_set();
+    return pybind11::reinterpret_steal<pybind11::object>(value);
+#else
+    return pybind11::reinterpret_borrow<pybind11::object>(PyDict_GetItemString(dict, key));
+#endif
+}
+
+/// What is in a dict of somebody else's now. To be gone through while Python code runs.
+inline pybind11::dict copy_of(pybind11::handle dict) {
+    PyObject* copy = PyDict_Copy(dict.ptr());
+    if (copy == nullptr) throw pybind11::error_already_set();
+    return pybind11::reinterpret_steal<pybind11::dict>(copy);
+}
+
+/// Names one state of a type: another one comes with every change of it. 0 names none.
+inline unsigned int version_tag(PyTypeObject* type) noexcept {
+    return std::atomic_ref(type->tp_version_tag).load(std::memory_order_relaxed);
+}
+
+}  // namespace bascule::python
