@@ -44,6 +44,7 @@ struct Scene {
     Stream c{device}, p{home}, q{device};
     DeviceBuffer x{count * sizeof(float), home}, y{count * sizeof(float), device},
         z{count * sizeof(float), device, MemoryKind::pinned};
+    DeviceBuffer scratch{count * sizeof(float), device};
     DeviceBuffer pinned{count * sizeof(float), device, MemoryKind::pinned};
     std::vector<float> pageable = std::vector<float>(count, before);
     std::unique_ptr<Graph> graph;
@@ -75,6 +76,15 @@ struct Scene {
         set(q, z, before);
         std::fill_n(static_cast<float*>(pinned.host()), count, before);
         pageable.assign(count, before);
+    }
+    /// At once after an operation: what still reads or writes there, unordered, is a race.
+    void go_on() const {
+        set(p, x, 5000);
+        const Kernel kernel = program().kernel("add");
+        ArgumentPack args(kernel.signature(device));
+        for (const int input : {0, 1}) args.set(input, floats(z));
+        args.set(2, floats(scratch));
+        kernel.launch(q, {.grid = {1}, .block = {count}}, args);
     }
     void finish() const {
         for (const Stream* stream : {&c, &p, &q}) stream->ref().synchronize();
@@ -300,8 +310,7 @@ void fail_every_call(Scene& scene, const Operation& operation, std::uint64_t own
         const Outcome outcome = try_once(scene, operation, {&witness, &give_up, owned}, call);
         CAPTURE(outcome.failed);
         CAPTURE(outcome.message);
-        // The producer goes on at once: what still reads there, unordered, is a race.
-        Scene::set(scene.p, scene.x, 5000);
+        scene.go_on();
         scene.c.ref().synchronize();
         CHECK(witness.released == 1);
         if (outcome.enqueued) {
