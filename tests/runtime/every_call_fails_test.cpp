@@ -156,6 +156,13 @@ const std::vector<Operation>& operations() {
              copy_to_device(s.c, s.z.address(), nines.data(), s.z.bytes(), producers, owners);
          },
          &what_z_is, [](std::size_t, float) { return nine; }},
+        {"a copy from pinned memory",  // from other memory the driver has waited when it returns
+         [](Scene& s, std::span<const Owner> owners) {
+             std::fill_n(static_cast<float*>(s.pinned.host()), count, nine);
+             const std::vector<Producer> producers = {{s.q.ref().handle(), 0}};
+             copy_to_device(s.c, s.z.address(), s.pinned.host(), s.z.bytes(), producers, owners);
+         },
+         &what_z_is, [](std::size_t, float) { return nine; }},
     };
     return all;
 }
