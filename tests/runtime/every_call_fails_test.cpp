@@ -43,7 +43,7 @@ struct Scene {
     Device device;
     Stream c{device}, p{home}, q{device};
     DeviceBuffer x{count * sizeof(float), home}, y{count * sizeof(float), device},
-        z{count * sizeof(float), device, MemoryKind::pinned};
+        z{count * sizeof(float), device, MemoryKind::managed};
     DeviceBuffer scratch{count * sizeof(float), device};
     DeviceBuffer pinned{count * sizeof(float), device, MemoryKind::pinned};
     std::vector<float> pageable = std::vector<float>(count, before);
@@ -156,7 +156,7 @@ const std::vector<Operation>& operations() {
              copy_to_device(s.c, s.z.address(), nines.data(), s.z.bytes(), producers, owners);
          },
          &what_z_is, [](std::size_t, float) { return nine; }},
-        {"a copy from pinned memory",  // from other memory the driver has waited when it returns
+        {"a copy from pinned memory",
          [](Scene& s, std::span<const Owner> owners) {
              std::fill_n(static_cast<float*>(s.pinned.host()), count, nine);
              const std::vector<Producer> producers = {{s.q.ref().handle(), 0}};
