@@ -4,7 +4,7 @@
 
 LOGS holds NAME.rc (an exit status) for every command, NAME.xml where that was pytest (its report), NAME.json where it
 measured something, NAME.log (what it printed). Writes RESULTS/DATE-DEVICE/results.json, and beside it what the
-measurements printed.
+measurements printed. Of the same commit, what other steps left there on that day stays.
 """
 
 from __future__ import annotations
@@ -70,6 +70,15 @@ def commit() -> str:
     return run.stdout.strip() or "unknown"
 
 
+def pieces_before(results: Path, summary: dict[str, Any]) -> dict[str, Any]:
+    """What steps that ran apart have left of the same run."""
+    if not results.exists():
+        return {}
+    before = json.loads(results.read_text(encoding="utf-8"))
+    same = all(before.get(key) == summary[key] for key in ("commit", "driver", "python"))
+    return before["pieces"] if same else {}
+
+
 def main() -> int:
     logs, results = Path(sys.argv[1]), Path(sys.argv[2])
     device = bascule.current_device()
@@ -85,12 +94,13 @@ def main() -> int:
         "bascule": bascule.__version__,
         "commit": commit(),
         "libraries": versions(),
-        "pieces": pieces,
     }
     name = re.sub(r"[^a-z0-9]+", "-", device.name.lower()).strip("-")
     target = results / f"{date}-{name}"
     target.mkdir(parents=True, exist_ok=True)
-    (target / "results.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    file = target / "results.json"
+    summary["pieces"] = pieces_before(file, summary) | pieces
+    file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     for log in [*logs.glob("bench-*.log"), *logs.glob("race.log")]:
         shutil.copyfile(log, target / f"{log.stem}.txt")
     ended = Counter(outcome["exit"] for outcome in pieces.values())
