@@ -225,12 +225,18 @@ Marker take_oldest(Queue& queue) noexcept {
     return oldest;
 }
 
+/// Whether what came before a marker is done, as the driver's answer tells: also when the context is lost or
+/// gone, because nothing of it runs any more. Any other failure says nothing about the work.
+bool is_over(CUresult code) noexcept {
+    return code == CUDA_SUCCESS || code == CUDA_ERROR_DEINITIALIZED ||
+           code == CUDA_ERROR_CONTEXT_IS_DESTROYED || loses_context(code);
+}
+
 /// The newest mark that has passed, its markers given back; 0 when none has. The queue is locked, the call
-/// bookkeeping. A marker that fails has passed too: the context is lost, nothing runs any more.
+/// bookkeeping.
 KeptMark pass_markers(Queue& queue, Device device, const Driver& driver) noexcept {
     KeptMark passed = 0;
-    while (!queue.markers.empty() &&
-           driver.api().cuEventQuery(queue.markers.front().event) != CUDA_ERROR_NOT_READY) {
+    while (!queue.markers.empty() && is_over(driver.api().cuEventQuery(queue.markers.front().event))) {
         const Marker oldest = take_oldest(queue);
         EventPool::of(device).give_back(oldest.event);
         passed = oldest.covers;
@@ -269,9 +275,9 @@ KeptMark mark_and_look(Queue& queue, std::unique_lock<std::mutex>& lock, StreamR
     if (queue.marked < most_operations) return passed;
     const Marker oldest = take_oldest(queue);  // ours alone now: nobody gives it back while we wait
     lock.unlock();
-    driver.api().cuEventSynchronize(oldest.event);
+    const bool waited = is_over(driver.api().cuEventSynchronize(oldest.event));
     EventPool::of(stream.device()).give_back(oldest.event);
-    return oldest.covers;
+    return waited ? oldest.covers : passed;  // else the next marker covers them
 }
 
 /// Unlocks; also when it throws CudaError.

@@ -6,5 +6,6 @@ set -uo pipefail
 set_up
 cd "$root" || exit 1
 export BASCULE_DEVICE=emulated
-"$venv_python" -m pytest -q tests/python/ordering/test_planted_races.py tests/python/ordering/test_no_races.py || exit 1
+"$venv_python" -m pytest -q tests/python/ordering/test_planted_races.py tests/python/ordering/test_no_races.py \
+    tests/python/ordering/test_races_on_two_devices.py || exit 1
 exec "$venv_python" tests/python/ordering/mutation.py "$@"

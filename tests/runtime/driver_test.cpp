@@ -18,7 +18,7 @@ namespace {
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 ChildResult choose(const std::string& choice, const std::string& fake = "") {
-    Variables variables{{"BASCULE_DEVICE", choice}};
+    Variables variables{{"BASCULE_DEVICE", choice}, {"BASCULE_EMULATED_DEVICES", "1"}};
     if (!fake.empty()) {
         variables.emplace_back("FAKE_DRIVER", fake);
         variables.emplace_back("LD_LIBRARY_PATH", FAKE_DRIVER_DIRECTORY);

@@ -2,7 +2,8 @@
 
 The reference that the race detector is compared with. Streams are first in, first out; a wait takes the newest record
 of its event; the host's synchronisations hold back what it issues later; the legacy default stream waits for every
-blocking stream and holds it back, which of those used here are the per-thread default streams alone.
+blocking stream of its device and holds it back, which of those used here are the per-thread default streams alone.
+Every device has default streams of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from itertools import pairwise
 
 LEGACY = 1
 PER_THREAD = 2
+
+Key = tuple[int, int, int]  # of a stream: its handle, its device, and the thread where the handle does not say
 
 
 @dataclass(frozen=True)
@@ -26,9 +29,12 @@ class Step:
     thread: int
     reads: frozenset[int] = frozenset()
     writes: frozenset[int] = frozenset()
+    device: int = 0
 
     def __str__(self) -> str:
         stream = {LEGACY: "legacy", PER_THREAD: f"per-thread {self.thread}"}.get(self.stream, f"{self.stream:#x}")
+        if self.device:
+            stream += f" of device {self.device}"
         if self.kind in ("record", "wait"):
             return f"{self.kind} e{self.event:#x} on {stream}"
         return f"{self.kind}{' ' + self.name if self.name else ''} on {stream}"
@@ -41,7 +47,7 @@ class Order:
         self.steps = steps
         self.before: list[list[int]] = []  # the steps that each one directly comes after
         self._ancestors: list[int] = []  # as bits
-        self._last: dict[tuple[int, int], int] = {}  # of a stream
+        self._last: dict[Key, int] = {}  # of a stream
         self._recorded: dict[int, int] = {}  # the newest record of an event
         self._host: set[int] = set()  # what the host has waited for
         self._told: dict[int, set[int]] = {}  # by the host alone: what it had waited for when it issued a step
@@ -77,7 +83,7 @@ class Order:
             if step.event in self._recorded:
                 yield self._recorded[step.event]
         elif step.name == "cuCtxSynchronize":
-            yield from self._last.values()
+            yield from (last for (_, device, _), last in self._last.items() if device == step.device)
         else:
             stream = _key(step)
             yield from (last for other, last in self._last.items() if other == stream or _blocks(stream, other))
@@ -134,10 +140,10 @@ def why_nothing_is_lost(full: Order, mutant: Order, pairs: Sequence[tuple[int, i
     return f"another path leads there: {text}"
 
 
-def _key(step: Step) -> tuple[int, int]:
+def _key(step: Step) -> Key:
     stream = step.stream or LEGACY
-    return (stream, step.thread if stream == PER_THREAD else 0)
+    return (stream, step.device, step.thread if stream == PER_THREAD else 0)
 
 
-def _blocks(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return {one[0], other[0]} == {LEGACY, PER_THREAD}
+def _blocks(one: Key, other: Key) -> bool:
+    return one[1] == other[1] and {one[0], other[0]} == {LEGACY, PER_THREAD}

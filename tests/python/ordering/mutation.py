@@ -18,11 +18,13 @@ import time
 from pathlib import Path
 
 os.environ["BASCULE_DEVICE"] = "emulated"
+os.environ["BASCULE_EMULATED_DEVICES"] = "2"
 os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "lazy")
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from happens_before import Order, Step, conflicts, races, why_nothing_is_lost
-from scenarios import ALL, Scenario
+from scenarios_devices import SCENARIOS_ON_TWO_DEVICES
+from scenarios_graphs import ALL as ON_ONE_DEVICE
 from scene import Scene, kernels
 
 import bascule
@@ -31,23 +33,25 @@ from bascule import _bascule
 Pairs = list[tuple[int, int]]  # of conflicting steps
 
 NOTHING = 2**64 - 1  # forgets no operation
+ALL = ON_ONE_DEVICE | SCENARIOS_ON_TWO_DEVICES
+WORK = ("launch", "copy", "fill", "graph launch")  # what touches memory
 LEAST_SCENARIOS = 50
 LEAST_MUTANTS = 500
 MOST_EQUIVALENT = 0.05
 
 
-def run(scenario: Scenario, dropped: int = NOTHING) -> tuple[list[str], list[Step]]:
+def run(name: str, dropped: int = NOTHING) -> tuple[list[str], list[Step]]:
     """The races that the detector reports, and what was issued. The host has waited for everything then.
 
     A mutant touches the bytes that the scenario touches: they are not worked out again.
     """
-    scene = Scene(notes_bytes=dropped == NOTHING)
+    scene = Scene(notes_bytes=dropped == NOTHING, peer=name in SCENARIOS_ON_TWO_DEVICES)
     reported: list[str] = []
     operations: list[bascule.emulated.Operation] = []
     try:
         with bascule.emulated.checks(races=True), bascule.emulated.trace() as operations:
             _bascule._drop_operation(dropped)
-            scenario(scene)
+            ALL[name](scene)
     except bascule.RaceError as error:
         reported = error.races
     finally:
@@ -61,12 +65,12 @@ def steps_of(operations: list[bascule.emulated.Operation], scene: Scene) -> list
     for touch in scene.touches:
         for number in range(touch.start, touch.end):
             threads[number] = touch.thread
-            if operations[number].kind in ("launch", "copy", "fill"):
+            if operations[number].kind in WORK:
                 touched[number] = (touch.reads, touch.writes)
     return [
-        Step(o.kind, o.stream, o.event, o.name, thread, reads, writes)
+        Step(o.kind, o.stream, o.event, o.name, thread, reads, writes, o.device)
         for o, thread, (reads, writes) in zip(operations, threads, touched, strict=True)
-        if o.kind in ("record", "wait", "launch", "copy", "fill", "synchronize")  # not when memory is freed
+        if o.kind in (*WORK, "record", "wait", "synchronize")  # not when memory is freed
     ]
 
 
@@ -76,9 +80,9 @@ class Tally:
         self.equivalent: list[str] = []
         self.wrong: list[str] = []
 
-    def try_scenario(self, name: str, scenario: Scenario) -> None:
-        run(scenario)  # loads and compiles what it needs
-        reported, steps = run(scenario)
+    def try_scenario(self, name: str) -> None:
+        run(name)  # loads and compiles what it needs
+        reported, steps = run(name)
         pairs = conflicts(steps)
         full = Order(steps)
         self.scenarios += 1
@@ -88,7 +92,7 @@ class Tally:
         issued = [number for number, step in enumerate(steps) if step.kind in ("record", "wait")]
         for count, number in enumerate(issued):
             mutant = f"{name}, operation {count} of {len(issued)} ({steps[number]})"
-            found, same = run(scenario, count)
+            found, same = run(name, count)
             self.mutants += 1
             if [step.kind for step in same] != [step.kind for step in steps]:
                 self.wrong.append(f"{mutant}: the program does not issue the same operations every time")
@@ -117,7 +121,7 @@ def main(names: list[str]) -> int:
     tally = Tally()
     gc.disable()  # what a collection frees would stand in the trace
     for name in names or ALL:
-        tally.try_scenario(name, ALL[name])
+        tally.try_scenario(name)
     after = bascule.emulated.race_statistics()
     nodes, edges, compared = after.nodes - before.nodes, after.edges - before.edges, after.bytes - before.bytes
 

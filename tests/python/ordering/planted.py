@@ -16,13 +16,17 @@ Program = Callable[[Scene], None]
 PLANTED: dict[str, tuple[Program, tuple[str, ...]]] = {}
 # Those that are faults where the operations happen to run in another order, and lose the context then.
 LETHAL: dict[str, tuple[Program, tuple[str, ...]]] = {}
+# The same in a process that has two devices: planted_devices.py has them.
+ON_TWO_DEVICES: dict[str, tuple[Program, tuple[str, ...]]] = {}
+LETHAL_ON_TWO_DEVICES: dict[str, tuple[Program, tuple[str, ...]]] = {}
 
 
-def planted(*named: str, lethal: bool = False) -> Callable[[Program], Program]:
+def planted(*named: str, lethal: bool = False, devices: int = 1) -> Callable[[Program], Program]:
     """A program with a race; `named`: what its report must name beside the places of both operations."""
+    tables = {1: (PLANTED, LETHAL), 2: (ON_TWO_DEVICES, LETHAL_ON_TWO_DEVICES)}
 
     def register(program: Program) -> Program:
-        (LETHAL if lethal else PLANTED)[program.__name__] = (program, named)
+        tables[devices][lethal][program.__name__] = (program, named)
         return program
 
     return register

@@ -33,6 +33,38 @@ def blocking_stream() -> Iterator[bascule.Stream]:
         call("cuStreamDestroy_v2", handle)
 
 
+@contextmanager
+def current(device: bascule.Device) -> Iterator[None]:
+    """The device's primary context is the thread's, as other libraries need it."""
+    context = primary_context(device)
+    call("cuCtxPushCurrent_v2", context)
+    try:
+        yield
+    finally:
+        call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+
+@functools.cache
+def primary_context(device: bascule.Device) -> ctypes.c_void_p:
+    context = ctypes.c_void_p()
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device.ordinal)
+    return context
+
+
+def peer_copy(to: bascule.DeviceArray, array: bascule.DeviceArray, stream: bascule.Stream) -> None:
+    """From device to device, on a stream of either."""
+    with current(stream.device):
+        call(
+            "cuMemcpyPeerAsync",
+            _address(to),
+            primary_context(to.device),
+            _address(array),
+            primary_context(array.device),
+            ctypes.c_size_t(array.nbytes),
+            _native(stream),
+        )
+
+
 class PoolArray:
     """Memory allocated in the order of a stream; an array of another library that names no stream."""
 
@@ -53,6 +85,10 @@ class PoolArray:
             "version": 3,
             "stream": None,
         }
+
+
+def _address(array: bascule.DeviceArray) -> ctypes.c_uint64:
+    return ctypes.c_uint64(bascule.as_cuda_array(array, sync=False).__cuda_array_interface__["data"][0])
 
 
 def _native(stream: bascule.Stream) -> ctypes.c_void_p:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -88,6 +88,11 @@ def handle_of(stream: bascule.Stream | int) -> int:
     return stream if isinstance(stream, int) else stream.handle
 
 
+def _beside(stream: bascule.Stream | int) -> AbstractContextManager[object]:
+    """The device of the stream; the one that was entered for those that are known by number."""
+    return nullcontext() if isinstance(stream, int) else stream.device
+
+
 def unordered(array: bascule.DeviceArray | Foreign) -> bascule.DeviceArray:
     """A view that brings no stream: what another library's own work on it looks like to us."""
     return bascule.as_cuda_array(array, sync=False)
@@ -120,24 +125,33 @@ class Scene:
     """One run of a program: what it touches is noted beside the trace; only who issued it, where bytes are known."""
 
     notes_bytes: bool = True
+    peer: bool = False  # its launches reach the other device's memory
     touches: list[Touch] = field(default_factory=list)
     kept: list[object] = field(default_factory=list)
 
-    def stream(self) -> bascule.Stream:
-        self.kept.append(bascule.stream())
+    def stream(self, device: int = 0) -> bascule.Stream:
+        with bascule.device(device):
+            self.kept.append(bascule.stream())
         return self.kept[-1]
 
-    def streams(self, count: int) -> list[bascule.Stream]:
-        return [self.stream() for _ in range(count)]
+    def streams(self, count: int, device: int = 0) -> list[bascule.Stream]:
+        return [self.stream(device) for _ in range(count)]
+
+    def launcher(self, kernel: str, stream: bascule.Stream | int | None) -> bascule.Launcher:
+        """For one block of N threads."""
+        launcher = kernels()[kernel][1, N, stream]
+        return launcher.options(peer=True) if self.peer else launcher
 
     def array(self, stream: bascule.Stream | int, n: int = N, dtype: str = "i4") -> bascule.DeviceArray:
         """An array of ours, bound to `stream`; nothing is in it yet."""
-        self.kept.append(bascule.device_array(n, dtype, stream=stream))
+        with _beside(stream):
+            self.kept.append(bascule.device_array(n, dtype, stream=stream))
         return self.kept[-1]
 
     def foreign(self, stream: bascule.Stream | int, n: int = N) -> Foreign:
         """An array of another library that works on `stream`."""
-        self.kept.append(Foreign(bascule.device_array(n, "i4"), handle_of(stream)))
+        with _beside(stream):
+            self.kept.append(Foreign(bascule.device_array(n, "i4"), handle_of(stream)))
         return self.kept[-1]
 
     @contextmanager
@@ -162,20 +176,20 @@ class Scene:
     def produce(self, stream: bascule.Stream | int, *arrays: object) -> None:
         for array in arrays:
             with self.touching(writes=[array]):
-                kernels().set[1, N, stream](unordered(array), 3, bascule.as_cuda_array(array, sync=False).size)
+                self.launcher("set", stream)(unordered(array), 3, bascule.as_cuda_array(array, sync=False).size)
 
     def consume(self, stream: bascule.Stream | int, *arrays: object) -> None:
         for array in arrays:
             with self.touching(reads=[array]):
-                kernels().read[1, N, stream](unordered(array), bascule.as_cuda_array(array, sync=False).size)
+                self.launcher("read", stream)(unordered(array), bascule.as_cuda_array(array, sync=False).size)
 
     # --- What Bascule orders
 
     def sum(self, stream: bascule.Stream | int | None, out: object, *arrays: object) -> None:
         """out = the sum of the arrays, launched on `stream`."""
         with self.touching(reads=arrays, writes=[out]):
-            kernels()[f"sum{len(arrays)}"][1, N, stream](out, *arrays, N)
+            self.launcher(f"sum{len(arrays)}", stream)(out, *arrays, N)
 
     def bump(self, stream: bascule.Stream | int | None, array: object) -> None:
         with self.touching(reads=[array], writes=[array]):
-            kernels().bump[1, N, stream](array, N)
+            self.launcher("bump", stream)(array, N)

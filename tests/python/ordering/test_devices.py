@@ -1,4 +1,7 @@
-"""Rule 12 and the choice of device, in processes that have two devices: two_devices.py says what is tried."""
+"""Rule 12, the choice of device, and every rule on two devices: in processes that have them.
+
+two_devices.py and rules_two_devices.py say what is tried.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,14 @@ import pytest
 pytestmark = pytest.mark.usefixtures("emulated")
 
 HERE = Path(__file__).resolve().parent
+FILES = ["two_devices.py", "rules_two_devices.py"]
 
 
 @functools.cache
-def outcomes() -> dict[str, str]:
-    """Why each case of two_devices.py failed; empty for those that did not."""
+def outcomes(file: str) -> dict[str, str]:
+    """Why each case of the file failed; empty for those that did not."""
     run = subprocess.run(
-        [sys.executable, str(HERE / "two_devices.py")],
+        [sys.executable, str(HERE / file)],
         env={
             **os.environ,
             "BASCULE_EMULATED_DEVICES": "2",
@@ -34,19 +38,20 @@ def outcomes() -> dict[str, str]:
     return json.loads(run.stdout)
 
 
-def case_names() -> list[str]:
+def case_names(file: str) -> list[str]:
     return [
         line.removeprefix("def ").partition("(")[0]
-        for line in (HERE / "two_devices.py").read_text().splitlines()
+        for line in (HERE / file).read_text().splitlines()
         if line.startswith("def ") and line.rstrip().endswith("-> None:  # a case")
     ]
 
 
-@pytest.mark.parametrize("name", case_names())
-def test_on_two_devices(name: str) -> None:
-    assert outcomes()[name] == ""
+@pytest.mark.parametrize(("file", "name"), [(file, name) for file in FILES for name in case_names(file)])
+def test_on_two_devices(file: str, name: str) -> None:
+    assert outcomes(file)[name] == ""
 
 
-def test_every_case_was_run() -> None:
-    assert sorted(outcomes()) == sorted(case_names())
-    assert len(case_names()) >= 12
+@pytest.mark.parametrize("file", FILES)
+def test_every_case_was_run(file: str) -> None:
+    assert sorted(outcomes(file)) == sorted(case_names(file))
+    assert len(case_names(file)) >= 12

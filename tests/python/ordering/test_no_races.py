@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from planted import poll, read_on, set_on
 from raw_driver import PoolArray, blocking_stream
-from scenarios import ALL, in_a_thread
+from scenarios import in_a_thread
+from scenarios_graphs import ALL
 from scene import Foreign, N, Scene, kernels, unordered
 
 import bascule

@@ -307,9 +307,10 @@ def a_device_that_does_not_exist_is_refused() -> None:  # a case
         bascule.device("0")
 
 
-def main() -> None:
+def report(file: str, cases: dict[str, Any]) -> None:
+    """Runs the cases of a file and prints the outcomes."""
     outcomes = {}
-    with open(__file__, encoding="utf-8") as text:
+    with open(file, encoding="utf-8") as text:
         names = [
             line[4:].partition("(")[0]
             for line in text
@@ -317,7 +318,7 @@ def main() -> None:
         ]
     for name in names:
         try:
-            globals()[name]()
+            cases[name]()
             outcomes[name] = ""
         except Exception:
             outcomes[name] = traceback.format_exc()
@@ -325,4 +326,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report(__file__, globals())

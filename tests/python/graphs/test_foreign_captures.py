@@ -1,0 +1,194 @@
+"""Rule 13 on streams that another library is capturing: what goes into its graph, what is kept, what is refused."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from conftest import ForeignArray
+
+import bascule
+
+from .conftest import captured_by_others, operations
+
+pytestmark = pytest.mark.usefixtures("emulated")
+
+
+def array_on(stream: bascule.Stream | None, value: float = 1.0) -> ForeignArray:
+    array = ForeignArray(bascule.to_device(np.full(32, value, "f4"), stream=stream))
+    bascule.synchronize()
+    return array
+
+
+def is_alive(reference: weakref.ref) -> bool:
+    gc.collect()
+    return reference() is not None
+
+
+def test_arrays_of_captured_launches_are_kept_while_the_capture_goes_on(kernels):
+    c, other = bascule.stream(), bascule.stream()
+    x, y = array_on(c), array_on(other)
+    alive = weakref.ref(x)
+    with captured_by_others(c) as capture:
+        kernels.shift[1, 32](x)
+        del x
+        for _ in range(100):  # past a marker of another stream, and its synchronisation
+            kernels.shift[1, 32](y)
+        other.synchronize()
+        assert is_alive(alive)
+        quiet = bascule.as_cuda_array(y, sync=False)
+        for _ in range(100):  # and past where a marker of this one would be
+            kernels.shift[1, 32, c](quiet)
+        assert is_alive(alive)
+        assert capture.intact
+        assert capture.nodes == 101
+    c.synchronize()
+    assert not is_alive(alive)
+
+
+def test_their_graph_can_be_launched_again_and_again_while_the_arrays_are_there(kernels):
+    c = bascule.stream()
+    x = array_on(c, 1.0)
+    with captured_by_others(c) as capture:
+        kernels.scale[1, 32](x, 2.0, 32)
+        assert capture.end() == 0
+        for _ in range(3):
+            capture.launch()
+    np.testing.assert_array_equal(x.array.copy_to_host(), np.full(32, 8, "f4"))
+
+
+def test_a_capture_that_is_given_up_leaves_nothing_behind(kernels):
+    c = bascule.stream()
+    x = array_on(c)
+    alive = weakref.ref(x)
+    with captured_by_others(c):
+        for _ in range(10):
+            kernels.shift[1, 32](x)
+    del x
+    c.synchronize()
+    assert not is_alive(alive)
+    assert bascule._bascule._owners_held() == 0
+    fresh = array_on(c)
+    kernels.shift[1, 32](fresh)  # the stream is as it was
+    assert fresh.array.copy_to_host()[0] == 2
+
+
+def test_copies_and_fills_become_part_of_their_graph(kernels, rng):
+    c = bascule.stream()
+    values = rng.random(32, dtype="f4")
+    x, y = (bascule.to_device(np.zeros(32, "f4"), stream=c) for _ in range(2))
+    z = bascule.device_array(32, "f8", stream=c)
+    source, out = (bascule.pinned_array(32, "f4", stream=c) for _ in range(2))
+    np.asarray(source)[:] = values
+    np.asarray(out)[:] = np.nan
+    c.synchronize()
+    with captured_by_others(c) as capture:
+
+        def work() -> None:
+            x.copy_from_host(np.asarray(source))
+            y[...] = x
+            kernels.scale[1, 32](y, 2.0, 32)
+            y.copy_to_host(out=out, stream=c)
+            z.fill(0)
+
+        kinds = ["copy", "copy", "launch", "copy", "fill"]
+        assert operations(work) == [(kind, c.handle) for kind in kinds]
+        assert capture.intact
+        assert capture.nodes == 5
+        assert np.isnan(np.asarray(out)).all()  # nothing has run
+        assert capture.end() == 0
+        capture.launch()
+    np.testing.assert_array_equal(np.asarray(out), 2 * values)
+    np.testing.assert_array_equal(z.copy_to_host(), np.zeros(32))
+
+
+def test_what_an_array_made_in_their_capture_holds_is_filled_by_their_graph():
+    c = bascule.stream()
+    x = bascule.to_device(np.arange(32, dtype="f4"), stream=c)
+    x.astype("i4")
+    c.synchronize()
+    with captured_by_others(c) as capture:
+        converted = x.astype("i4")
+        copied = x.copy()
+        assert capture.nodes == 2
+        assert capture.end() == 0
+        capture.launch()
+    np.testing.assert_array_equal(converted.copy_to_host(), np.arange(32))
+    np.testing.assert_array_equal(copied.copy_to_host(), np.arange(32))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x, c: x.fill(1, stream=c),
+        lambda x, c: x.copy(stream=c),
+        lambda x, c: x.astype("f8", stream=c),
+        lambda x, c: x.copy_to_host(out=bascule.pinned_array(32, "f4"), stream=c),
+        lambda x, c: x.copy_from_host(np.ones(32, "f4"), stream=c),
+    ],
+    ids=["fill", "copy", "astype", "copy_to_host", "copy_from_host"],
+)
+def test_whatever_touches_an_array_outside_their_capture_is_refused_and_says_what_to_do(work):
+    c, p = bascule.stream(), bascule.stream()
+    x = bascule.to_device(np.ones(32, "f4"), stream=p)
+    x.astype("f8")
+    bascule.synchronize()
+    with captured_by_others(c) as capture:
+
+        def refused() -> None:
+            with pytest.raises(ValueError, match=r"no part of the capture that stream 0x[0-9a-f]+ is in") as caught:
+                work(x, c)
+            text = str(caught.value)
+            assert hex(p.handle) in text
+            assert "as_cuda_array(x, sync=False)" in text
+            assert text.endswith("The capture goes on.")
+
+        assert operations(refused) == []
+        assert capture.intact
+        assert capture.nodes == 0
+
+
+def test_a_capture_that_was_invalidated_is_told_and_ends():
+    c, p = bascule.stream(), bascule.stream()
+    x = bascule.to_device(np.ones(32, "f4"), stream=p)
+    bascule.synchronize()
+    with captured_by_others(c) as capture:
+        assert capture.driver.cuStreamSynchronize(capture.stream) == 900  # which invalidates it
+        with pytest.raises(bascule.CudaError, match="was invalidated.*End it, and begin again") as caught:
+            x.fill(1, stream=c)
+        assert caught.value.code == 901
+        assert capture.end() == 901
+    x.fill(2, stream=c)  # ended, it is a stream like any other
+    assert (x.copy_to_host() == 2).all()
+
+
+def test_a_graph_of_ours_becomes_part_of_their_graph(kernels):
+    c, s = bascule.stream(), bascule.stream()
+    x = array_on(None, 1.0)
+    view = bascule.as_cuda_array(x, sync=False)
+    with bascule.Graph() as graph:
+        kernels.scale[1, 32](view, 3.0, 32)
+    graph.launch(s)
+    s.synchronize()
+    with captured_by_others(c) as capture:
+        graph.launch(c)
+        assert capture.intact
+        assert capture.nodes == 1
+        assert capture.end() == 0
+        capture.launch()
+    np.testing.assert_array_equal(x.array.copy_to_host(), np.full(32, 9, "f4"))
+
+
+def test_nobody_asks_or_records_anything_on_a_stream_that_others_capture(kernels):
+    """Owners are looked after elsewhere meanwhile; the driver says of its own calls whether they are allowed."""
+    c = bascule.stream()
+    x = array_on(c)
+    with captured_by_others(c) as capture:
+        assert operations(lambda: [kernels.shift[1, 32](x) for _ in range(130)]) == [("launch", c.handle)] * 130
+        assert capture.nodes == 130
+        status = ctypes.c_int()
+        assert capture.driver.cuStreamIsCapturing(capture.stream, ctypes.byref(status)) == 0
+        assert status.value == 1
