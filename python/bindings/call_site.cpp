@@ -3,14 +3,12 @@
 #include "call_site.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <filesystem>
-#include <memory>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,89 +62,61 @@ class NoGarbageCollection {
     inline static bool was_on_ = false;
 };
 
-using Frame = py::object;
+/// What is known of one place in one code object, which is kept: its address is the key.
+struct KnownPlace {
+    py::object code;
+    LaunchSite site;
+    bool ours = false;  // in the package itself: its caller is meant
+};
 
-PyFrameObject* raw(const Frame& frame) noexcept { return reinterpret_cast<PyFrameObject*>(frame.ptr()); }
-
-py::object code_of(const Frame& frame) {
-    return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(raw(frame))));
+/// "bascule" of "bascule._decorator".
+bool is_ours(PyFrameObject* frame) {
+    const auto globals = py::reinterpret_steal<py::dict>(PyFrame_GetGlobals(frame));
+    const py::object name = globals.attr("get")("__name__", "");
+    const std::string module = py::str(name);
+    return module == "bascule" || module.starts_with("bascule.");
 }
 
-/// "…/bascule/": what lies below is ours. No static object that another thread would wait for: importing may
-/// give the GIL up.
-const std::string& package_directory() {
-    static std::atomic<const std::string*> directory{nullptr};  // never destroyed
-    if (const std::string* known = directory.load(std::memory_order_acquire)) return *known;
-    const std::string file = py::str(py::module_::import("bascule").attr("__file__"));
-    auto found = std::make_unique<const std::string>(file.substr(0, file.rfind('/') + 1));
-    const std::string* first = nullptr;
-    if (!directory.compare_exchange_strong(first, found.get(), std::memory_order_acq_rel)) return *first;
-    return *found.release();
-}
-
-std::string shown_path(const std::string& file) {
-    std::error_code failed;
-    const std::string here = std::filesystem::current_path(failed).string() + "/";
-    return !failed && file.rfind(here, 0) == 0 ? file.substr(here.size()) : file;
-}
-
-std::string describe(const py::object& code, int line) {
+std::string described(const py::object& code, int line) {
     const std::string file = py::str(code.attr("co_filename"));
-    const py::object text = py::module_::import("linecache").attr("getline")(file, line).attr("strip")();
-    std::string place = fmt::format("{}:{}", shown_path(file), line);
-    if (py::len(text) != 0) place += ": " + std::string(py::str(text));
-    return place;
+    const std::string text =
+        py::str(py::module_::import("linecache").attr("getline")(file, line).attr("strip")());
+    return fmt::format("{}:{}{}", file, line, text.empty() ? "" : ": " + text);
 }
 
-struct Line {
-    const void* code = nullptr;
-    int number = 0;
-    bool operator==(const Line&) const = default;
-};
-
-struct LineHash {
-    std::size_t operator()(const Line& line) const noexcept {
-        return std::hash<const void*>()(line.code) * 31 + static_cast<std::size_t>(line.number);
-    }
-};
-
-/// Texts of lines met before: a launch in a loop reads its file once. Code objects are kept, so that an
-/// address stays that of one.
-struct Known {
-    std::mutex mutex;  // for interpreters without a GIL; no Python runs while it is held
-    std::unordered_map<Line, std::pair<py::object, std::string>, LineHash> texts;
-};
-
-Known& known() {
-    static Known& made = *new Known;
-    return made;
-}
-
-std::string text_of(const py::object& code, int number) {
-    const Line line{code.ptr(), number};
+/// Never destroyed; what is in it stays where it is.
+const KnownPlace& look_up(PyFrameObject* frame) {
+    static auto& known = *new std::map<std::pair<PyCodeObject*, int>, KnownPlace>;
+    static GilMutex mutex;  // of `known`
+    const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+    const std::pair key(reinterpret_cast<PyCodeObject*>(code.ptr()), PyFrame_GetLasti(frame));
     {
-        const std::lock_guard lock(known().mutex);
-        const auto found = known().texts.find(line);
-        if (found != known().texts.end()) return found->second.second;
+        const std::lock_guard lock(mutex);
+        if (const auto found = known.find(key); found != known.end()) return found->second;
     }
-    std::string text = describe(code, number);
-    constexpr std::size_t most = 1 << 16;
-    const std::lock_guard lock(known().mutex);
-    if (known().texts.size() < most) known().texts.try_emplace(line, code, text);
-    return text;
+    KnownPlace place{code, {}, is_ours(frame)};
+    if (!place.ours) place.site = LaunchSite::of(described(code, PyFrame_GetLineNumber(frame)));
+    const std::lock_guard lock(mutex);
+    return known.try_emplace(key, std::move(place)).first->second;
 }
 
 /// The innermost place outside the package.
-std::string current_place() {
-    const std::string& ours = package_directory();
-    auto frame = py::reinterpret_borrow<Frame>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+LaunchSite find_site() {
+    auto frame = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
     while (frame) {
-        const py::object code = code_of(frame);
-        const std::string file = py::str(code.attr("co_filename"));
-        if (file.rfind(ours, 0) != 0) return text_of(code, PyFrame_GetLineNumber(raw(frame)));
-        frame = py::reinterpret_steal<Frame>(reinterpret_cast<PyObject*>(PyFrame_GetBack(raw(frame))));
+        auto* native = reinterpret_cast<PyFrameObject*>(frame.ptr());
+        const KnownPlace& place = look_up(native);
+        if (!place.ours) return place.site;
+        frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(native)));
     }
-    return "";
+    return {};
+}
+
+/// As people would name the file where they are.
+std::string seen_from_here(std::string place) {
+    std::error_code failed;
+    const std::string here = std::filesystem::current_path(failed).string() + "/";
+    return !failed && place.starts_with(here) ? place.substr(here.size()) : place;
 }
 
 extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
@@ -157,7 +127,7 @@ extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
     const NoGarbageCollection undisturbed;
     const py::error_scope whatever_is_being_raised;
     try {
-        const std::string place = current_place();
+        const std::string place = seen_from_here(find_site().place());
         const std::size_t length = std::min(place.size(), capacity - 1);
         std::memcpy(text, place.data(), length);
         text[length] = '\0';
@@ -169,6 +139,15 @@ extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
 }
 
 }  // namespace
+
+LaunchSite current_site() noexcept {
+    try {
+        return find_site();
+    } catch (py::error_already_set&) {  // a report without a place is better than no launch
+    } catch (const std::exception&) {
+    }
+    return {};
+}
 
 void tell_call_sites() noexcept {
     const Driver* driver = Driver::existing();

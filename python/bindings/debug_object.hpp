@@ -5,11 +5,9 @@
 
 #include <bascule/runtime/launch_history.hpp>
 
-namespace bascule::python {
+#include "call_site.hpp"
 
-/// The line of the user's program that runs now: "train.py:12: kernel[8, 128](x)". After the first time a
-/// look-up.
-LaunchSite current_site() noexcept;
+namespace bascule::python {
 
 /// The site of a launch whose launcher was made at `made`: that one, or while debugging the line that
 /// launches.
