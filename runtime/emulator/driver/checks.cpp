@@ -35,6 +35,8 @@ std::string what(std::uint32_t kind, std::uint64_t bytes, std::string_view name)
 void detail::announce(std::uint32_t kind, CUstream stream, std::uint64_t bytes, std::string_view name) {
     races::Announcement announcement;
     announcement.stream = reinterpret_cast<std::uint64_t>(stream);
+    if (const Context* context = current_context(); context != nullptr && Process::get().devices() > 1)
+        announcement.device = context->device;
     what(kind, bytes, name).copy(announcement.what, sizeof announcement.what - 1);
     if (const BasculeEmulatedSite site = site_of_caller.load())
         site(announcement.site, sizeof announcement.site);

@@ -51,8 +51,14 @@ bool stands_for(const Page& newer, const Page& older) noexcept {
     return true;
 }
 
+/// Default streams have the same number on every device.
+std::string name_of_stream(const Announcement& announced) {
+    if (announced.device < 0) return fmt::format("stream {:#x}", announced.stream);
+    return fmt::format("stream {:#x} of device {}", announced.stream, announced.device);
+}
+
 std::string place(const Announcement& announced) {
-    return fmt::format("{} on stream {:#x}{}{}", announced.what, announced.stream,
+    return fmt::format("{} on {}{}{}", announced.what, name_of_stream(announced),
                        announced.site[0] == '\0' ? "" : "\n      at ", announced.site);
 }
 
@@ -61,6 +67,7 @@ std::string place(const Announcement& announced) {
 Announcement Announcement::in_a_graph(const Announcement& launch) const {
     Announcement both;
     both.stream = launch.stream;
+    both.device = launch.device;
     std::snprintf(both.what, sizeof both.what, "%.200s in a graph", what);
     if (site[0] != '\0' && launch.site[0] != '\0') {
         std::snprintf(both.site, sizeof both.site, "%.240s; launched at %.240s", site, launch.site);
@@ -188,17 +195,19 @@ std::string Detector::report(Race race, std::shared_ptr<const Operation> issued_
             ? "It has waited for nothing of that stream yet."
             : fmt::format("It has waited for that stream up to its operation {}; this one is number {}.",
                           seen, first.moment.count);
+    const std::string waiting = name_of_stream(second.announced);
+    std::string awaited = name_of_stream(first.announced);
+    if (awaited == waiting) awaited += " of another thread";  // per-thread default streams are all called 2
     return fmt::format(
         "stream race: two operations touch the same bytes, and nothing orders them\n"
         "  first {}\n"
         "  then {}\n"
         "  both touch {} {}: the first {}, the other {}\n"
-        "  missing: stream {:#x} must wait, before the {}, for what stream {:#x} was given up to the {} (an "
+        "  missing: {} must wait, before the {}, for what {} was given up to the {} (an "
         "event recorded "
         "there after it, or a synchronisation of the host). {}",
         place(first.announced), place(second.announced), bytes, where, does(race.first_writes),
-        does(race.second_writes), second.announced.stream, second.announced.what, first.announced.stream,
-        first.announced.what, as_far_as);
+        does(race.second_writes), waiting, second.announced.what, awaited, first.announced.what, as_far_as);
 }
 
 void Detector::forget(std::uint64_t address, std::uint64_t bytes) {

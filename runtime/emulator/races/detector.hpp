@@ -23,6 +23,7 @@ namespace emulated::races {
 struct Announcement {
     char what[256] = "";  ///< "launch of 'scale'", cut to fit
     std::uint64_t stream = 0;
+    int device = -1;      ///< whose stream it is; -1: there is only one
     char site[512] = "";  ///< where in the host's program; empty when unknown
 
     /// Of an operation that was captured as this says, and runs in a graph that was launched as that says.

@@ -181,7 +181,7 @@ def second_event() -> bascule.Event:
 # --- Default streams
 
 
-@planted("set", "read", devices=2)
+@planted("set", "read", "0 must wait, before the launch of 'read'", "of device 1 was given", devices=2)
 def the_legacy_default_streams_of_two_devices(scene):
     with second:
         x = scene.array(1)
@@ -190,7 +190,7 @@ def the_legacy_default_streams_of_two_devices(scene):
         read_on(scene, 1, x)
 
 
-@planted("set", "read", devices=2)
+@planted("set", "read", "0 must wait, before the launch of 'read'", "of device 1 was given", devices=2)
 def a_threads_default_streams_of_two_devices(scene):
     with second:
         x = scene.array(2)
