@@ -31,6 +31,13 @@ struct Registry {
             std::find_if(captures.begin(), captures.end(), [&](const Noted& each) { return each.id == id; });
         return found == captures.end() ? nullptr : found->needs;
     }
+    /// Of the capture that the calling thread began last.
+    GraphNeeds* needs_in_this_thread() noexcept {
+        const auto found = std::find_if(captures.rbegin(), captures.rend(), [](const Noted& each) {
+            return each.thread == std::this_thread::get_id();
+        });
+        return found == captures.rend() ? nullptr : found->needs;
+    }
 };
 
 Registry& registry() {
@@ -86,9 +93,11 @@ CaptureState ask(StreamRef stream, const Naming& naming) {
     const Driver& driver = Driver::get();
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     CUresult code = driver.api().cuStreamIsCapturing(stream.native(), &status);
+    const char* call = "cuStreamIsCapturing";
     CaptureState state;
     cuuint64_t id = 0;
     if (code == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+        call = "cuStreamGetCaptureInfo";
         code = driver.api().cuStreamGetCaptureInfo(stream.native(), &status, &id, nullptr, nullptr, nullptr);
     }
     if (code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
@@ -96,8 +105,7 @@ CaptureState ask(StreamRef stream, const Naming& naming) {
         return state;
     }
     if (code != CUDA_SUCCESS) {
-        driver.check(code, "cuStreamIsCapturing",
-                     fmt::format("asking whether {} is being captured", naming()));
+        driver.check(code, call, fmt::format("asking whether {} is being captured", naming()));
     }
     if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) state.status = Status::invalidated;
     if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE) state = {Status::active, id};
@@ -209,16 +217,22 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
 
 bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
     if (!NotedCapture::any()) return false;
+    std::optional<CaptureState> state;
     try {
         const ContextGuard context(stream.context());
-        const CaptureState state = capture_of(stream);
-        if (state.status != Status::active) return false;
+        state = capture_of(stream);
+    } catch (...) {  // the driver does not answer
+    }
+    if (state && state->status != Status::active) return false;
+    try {
         const std::lock_guard lock(registry().mutex);
-        GraphNeeds* needs = registry().needs_of(state.id);
+        // Where nobody knows, a graph of this thread takes them: better kept too long than given up too
+        // early.
+        GraphNeeds* needs = state ? registry().needs_of(state->id) : registry().needs_in_this_thread();
         if (needs == nullptr) return false;
         needs->owners.insert(needs->owners.end(), owners.begin(), owners.end());
         return true;
-    } catch (...) {  // the driver answers nothing, or there is no memory: as for any other stream
+    } catch (...) {  // there is no memory: as for any other stream
         return false;
     }
 }

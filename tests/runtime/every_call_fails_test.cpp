@@ -176,6 +176,18 @@ const std::vector<Operation>& operations_on_one_device() {
          },
          &what_z_is,
          [](std::size_t i, float value) { return i % 2 == 0 ? as_set(i, value) : as_set(i, before); }},
+        {"a graph, captured and launched",
+         [](Scene& s, std::span<const Owner> owners) {
+             const std::unique_ptr<Graph> graph = std::move(s.graph);
+             copy_elements(graph->stream(), s.destination(), s.source(), owners);
+             graph->end();
+             graph->launch(s.c);
+         },
+         &what_z_is, &as_set,
+         [](Scene& s, std::span<const Owner>) {
+             s.graph = std::make_unique<Graph>(s.device);
+             s.graph->begin();
+         }},
         {"a launch of a graph",
          [](Scene& s, std::span<const Owner>) {
              const std::unique_ptr<Graph> last_launch = std::move(s.graph);
