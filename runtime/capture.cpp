@@ -125,7 +125,9 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
 }  // namespace
 
 CaptureState capture_of(StreamRef stream) {
-    return ask(stream, [&] { return name_of(stream) + " (is it still alive?)"; });
+    return ask(stream, [&] {
+        return stream.handle() <= 2 ? name_of(stream) : name_of(stream) + " (is it still alive?)";
+    });
 }
 
 GraphNeeds::~GraphNeeds() {
