@@ -343,6 +343,43 @@ def test_settings_may_change_while_others_launch(kernels: bascule.Module) -> Non
     assert addresses == {}, "memory that its allocator did not get back"
 
 
+def test_an_allocator_may_be_set_and_asked_for_by_all_threads() -> None:
+    """None but the setting keeps them: who reads it while it changes reads what is gone."""
+
+    def work(thread: int) -> None:
+        for _ in rounds():
+            before = bascule.set_allocator((lambda *_: 0, lambda *_: None))
+            for setting in (before, bascule.get_allocator()):
+                assert setting is None or setting[1](thread) is None
+
+    try:
+        at_once(*numbered(work))
+    finally:
+        bascule.set_allocator(None)
+
+
+def test_a_producer_may_be_registered_while_its_arrays_are_read() -> None:
+    """Two threads register, each time other functions; all of them name the right stream."""
+    stream = bascule.stream()
+    array = bascule.to_device(np.zeros(SIZE, "f4"), stream=stream)
+    fields = array.export(version=2).__cuda_array_interface__
+    kinds = [type(f"Producer{number}", (), {"__cuda_array_interface__": fields}) for number in range(4)]
+
+    def register() -> None:
+        for kind in kinds:
+            bascule.register_producer(kind, stream_of=lambda _: stream.handle)
+
+    def work(thread: int) -> None:
+        for number in rounds():
+            if thread < 2:
+                register()
+            else:
+                assert bascule.as_cuda_array(kinds[number % 4]()).stream == stream
+
+    register()
+    at_once(*numbered(work))
+
+
 def test_the_last_references_may_go_on_other_threads(kernels: bascule.Module) -> None:
     """Half of the threads launch and give everything they made away; the others drop it, or synchronise."""
     given: list[object] = []
