@@ -178,6 +178,25 @@ def test_a_process_asks_once_after_each_wait_until_it_sees_the_first_capture_and
     assert done.stdout.strip() == "as promised"
 
 
+def test_bound_launches_keep_their_arrays_with_the_graph_after_a_capture_was_seen(kernels):
+    c = bascule.stream()
+    x, y = array_on(c), array_on(c)
+    alive = weakref.ref(y)
+    with captured_by_others(c):
+        kernels.shift[1, 32](x)
+    bound = kernels.shift[1, 32].bind(y)
+    with captured_by_others(c) as capture:
+        bound()
+        assert capture.nodes == 1
+        assert capture.end() == 0
+        del bound, y
+        c.synchronize()
+        assert is_alive(alive)
+        capture.launch()
+    c.synchronize()
+    assert not is_alive(alive)
+
+
 def test_a_capture_that_was_invalidated_keeps_nothing(kernels):
     c = bascule.stream()
     x = array_on(c)
