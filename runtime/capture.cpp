@@ -6,6 +6,7 @@
 
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/capture.hpp>
+#include <bascule/runtime/captured_owners.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/ordering.hpp>
 
@@ -192,9 +193,10 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
         }
         outside.push_back(producer);
     }
-    if (ours.status != Status::active || (outside.empty() && !own_stream)) return;
+    if (ours.status != Status::active) return;
     const std::lock_guard lock(registry().mutex);
     GraphNeeds* needs = registry().needs_of(ours.id);
+    if (needs == nullptr) OthersCapture::note();
     if (needs != nullptr && own_stream) needs->own_stream = true;
     if (outside.empty()) return;
     if (needs == nullptr) {

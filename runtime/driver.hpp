@@ -81,6 +81,9 @@ namespace bascule {
     FUNCTION(cuGraphExecUpdate, 12000)                 \
     FUNCTION(cuGraphExecDestroy, 10000)                \
     FUNCTION(cuGraphLaunch, 10000)                     \
+    FUNCTION(cuUserObjectCreate, 11030)                \
+    FUNCTION(cuUserObjectRelease, 11030)               \
+    FUNCTION(cuGraphRetainUserObject, 11030)           \
     FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)
 
 // Of newer drivers and headers: null where the driver lacks them. The same form.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <bascule/runtime/capture.hpp>
+#include <bascule/runtime/captured_owners.hpp>
 #include <bascule/runtime/driver.hpp>
 #include <bascule/runtime/emulated_device.hpp>
 #include <bascule/runtime/event_pool.hpp>
@@ -269,7 +270,10 @@ void collect_retired(Device device, const Driver& driver) noexcept {
 KeptMark mark_and_look(Queue& queue, std::unique_lock<std::mutex>& lock, StreamRef stream) {
     const Driver& driver = Driver::get();
     const Bookkeeping bookkeeping(driver);
-    if (is_capturing(driver, stream)) return 0;  // a marker would become part of the graph
+    if (is_capturing(driver, stream)) {  // a marker would become part of the graph
+        OthersCapture::note();
+        return 0;
+    }
     mark(queue, stream, driver);
     const KeptMark passed = pass_markers(queue, stream.device(), driver);
     if (queue.marked < most_operations) return passed;
@@ -299,14 +303,41 @@ void wait_and_release(StreamRef stream, std::span<const Owner> owners) noexcept 
     for (const Owner& owner : owners) owner.release(owner.object);
 }
 
+/// The legacy default stream is never captured.
+bool taken_by_others(StreamRef stream, std::span<const Owner> owners) {
+    if (stream.handle() <= 1) return false;
+    const ContextGuard context(stream.context());
+    return keep_for_graph_of_others(stream, owners);
+}
+
+/// Where there is room for the owners; null when a graph of others has taken them. Until somebody else's
+/// capture was seen, that is asked of a stream for which nothing is kept, so once after each time that it was
+/// waited for: another library that captures a stream lets its work finish before.
+std::unique_lock<std::mutex> queue_for(StreamRef stream, std::span<const Owner> owners, Queue*& queue) {
+    const bool ask = OthersCapture::seen();
+    if (ask && taken_by_others(stream, owners)) return {};
+    const Key key = key_of(stream);
+    auto lock = find_queue(key, queue, true);
+    if (!ask && queue->owners.empty()) {
+        lock.unlock();
+        queue = nullptr;
+        if (taken_by_others(stream, owners)) return {};
+        lock = find_queue(key, queue, true);
+    }
+    return lock;
+}
+
 }  // namespace
 
 void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept {
-    if (owners.empty() || Driver::lost_by_fork() || keep_for_graph(stream, owners)) return;
+    if (owners.empty() || Driver::lost_by_fork()) return;
+    release_given_back();
+    if (keep_for_graph(stream, owners)) return;
     Queue* queue = nullptr;
     std::unique_lock<std::mutex> lock;
     try {
-        lock = find_queue(key_of(stream), queue, true);
+        lock = queue_for(stream, owners, queue);
+        if (queue == nullptr) return;
         queue->owners.reserve(owners.size());
     } catch (...) {  // no memory
         if (lock.owns_lock()) lock.unlock();
@@ -334,6 +365,7 @@ KeptMark kept_so_far() noexcept { return sequence.load(); }
 void release_finished(StreamRef stream, KeptMark mark) noexcept {
     Queue* queue = nullptr;
     if (Driver::lost_by_fork()) return;
+    release_given_back();
     try {
         find_queue(key_of(stream), queue, false);
     } catch (...) {  // a lock that fails: released at the device's next synchronisation
@@ -343,6 +375,7 @@ void release_finished(StreamRef stream, KeptMark mark) noexcept {
 
 void release_finished(Device device, KeptMark mark) noexcept {
     if (Driver::lost_by_fork()) return;
+    release_given_back();
     for (std::size_t i = 0;; ++i) {
         Queue* queue = nullptr;
         {
@@ -381,6 +414,6 @@ void retire(StreamRef stream) noexcept {
     }
 }
 
-std::size_t owners_held() noexcept { return held.load(); }
+std::size_t owners_held() noexcept { return held.load() + owners_in_graphs_of_others(); }
 
 }  // namespace bascule

@@ -20,6 +20,7 @@ struct Owner {
 /// Takes the owners of an operation just enqueued on `stream`. One marker event is recorded for every 64
 /// operations, and whenever their owners hold 64 MiB; what finished before the oldest markers is released
 /// here, by the calling thread; at most 1,024 operations are held, then the oldest marker is waited for.
+/// What is captured belongs to its graph: ours, or others' (<bascule/runtime/captured_owners.hpp>).
 /// Never throws: when the driver refuses, it waits for the stream and releases.
 void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept;
 

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <bascule/runtime/capture.hpp>
+#include <bascule/runtime/captured_owners.hpp>
 #include <bascule/runtime/ordering.hpp>
 
 #include "callable_object.hpp"
@@ -181,14 +182,14 @@ void note_stream(Binding& binding, StreamRef stream) {
 }
 
 /// The arrays are kept for all launches on a stream at once, when the binding goes. What handle 2 means is
-/// another stream in the thread where that happens, and a graph that is being captured has owners of its own:
-/// there each launch keeps them.
+/// another stream in the thread where that happens, and a graph that is being captured has owners of its own,
+/// ours or, once others were seen to capture, theirs: there each launch keeps them.
 void launch(Bound& bound) {
     if (bound.plan.empty()) return;
     const std::shared_ptr<Binding> binding = bound.binding();
     const StreamRef stream = choose_stream(bound.plan.stream, current_for(bound.plan, binding->device),
                                            binding->pack.common_stream(), binding->device);
-    if (stream.handle() == 2 || NotedCapture::any()) [[unlikely]] {
+    if (stream.handle() == 2 || NotedCapture::any() || OthersCapture::seen()) [[unlikely]] {
         OwnerList owners;
         binding->copy_owners(owners);
         launch_on(stream, bound.plan, *binding, owners.hand_over());

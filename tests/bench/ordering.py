@@ -62,6 +62,7 @@ def calls_a_launch(launch):
     for _ in range(4):
         launch()
     bascule.synchronize()  # lets go of what earlier launches hold, so that no marker falls among those counted
+    launch()  # finds the stream with nothing kept for it, and asks whether others are capturing it
     before = calls()
     for _ in range(REPEATED):
         launch()

@@ -97,6 +97,11 @@ namespace client {
     FUNCTION(cuGraphExecDestroy, 10000)                         \
     FUNCTION(cuGraphUpload, 11010)                              \
     FUNCTION(cuGraphLaunch, 10000)                              \
+    FUNCTION(cuUserObjectCreate, 11030)                         \
+    FUNCTION(cuUserObjectRetain, 11030)                         \
+    FUNCTION(cuUserObjectRelease, 11030)                        \
+    FUNCTION(cuGraphRetainUserObject, 11030)                    \
+    FUNCTION(cuGraphReleaseUserObject, 11030)                   \
     FUNCTION(cuEventCreate, 2000)                               \
     FUNCTION(cuEventDestroy, 4000)                              \
     FUNCTION(cuEventRecord, 2000)                               \

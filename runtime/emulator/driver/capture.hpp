@@ -20,6 +20,12 @@ struct GraphExecObject : streams::ExecutableGraph {
     using ExecutableGraph::ExecutableGraph;
 };
 
+/// What a CUuserObject points to. It is found for as long as it has references.
+struct UserObjectHandle : streams::UserObject {
+    static constexpr HandleKind kind = HandleKind::user_object;
+    using UserObject::UserObject;
+};
+
 CUresult to_result(streams::Refusal refusal) noexcept;
 
 streams::CaptureTarget capture_target(const StreamTarget& target) noexcept;

@@ -18,6 +18,7 @@ using emulated::streams::CaptureInfo;
 using emulated::streams::CaptureMode;
 using emulated::streams::Captures;
 using emulated::streams::CaptureTarget;
+using emulated::streams::DueDestructors;
 using emulated::streams::Refusal;
 
 namespace {
@@ -162,6 +163,7 @@ EMULATED_API cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
 
 EMULATED_API cuStreamEndCapture(CUstream handle, CUgraph* out) {
     EMULATED_COUNT("cuStreamEndCapture");
+    const DueDestructors due;
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);

@@ -191,6 +191,7 @@ EMULATED_API cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
 
 EMULATED_API cuCtxSynchronize(void) {
     EMULATED_COUNT("cuCtxSynchronize");
+    const emulated::streams::DueDestructors due;
     EMULATED_NEEDS_CONTEXT();
     EMULATED_CHECK(emulated::driver::question_now(*current_context(), "cuCtxSynchronize"));
     emulated::driver::trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, nullptr, 0, "cuCtxSynchronize");

@@ -254,6 +254,11 @@ const EntryPoint entry_points[] = {
     ROW(cuGraphExecDestroy, 10000),
     PER_THREAD(cuGraphUpload, 11010),
     PER_THREAD(cuGraphLaunch, 10000),
+    ROW(cuUserObjectCreate, 11030),
+    ROW(cuUserObjectRetain, 11030),
+    ROW(cuUserObjectRelease, 11030),
+    ROW(cuGraphRetainUserObject, 11030),
+    ROW(cuGraphReleaseUserObject, 11030),
 
     ROW(cuEventCreate, 2000),
     ROW(cuEventDestroy, 4000),

@@ -76,6 +76,7 @@ EMULATED_API cuEventQuery(CUevent handle) {
 
 EMULATED_API cuEventSynchronize(CUevent handle) {
     EMULATED_COUNT("cuEventSynchronize");
+    const emulated::streams::DueDestructors due;
     EMULATED_NEEDS_CONTEXT();
     const auto event = find(handle);
     EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);

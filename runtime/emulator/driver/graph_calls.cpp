@@ -15,6 +15,7 @@ using emulated::driver::StreamTarget;
 using emulated::streams::CapturedGraph;
 using emulated::streams::CapturedNode;
 using emulated::streams::Captures;
+using emulated::streams::DueDestructors;
 using Difference = emulated::streams::ExecutableGraph::Difference;
 
 namespace {
@@ -129,6 +130,7 @@ EMULATED_API cuGraphCreate(CUgraph* graph, unsigned int flags) {
 /// What was instantiated from it lives on. A graph that is being captured is its capture's.
 EMULATED_API cuGraphDestroy(CUgraph handle) {
     EMULATED_COUNT("cuGraphDestroy");
+    const DueDestructors due;
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     const auto graph = find_graph(handle);
     EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -215,6 +217,7 @@ CUresult CUDAAPI emulated::driver::graph_instantiate_v1(CUgraphExec* exec, CUgra
 /// What runs goes on, and is freed when it is done.
 EMULATED_API cuGraphExecDestroy(CUgraphExec handle) {
     EMULATED_COUNT("cuGraphExecDestroy");
+    const DueDestructors due;
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     const auto exec = Process::get().handles().remove<GraphExecObject>(handle);
     return exec == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -255,6 +258,7 @@ EMULATED_API cuGraphLaunch(CUgraphExec handle, CUstream stream) {
 EMULATED_API cuGraphExecUpdate(CUgraphExec exec_handle, CUgraph graph_handle,
                                CUgraphExecUpdateResultInfo* info) {
     EMULATED_COUNT("cuGraphExecUpdate");
+    const DueDestructors due;
     EMULATED_REQUIRE(info != nullptr, CUDA_ERROR_INVALID_VALUE);
     *info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
     const auto exec = find_exec(exec_handle);

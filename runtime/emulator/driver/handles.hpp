@@ -18,7 +18,8 @@ enum class HandleKind : std::uint8_t {
     link,
     memory_pool,
     graph,
-    graph_exec
+    graph_exec,
+    user_object
 };
 
 /// Handle -> object. A destroyed or invented handle is found missing instead of being dereferenced; an object

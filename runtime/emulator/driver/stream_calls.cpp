@@ -60,6 +60,7 @@ EMULATED_API cuStreamDestroy(CUstream handle) {
 
 EMULATED_API cuStreamSynchronize(CUstream handle) {
     EMULATED_COUNT("cuStreamSynchronize");
+    const emulated::streams::DueDestructors due;
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     EMULATED_CHECK(emulated::driver::question_now(target, "cuStreamSynchronize"));

@@ -112,10 +112,17 @@ class Comparison {
     std::vector<std::pair<const CapturedNode*, const CapturedNode*>> open_;
 };
 
+/// The same work, which keeps `graph` too.
+SharedWork kept_with(const std::shared_ptr<const CapturedGraph>& graph, const SharedWork& work) {
+    return {std::make_shared<const std::pair<std::shared_ptr<const CapturedGraph>, SharedWork>>(graph, work),
+            work.get()};
+}
+
 }  // namespace
 
 CapturedGraph CapturedGraph::copy() const {
     CapturedGraph copied;
+    copied.held = held;
     std::unordered_map<const CapturedNode*, CapturedNode*> copy_of;
     for (const auto& node : nodes) {
         auto& made = copied.nodes.emplace_back(std::make_shared<CapturedNode>(*node));
@@ -140,17 +147,20 @@ bool CapturedGraph::has(const CapturedNode* node) const noexcept {
 }
 
 ExecutableGraph::Difference ExecutableGraph::update(const CapturedGraph& graph) {
-    const Difference found = Comparison().compare(graph_, graph);
+    const Difference found = Comparison().compare(*graph_, graph);
     if (found.what == What::none) take(graph);
     return found;
 }
 
 void ExecutableGraph::take(const CapturedGraph& graph) {
-    graph_ = graph.copy();
+    graph_ = std::make_shared<const CapturedGraph>(graph.copy());
     Flattened flattened;
-    flattened.add(graph_);
+    flattened.add(*graph_);
     steps_ = std::move(flattened.steps);
-    for (const Step& step : steps_) lanes_.reach(step.lane);
+    for (Step& step : steps_) {
+        step.work = kept_with(graph_, step.work);
+        lanes_.reach(step.lane);
+    }
 }
 
 }  // namespace emulated::streams

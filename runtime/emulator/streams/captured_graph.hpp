@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "streams/graph.hpp"
+#include "streams/user_object.hpp"
 
 namespace emulated::streams {
 
@@ -19,8 +20,9 @@ struct CapturedNode;
 /// Operations in the order in which they were captured, so that each comes after earlier ones alone.
 struct CapturedGraph {
     std::vector<std::shared_ptr<CapturedNode>> nodes;
+    std::vector<HeldObject> held;
 
-    /// The same nodes, which share nothing with these but what they do.
+    /// The same nodes, which share nothing with these but what they do, with references of their own.
     CapturedGraph copy() const;
     /// Nodes that no other comes after.
     std::vector<CapturedNode*> ends() const;
@@ -56,7 +58,7 @@ class ExecutableGraph {
     /// Does what `graph` does from now on, if it has the same shape. Launches made before are not changed.
     Difference update(const CapturedGraph& graph);
 
-    const CapturedGraph& graph() const noexcept { return graph_; }
+    const CapturedGraph& graph() const noexcept { return *graph_; }
     std::span<const Step> steps() const noexcept { return steps_; }
     Lanes& lanes() noexcept { return lanes_; }
 
@@ -65,7 +67,7 @@ class ExecutableGraph {
   private:
     void take(const CapturedGraph& graph);
 
-    CapturedGraph graph_;
+    std::shared_ptr<const CapturedGraph> graph_;  // launches that run keep what they were made of
     std::vector<Step> steps_;
     Lanes lanes_;
 };

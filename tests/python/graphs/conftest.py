@@ -65,12 +65,20 @@ class Capture:
         self.ended = True
         return self.driver.cuStreamEndCapture(self.stream, ctypes.byref(self.graph))
 
-    def launch(self) -> None:
+    def instantiate(self) -> ctypes.c_void_p:
         executable = ctypes.c_void_p()
         assert self.driver.cuGraphInstantiateWithFlags(ctypes.byref(executable), self.graph, ctypes.c_uint64(0)) == 0
+        return executable
+
+    def launch(self) -> None:
+        executable = self.instantiate()
         assert self.driver.cuGraphLaunch(executable, self.stream) == 0
         assert self.driver.cuStreamSynchronize(self.stream) == 0
         assert self.driver.cuGraphExecDestroy(executable) == 0
+
+    def destroy(self) -> None:
+        graph, self.graph = self.graph, ctypes.c_void_p()
+        assert self.driver.cuGraphDestroy(graph) == 0
 
 
 @contextmanager

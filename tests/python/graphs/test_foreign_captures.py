@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -28,7 +30,7 @@ def is_alive(reference: weakref.ref) -> bool:
     return reference() is not None
 
 
-def test_arrays_of_captured_launches_are_kept_while_the_capture_goes_on(kernels):
+def test_arrays_of_captured_launches_are_kept_until_the_graph_is_gone(kernels):
     c, other = bascule.stream(), bascule.stream()
     x, y = array_on(c), array_on(other)
     alive = weakref.ref(x)
@@ -45,6 +47,166 @@ def test_arrays_of_captured_launches_are_kept_while_the_capture_goes_on(kernels)
         assert is_alive(alive)
         assert capture.intact
         assert capture.nodes == 101
+        assert capture.end() == 0
+        c.synchronize()
+        assert is_alive(alive)
+        capture.destroy()
+        c.synchronize()
+        assert not is_alive(alive)
+
+
+def test_arrays_are_kept_for_as_long_as_an_executable_of_their_graph_can_be_launched(kernels):
+    c = bascule.stream()
+    x, out = array_on(c, 3.0), array_on(c, np.nan)
+    pinned = bascule.pinned_array(32, "f4", stream=c)
+    alive = [weakref.ref(x), weakref.ref(out)]
+    held = bascule._bascule._owners_held()
+    with captured_by_others(c) as capture:
+        kernels.add[1, 32](x, x, out)
+        out.array.copy_to_host(out=pinned, stream=c)
+        assert capture.end() == 0
+        executable = capture.instantiate()
+        del x, out
+        c.synchronize()
+        spoiled = [array_on(c, -1.0) for _ in range(4)]  # takes the memory of what was freed
+        for _ in range(2):
+            np.asarray(pinned)[:] = np.nan
+            assert capture.driver.cuGraphLaunch(executable, capture.stream) == 0
+            c.synchronize()
+            np.testing.assert_array_equal(np.asarray(pinned), np.full(32, 6, "f4"))
+        assert all((array.array.copy_to_host() == -1).all() for array in spoiled)
+        capture.destroy()
+        c.synchronize()
+        assert all(map(is_alive, alive))
+        assert capture.driver.cuGraphLaunch(executable, capture.stream) == 0
+        assert capture.driver.cuGraphExecDestroy(executable) == 0  # what runs goes on
+        c.synchronize()
+        np.testing.assert_array_equal(np.asarray(pinned), np.full(32, 6, "f4"))
+    kernels.shift[1, 32](spoiled[0])
+    c.synchronize()
+    assert not any(map(is_alive, alive))
+    assert bascule._bascule._owners_held() == held
+
+
+def test_a_launch_that_hands_owners_over_gives_up_what_ended_graphs_held(kernels):
+    c, other = bascule.stream(), bascule.stream()
+    x, y = array_on(c), array_on(other)
+    alive = weakref.ref(x)
+    with captured_by_others(c):
+        kernels.shift[1, 32](x)
+    del x
+    kernels.shift[1, 32](y)
+    assert not is_alive(alive)
+
+
+def test_what_is_captured_twice_is_kept_by_each_graph(kernels):
+    c = bascule.stream()
+    x = array_on(c)
+    alive = weakref.ref(x)
+    with captured_by_others(c) as first:
+        kernels.shift[1, 32](x)
+        assert first.end() == 0
+        with captured_by_others(c) as second:
+            kernels.shift[1, 32](x)
+            assert second.end() == 0
+            del x
+            first.destroy()
+            c.synchronize()
+            assert is_alive(alive)
+            second.launch()
+        c.synchronize()
+        assert not is_alive(alive)
+
+
+def test_once_a_capture_was_seen_the_next_needs_no_waiting_before_it(kernels):
+    c = bascule.stream()
+    x, y = array_on(c), array_on(c)
+    with captured_by_others(c):
+        kernels.shift[1, 32](x)
+    alive = weakref.ref(y)
+    kernels.shift[1, 32](x)  # something is kept for the stream while the second capture begins
+    with captured_by_others(c) as capture:
+        kernels.shift[1, 32](y)
+        assert capture.end() == 0
+        del y
+        c.synchronize()
+        assert is_alive(alive)
+        capture.launch()
+
+
+FIRST_CAPTURE = """
+import ctypes, gc, weakref
+import numpy as np
+import bascule
+
+kernel = bascule.compile("__global__ void shift(float* x) { x[threadIdx.x] += 1; }").shift
+c = bascule.stream()
+x, y = (bascule.to_device(np.zeros(32, "f4"), stream=c) for _ in range(2))
+c.synchronize()
+kernel[1, 32, c](x)
+calls = bascule._bascule._driver_calls
+before = calls("cuStreamIsCapturing")
+for _ in range(20):
+    kernel[1, 32, c](x)
+assert calls("cuStreamIsCapturing") == before, "asked for each launch"
+c.synchronize()
+driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
+stream, graph = ctypes.c_void_p(c.handle), ctypes.c_void_p()
+assert driver.cuStreamBeginCapture_v2(stream, 0) == 0
+kernel[1, 32, c](y)
+assert driver.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
+alive = weakref.ref(y)
+del y
+c.synchronize()
+gc.collect()
+assert alive() is not None, "released"
+before = calls("cuStreamIsCapturing")
+kernel[1, 32, c](x)
+kernel[1, 32, c](x)
+assert calls("cuStreamIsCapturing") == before + 2, "not asked"
+assert driver.cuGraphDestroy(graph) == 0
+c.synchronize()
+gc.collect()
+assert alive() is None, "kept"
+print("as promised")
+"""
+
+
+def test_a_process_asks_once_after_each_wait_until_it_sees_the_first_capture_and_for_every_launch_from_then_on():
+    done = subprocess.run([sys.executable, "-c", FIRST_CAPTURE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "as promised"
+
+
+def test_bound_launches_keep_their_arrays_with_the_graph_after_a_capture_was_seen(kernels):
+    c = bascule.stream()
+    x, y = array_on(c), array_on(c)
+    alive = weakref.ref(y)
+    with captured_by_others(c):
+        kernels.shift[1, 32](x)
+    bound = kernels.shift[1, 32].bind(y)
+    with captured_by_others(c) as capture:
+        bound()
+        assert capture.nodes == 1
+        assert capture.end() == 0
+        del bound, y
+        c.synchronize()
+        assert is_alive(alive)
+        capture.launch()
+    c.synchronize()
+    assert not is_alive(alive)
+
+
+def test_a_capture_that_was_invalidated_keeps_nothing(kernels):
+    c = bascule.stream()
+    x = array_on(c)
+    alive = weakref.ref(x)
+    with captured_by_others(c) as capture:
+        kernels.shift[1, 32](x)
+        del x
+        assert capture.driver.cuStreamSynchronize(capture.stream) == 900
+        assert is_alive(alive)
+        assert capture.end() == 901
     c.synchronize()
     assert not is_alive(alive)
 

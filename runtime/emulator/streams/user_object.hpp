@@ -1,0 +1,79 @@
+// Something of a client that graphs keep alive: counted references, and what is called when the last is gone.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace emulated::streams {
+
+/// Its destructor is called by DueDestructors, once. Thread-safe.
+class UserObject : public std::enable_shared_from_this<UserObject> {
+  public:
+    using Destroy = void (*)(void*);
+    UserObject(void* pointer, Destroy destroy, std::uint64_t references)
+        : pointer_(pointer), destroy_(destroy), references_(references) {}
+
+    void retain(std::uint64_t count) noexcept { references_.fetch_add(count); }
+    /// False, and nothing is dropped, where there are fewer.
+    bool drop(std::uint64_t count);
+    bool gone() const noexcept { return references_.load() == 0; }
+    void destroy() const { destroy_(pointer_); }
+
+  private:
+    void* pointer_;
+    Destroy destroy_;
+    std::atomic<std::uint64_t> references_;
+};
+
+/// A graph's references to one object. A copy has as many of its own.
+class HeldObject {
+  public:
+    /// Takes `count` references over: they have been counted.
+    HeldObject(std::shared_ptr<UserObject> object, std::uint64_t count) noexcept
+        : object_(std::move(object)), count_(count) {}
+    HeldObject(const HeldObject& other) noexcept : object_(other.object_), count_(other.count_) {
+        object_->retain(count_);
+    }
+    HeldObject(HeldObject&& other) noexcept
+        : object_(std::move(other.object_)), count_(std::exchange(other.count_, 0)) {}
+    HeldObject& operator=(HeldObject other) noexcept {
+        object_.swap(other.object_);
+        std::swap(count_, other.count_);
+        return *this;
+    }
+    ~HeldObject() {
+        if (object_ != nullptr && count_ != 0) object_->drop(count_);
+    }
+
+    const UserObject* object() const noexcept { return object_.get(); }
+    std::uint64_t count() const noexcept { return count_; }
+    /// At most `count()`: they are the caller's to drop.
+    void give_up(std::uint64_t count) noexcept { count_ -= count; }
+
+  private:
+    std::shared_ptr<UserObject> object_;
+    std::uint64_t count_;
+};
+
+/// Calls the destructors that are due when it ends, in the calling thread, which holds no lock then: it is
+/// the first thing in a function. (A driver has a thread for that; nobody can wait for it.)
+class DueDestructors {
+  public:
+    DueDestructors() = default;
+    ~DueDestructors() {
+        if (any_.load(std::memory_order_relaxed)) call();
+    }
+    DueDestructors(const DueDestructors&) = delete;
+    DueDestructors& operator=(const DueDestructors&) = delete;
+
+    static void add(std::shared_ptr<UserObject> object);
+
+  private:
+    static void call();
+
+    inline static std::atomic<bool> any_{false};
+};
+
+}  // namespace emulated::streams
