@@ -6,7 +6,7 @@ set -uo pipefail
 set_up
 
 say "running the C++ tests"
-ctest --test-dir "$root/build/dev" --output-on-failure --no-tests=error -j "$(nproc)" \
+ctest --test-dir "$root/build/dev" --output-on-failure --no-tests=error -j "$(nproc)" --test-output-size-passed 65536 \
     --output-junit "$root/build/dev/ctest.xml"
 cpp=$?
 say "running the Python tests"

@@ -63,6 +63,12 @@ class Missing:
     """As a change: the key is left out."""
 
 
+def pytest_runtest_setup() -> None:
+    """What earlier tests enqueued gives its arrays up before, not in the middle of what this one looks at."""
+    if bascule._bascule._owners_held():
+        bascule.synchronize()
+
+
 @contextmanager
 def traced() -> Iterator[list[bascule.emulated.Operation]]:
     """The operations of the block alone: garbage of earlier tests is freed before, not inside."""
