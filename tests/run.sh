@@ -10,7 +10,7 @@ ctest --test-dir "$root/build/dev" --output-on-failure --no-tests=error -j "$(np
     --output-junit "$root/build/dev/ctest.xml"
 cpp=$?
 say "running the Python tests"
-(cd "$root" && "$venv_python" -m pytest -n "$(nproc)" --dist loadgroup \
+(cd "$root" && "$venv_python" -m pytest -n "$(nproc)" --dist loadfile \
     --junitxml="$root/build/dev/pytest.xml" "$@")
 python=$?
 [ $cpp -eq 0 ] || say "C++ tests failed; run one by: ctest --test-dir build/dev -R NAME --output-on-failure"

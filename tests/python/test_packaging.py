@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# One process builds the wheel for all of them.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
+pytestmark = pytest.mark.slow
 
 # A kernel that needs the headers of several wheels; what it prints shows where everything came from.
 PROGRAM = r"""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.usefixtures("emulated"), pytest.mark.xdist_group("two devices")]
+pytestmark = pytest.mark.usefixtures("emulated")
 
 HERE = Path(__file__).resolve().parent
 
