@@ -179,3 +179,20 @@ TEST_CASE(
     CHECK(graph == nullptr);
     CHECK(counted.ends == 1);
 }
+
+TEST_CASE("a destroyed graph gives its references up, also while an event of its capture lives") {
+    World world("eager");
+    Counted counted(world);
+    CUstream stream = nullptr;
+    CUevent event = nullptr;
+    REQUIRE(world.api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    REQUIRE(world.api.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+    CUgraph graph =
+        captured(world, stream, [&] { REQUIRE(world.api.cuEventRecord(event, stream) == CUDA_SUCCESS); });
+    REQUIRE(world.api.cuGraphRetainUserObject(graph, counted.object, 1, move) == CUDA_SUCCESS);
+    CHECK(counted.ends == 0);
+    CHECK(world.api.cuGraphDestroy(graph) == CUDA_SUCCESS);
+    CHECK(counted.ends == 1);
+    CHECK(world.api.cuEventDestroy(event) == CUDA_SUCCESS);
+    CHECK(world.api.cuStreamDestroy(stream) == CUDA_SUCCESS);
+}

@@ -137,6 +137,7 @@ EMULATED_API cuGraphDestroy(CUgraph handle) {
     const bool busy = Captures::get().paused([&] { return Captures::get().fills(*graph); });
     EMULATED_REQUIRE(!busy, CUDA_ERROR_ILLEGAL_STATE);
     Process::get().handles().remove<GraphObject>(handle);
+    graph->held.clear();  // events that were recorded in its capture may keep the rest
     return CUDA_SUCCESS;
 }
 
