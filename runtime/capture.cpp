@@ -123,6 +123,21 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
     });
 }
 
+/// The usual answer of all streams, by one question each. False where any answers anything else, an error
+/// included: then each is asked again, by name. `stream`'s context is current.
+bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noexcept {
+    const auto is_capturing = Driver::get().api().cuStreamIsCapturing;
+    const auto free = [&](StreamRef each) {
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+        return is_capturing(each.native(), &status) == CUDA_SUCCESS &&
+               status == CU_STREAM_CAPTURE_STATUS_NONE;
+    };
+    return free(stream) && std::all_of(producers.begin(), producers.end(), [&](const Producer& producer) {
+               if (!needs_wait(producer, stream)) return true;
+               return lies_with(producer, stream) && free(stream_of(producer, stream));
+           });
+}
+
 }  // namespace
 
 CaptureState capture_of(StreamRef stream) {
@@ -156,6 +171,8 @@ bool NotedCapture::in_this_thread() noexcept {
 }
 
 void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
+    if (nothing_captured(stream, producers_)) [[likely]]
+        return;
     const CaptureState ours = capture_of(stream);
     require_usable(stream, ours);
     std::vector<Producer> outside;

@@ -111,31 +111,46 @@ void EventPool::give_back(CUevent_st* event) noexcept {
 
 namespace {
 
-/// A thread's own idle event: most launches take and give back one at a time, and need no lock then.
+/// A thread's own idle event: most launches take and give back one at a time, and need no lock then. Plain
+/// data: what has a destructor would be asked at every use whether it was made yet.
 struct IdleEvent {
+    enum class State : std::uint8_t { fresh, returned_at_end, over };
     CUevent event = nullptr;
     std::optional<Device> device;
-    ~IdleEvent() {
-        if (event != nullptr) EventPool::of(*device).give_back(event);
+    State state = State::fresh;
+};
+
+thread_local constinit IdleEvent mine;
+
+struct ReturnAtEnd {
+    ~ReturnAtEnd() {
+        mine.state = IdleEvent::State::over;
+        if (mine.event != nullptr) EventPool::of(*mine.device).give_back(std::exchange(mine.event, nullptr));
     }
 };
 
-thread_local IdleEvent mine;
+[[gnu::noinline]] void return_at_end() {
+    mine.state = IdleEvent::State::returned_at_end;
+    thread_local const ReturnAtEnd at_end;
+}
 
 }  // namespace
 
 PooledEvent::PooledEvent(Device device) : device_(device) {
-    native_ = mine.event != nullptr && mine.device == device ? std::exchange(mine.event, nullptr)
+    IdleEvent& idle = mine;  // found once
+    native_ = idle.event != nullptr && idle.device == device ? std::exchange(idle.event, nullptr)
                                                              : EventPool::of(device).take();
 }
 
 PooledEvent::~PooledEvent() {
-    if (mine.event != nullptr) {
+    IdleEvent& idle = mine;
+    if (idle.state == IdleEvent::State::fresh) return_at_end();
+    if (idle.event != nullptr || idle.state == IdleEvent::State::over) {
         EventPool::of(device_).give_back(native_);
         return;
     }
-    mine.event = native_;
-    mine.device = device_;
+    idle.event = native_;
+    idle.device = device_;
 }
 
 }  // namespace bascule

@@ -11,13 +11,6 @@
 namespace bascule {
 namespace {
 
-/// As StreamRef spells it: 0 and 1 are both the legacy default stream.
-std::uint64_t normalised(std::uint64_t handle) noexcept { return handle == 0 ? 1 : handle; }
-
-bool lies_with(const Producer& producer, StreamRef stream) noexcept {
-    return producer.device < 0 || producer.device == stream.device().ordinal();
-}
-
 std::string naming(const char* doing, const Producer& producer) {
     return fmt::format("{} stream {:#x}, which argument {} names (is that stream still alive?),", doing,
                        producer.stream, producer.argument + 1);
@@ -74,14 +67,6 @@ StreamRef choose_stream(std::optional<StreamRef> given, std::optional<StreamRef>
             break;
     }
     return StreamRef::device_default(device);
-}
-
-bool needs_wait(const Producer& producer, StreamRef stream) noexcept {
-    return normalised(producer.stream) != stream.handle() || !lies_with(producer, stream);
-}
-
-StreamRef stream_of(const Producer& producer, StreamRef stream) {
-    return {producer.stream, lies_with(producer, stream) ? stream.device() : Device(producer.device)};
 }
 
 void wait_for_producers(StreamRef stream, std::span<const Producer> producers) {

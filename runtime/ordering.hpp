@@ -23,12 +23,21 @@ StreamChoice how_chosen(const std::optional<StreamRef>& given, const std::option
 StreamRef choose_stream(std::optional<StreamRef> given, std::optional<StreamRef> current,
                         std::optional<std::uint64_t> common_producer, Device device) noexcept;
 
+/// Whether the producer's stream is one of `stream`'s device.
+inline bool lies_with(const Producer& producer, StreamRef stream) noexcept {
+    return producer.device < 0 || producer.device == stream.device().ordinal();
+}
+
 /// Whether an operation on `stream` waits for this producer, and the producer for it: unless it is that
 /// stream.
-bool needs_wait(const Producer& producer, StreamRef stream) noexcept;
+inline bool needs_wait(const Producer& producer, StreamRef stream) noexcept {
+    return !lies_with(producer, stream) || StreamRef(producer.stream, stream.device()) != stream;
+}
 
 /// The producer's stream, on its own device.
-StreamRef stream_of(const Producer& producer, StreamRef stream);
+inline StreamRef stream_of(const Producer& producer, StreamRef stream) {
+    return {producer.stream, lies_with(producer, stream) ? stream.device() : Device(producer.device)};
+}
 
 /// Later work on `stream` waits for what each producer has enqueued so far: one record and one wait a stream
 /// other than `stream`. Throws: CudaError; nothing was launched then.

@@ -93,24 +93,6 @@ static PyObject* time_reads(PyObject* module, PyObject* arguments) {
     return PyFloat_FromDouble(now_ns() - start);
 }
 
-static PyObject* time_calls(PyObject* module, PyObject* arguments) {
-    PyObject *callable, *tuple, *slots[33] = {NULL};
-    Py_ssize_t count;
-    (void)module;
-    if (!PyArg_ParseTuple(arguments, "OO!n", &callable, &PyTuple_Type, &tuple, &count)) return NULL;
-    const Py_ssize_t size = PyTuple_GET_SIZE(tuple);
-    if (size > 32) return PyErr_Format(PyExc_ValueError, "at most 32 arguments, got %zd", size);
-    for (Py_ssize_t i = 0; i < size; ++i) slots[i + 1] = PyTuple_GET_ITEM(tuple, i);
-    const double start = now_ns();
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        PyObject* result =
-            PyObject_Vectorcall(callable, slots + 1, (size_t)size | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
-        if (!result) return NULL;
-        Py_DECREF(result);
-    }
-    return PyFloat_FromDouble(now_ns() - start);
-}
-
 static PyObject* noop(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
     (void)module, (void)arguments, (void)count;
     Py_RETURN_NONE;
@@ -194,6 +176,41 @@ static PyObject* time_driver_launches(PyObject* module, PyObject* arguments) {
     return PyFloat_FromDouble(now_ns() - start);
 }
 
+/* A record and a wait: what comes next on `later` is after what is now on `earlier`. */
+static CUresult order(CUstream earlier, CUstream later, CUevent event) {
+    const CUresult recorded = event_record(event, earlier);
+    return recorded ? recorded : stream_wait_event(later, event, 0);
+}
+
+/* time_calls(callable, arguments, count[, producer, consumer]): with streams, each call is ordered by hand,
+ * as a program in C orders a launch. */
+static PyObject* time_calls(PyObject* module, PyObject* arguments) {
+    PyObject *callable, *tuple, *slots[33] = {NULL};
+    Py_ssize_t count;
+    unsigned long long producer = 0, consumer = 0;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OO!n|KK", &callable, &PyTuple_Type, &tuple, &count, &producer,
+                          &consumer))
+        return NULL;
+    const Py_ssize_t size = PyTuple_GET_SIZE(tuple);
+    if (size > 32) return PyErr_Format(PyExc_ValueError, "at most 32 arguments, got %zd", size);
+    const int by_hand = PyTuple_GET_SIZE(arguments) > 3;
+    if (by_hand && !function) return PyErr_Format(PyExc_RuntimeError, "call load_driver first");
+    const CUstream p = (CUstream)(uintptr_t)producer, c = (CUstream)(uintptr_t)consumer;
+    for (Py_ssize_t i = 0; i < size; ++i) slots[i + 1] = PyTuple_GET_ITEM(tuple, i);
+    const double start = now_ns();
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        CUresult ordered = by_hand ? order(p, c, events[0]) : CUDA_SUCCESS;
+        PyObject* result =
+            PyObject_Vectorcall(callable, slots + 1, (size_t)size | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        if (!result) return NULL;
+        Py_DECREF(result);
+        if (by_hand && !ordered) ordered = order(c, p, events[1]);
+        if (ordered) return driver_error("ordering two streams", ordered);
+    }
+    return PyFloat_FromDouble(now_ns() - start);
+}
+
 /* time_driver_ordering(count, producer, consumer): what ordering a launch with one foreign stream must call
  * at least, two records and two waits. */
 static PyObject* time_driver_ordering(PyObject* module, PyObject* arguments) {
@@ -206,8 +223,7 @@ static PyObject* time_driver_ordering(PyObject* module, PyObject* arguments) {
     const double start = now_ns();
     for (Py_ssize_t i = 0; i < count; ++i) {
         CUresult result;
-        if ((result = event_record(events[0], p)) || (result = stream_wait_event(c, events[0], 0)) ||
-            (result = event_record(events[1], c)) || (result = stream_wait_event(p, events[1], 0)))
+        if ((result = order(p, c, events[0])) || (result = order(c, p, events[1])))
             return driver_error("ordering two streams", result);
     }
     return PyFloat_FromDouble(now_ns() - start);
@@ -215,7 +231,8 @@ static PyObject* time_driver_ordering(PyObject* module, PyObject* arguments) {
 
 static PyMethodDef methods[] = {
     {"time_reads", time_reads, METH_VARARGS, "time_reads(object, count): reads of __cuda_array_interface__"},
-    {"time_calls", time_calls, METH_VARARGS, "time_calls(callable, arguments, count): vectorcalls"},
+    {"time_calls", time_calls, METH_VARARGS,
+     "time_calls(callable, arguments, count[, producer, consumer]): vectorcalls"},
     {"noop", (PyCFunction)(void (*)(void))noop, METH_FASTCALL, "Takes anything, does nothing"},
     {"load_driver", load_driver, METH_VARARGS, "load_driver(library_path, ptx, kernel_name)"},
     {"time_driver_launches", time_driver_launches, METH_VARARGS,

@@ -1,6 +1,8 @@
 // Order between streams, through the driver's C ABI. Most claims are tested under the lazy policy: there
 // nothing runs before something forces it, so what has run tells exactly what an operation was ordered after.
 #include <array>
+#include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -388,9 +390,38 @@ TEST_CASE("an event belongs to its context") {
     CHECK(device.api.cuEventQuery(event) == CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("nothing is ever being captured") {
+TEST_CASE(
+    "whether a stream is being captured is asked as often as one likes, and never of one that is gone") {
     Device device;
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    CHECK(device.api.cuStreamIsCapturing(device.stream(), &status) == CUDA_SUCCESS);
-    CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
+    const auto ask = [&](CUstream stream) {
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+        const CUresult code = device.api.cuStreamIsCapturing(stream, &status);
+        CHECK((code != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE));
+        return code;
+    };
+    CUcontext other = nullptr;
+    REQUIRE(device.api.cuCtxCreate(&other, nullptr, 0, 0) == CUDA_SUCCESS);
+    CUstream of_other = nullptr;
+    REQUIRE(device.api.cuStreamCreateWithPriority(&of_other, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+    std::vector<CUstream> streams(20);  // more than a thread remembers
+    for (CUstream& stream : streams)
+        REQUIRE(device.api.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+    for (int round = 0; round < 3; ++round) {
+        for (const CUstream stream : streams) CHECK(ask(stream) == CUDA_SUCCESS);
+        CHECK(ask(of_other) == CUDA_SUCCESS);
+        CHECK(ask(nullptr) == CUDA_SUCCESS);
+        CHECK(ask(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
+    }
+    CHECK(device.api.cuStreamIsCapturing(streams[0], nullptr) == CUDA_ERROR_INVALID_VALUE);
+    std::thread([&] { CHECK(device.api.cuStreamDestroy(streams.back()) == CUDA_SUCCESS); }).join();
+    CHECK(ask(streams.back()) == CUDA_ERROR_INVALID_HANDLE);
+    streams.pop_back();
+    for (const CUstream stream : streams) {
+        CHECK(ask(stream) == CUDA_SUCCESS);
+        CHECK(device.api.cuStreamDestroy(stream) == CUDA_SUCCESS);
+        CHECK(ask(stream) == CUDA_ERROR_INVALID_HANDLE);
+    }
+    CHECK(ask(of_other) == CUDA_SUCCESS);
+    CHECK(device.api.cuCtxDestroy(other) == CUDA_SUCCESS);
+    CHECK(ask(of_other) == CUDA_ERROR_INVALID_HANDLE);
 }

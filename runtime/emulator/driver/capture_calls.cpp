@@ -184,11 +184,17 @@ EMULATED_API cuStreamEndCapture(CUstream handle, CUgraph* out) {
 
 EMULATED_API cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
     EMULATED_COUNT("cuStreamIsCapturing");
+    if (!Captures::any()) {
+        EMULATED_CHECK(emulated::driver::stream_state(handle));
+        EMULATED_REQUIRE(status != nullptr, CUDA_ERROR_INVALID_VALUE);
+        *status = CU_STREAM_CAPTURE_STATUS_NONE;
+        return CUDA_SUCCESS;
+    }
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     EMULATED_REQUIRE(status != nullptr, CUDA_ERROR_INVALID_VALUE);
     CaptureInfo info;
-    if (Captures::any()) EMULATED_CHECK(to_result(Captures::get().info(capture_target(target), info)));
+    EMULATED_CHECK(to_result(Captures::get().info(capture_target(target), info)));
     *status = to_status(info.status);
     return CUDA_SUCCESS;
 }

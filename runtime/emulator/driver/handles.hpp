@@ -1,6 +1,7 @@
 // The handles that are alive: whatever a client passes is looked up here before it is used.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -60,8 +61,13 @@ class Handles {
         if (entry == entries_.end() || entry->second.kind != T::kind) return nullptr;
         auto object = std::static_pointer_cast<T>(std::move(entry->second.object));
         entries_.erase(entry);
+        removals_.fetch_add(1, std::memory_order_release);
         return object;
     }
+
+    /// How many were taken out so far: a handle that was alive still is while this is what it was before it
+    /// was looked up.
+    std::uint64_t removals() const noexcept { return removals_.load(std::memory_order_acquire); }
 
     /// Every live object of a kind for which `wanted(object)` holds.
     template <class T, class Wanted>
@@ -95,6 +101,7 @@ class Handles {
 
     std::mutex mutex_;
     Entries entries_;
+    std::atomic<std::uint64_t> removals_{0};
 };
 
 }  // namespace emulated::driver

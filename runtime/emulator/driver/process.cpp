@@ -301,6 +301,29 @@ StreamTarget::StreamTarget(CUstream handle) {
     }
 }
 
+CUresult stream_state(CUstream handle) {
+    struct Known {
+        CUstream handle = nullptr;  // no default stream's
+        const Context* context = nullptr;
+        std::uint64_t removals = 0;
+    };
+    thread_local constinit std::array<Known, 8> asked_lately{};
+    const auto address = reinterpret_cast<std::uintptr_t>(handle);
+    Known& known = asked_lately[(address >> 4 ^ address >> 8) % asked_lately.size()];
+    Handles& handles = Process::get().handles();
+    const std::uint64_t removals = handles.removals();
+    if (handle == nullptr || known.handle != handle || known.removals != removals) {
+        const StreamTarget target(handle);
+        if (target.owner != nullptr && handle != CU_STREAM_PER_THREAD)
+            known = {handle, target.context, removals};
+        return target.state;
+    }
+    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
+    if (streams::Scheduler::inside()) return CUDA_ERROR_NOT_PERMITTED;
+    if (!known.context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return known.context->error.load(std::memory_order_acquire);
+}
+
 PerThreadDefault::PerThreadDefault() noexcept { null_is_per_thread = true; }
 PerThreadDefault::~PerThreadDefault() { null_is_per_thread = false; }
 bool PerThreadDefault::active() noexcept { return null_is_per_thread; }

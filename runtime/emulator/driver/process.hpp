@@ -226,6 +226,10 @@ struct StreamTarget {
     const Stream& properties() const noexcept { return owner == nullptr ? context->legacy : *owner; }
 };
 
+/// A StreamTarget's state, for a question that does nothing with the stream. It takes no lock for a stream
+/// that the thread has asked about lately, as a driver takes none.
+CUresult stream_state(CUstream handle);
+
 /// While it lives, NULL is the calling thread's own stream: the `_ptsz` and `_ptds` variants.
 class PerThreadDefault {
   public:
