@@ -1,20 +1,28 @@
 #include "failing_driver.hpp"
 
-#include <set>
-#include <string_view>
+#include <map>
 
 namespace bascule::testing {
 namespace {
 
 DriverFunctions untouched;
-std::string failed_function;
-int calls = 0;
-int turn = -1;
 
-bool is_turn_of(const char* function) {
-    static const std::set<std::string_view> left_alone = {"cuGetErrorName", "cuGetErrorString"};
-    if (left_alone.count(function) != 0 || calls++ != turn) return false;
-    failed_function = function;
+struct ThreadsCalls {
+    int turn = -1;             // which is to fail
+    std::string_view counted;  // the function whose calls are; empty: all
+    int number = 0;            // of those so far
+    std::string failed;
+    std::map<std::string_view, int> of;
+};
+
+thread_local ThreadsCalls calls;
+
+bool is_turn_of(std::string_view function) {
+    if (function == "cuGetErrorName" || function == "cuGetErrorString") return false;
+    ++calls.of[function];
+    if (!calls.counted.empty() && calls.counted != function) return false;
+    if (calls.number++ != calls.turn) return false;
+    calls.failed = function;
     return true;
 }
 
@@ -40,11 +48,8 @@ DriverFunctions& table() { return const_cast<DriverFunctions&>(Driver::get().api
 
 }  // namespace
 
-FailingDriver::FailingDriver(int fails) {
+FailingDriver::FailingDriver() {
     untouched = table();
-    failed_function.clear();
-    calls = 0;
-    turn = fails;
 #define WRAP(function, version)                                                             \
     {                                                                                       \
         using Wrapped = Entry<PFN_##function##_v##version>::Of<&DriverFunctions::function>; \
@@ -57,7 +62,19 @@ FailingDriver::FailingDriver(int fails) {
 
 FailingDriver::~FailingDriver() { table() = untouched; }
 
-const std::string& FailingDriver::failed() noexcept { return failed_function; }
+void FailingDriver::fail(int number, std::string_view function) {
+    calls = {};
+    calls.turn = number;
+    calls.counted = function;
+}
+
+const std::string& FailingDriver::failed() noexcept { return calls.failed; }
+
+int FailingDriver::calls_of(std::string_view function) {
+    const auto found = calls.of.find(function);
+    return found == calls.of.end() ? 0 : found->second;
+}
+
 const DriverFunctions& FailingDriver::real() noexcept { return untouched; }
 
 }  // namespace bascule::testing

@@ -2,23 +2,31 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <bascule/runtime/driver.hpp>
 
 namespace bascule::testing {
 
-/// While it lives, calls of the driver's functions are counted from 0, and the one with number `fails`
-/// answers CUDA_ERROR_UNKNOWN and does nothing. What only tells or names (errors, whether a stream is done)
-/// is not counted. One at a time, and no other thread calls the driver meanwhile.
+/// While it lives, each thread's calls of the driver's functions are counted, and the one that the thread
+/// asked for answers CUDA_ERROR_UNKNOWN and does nothing. What only names errors is not counted. One at a
+/// time; made and destroyed while no other thread calls the driver.
 class FailingDriver {
   public:
-    explicit FailingDriver(int fails);
+    FailingDriver();
+    /// With fail(number) for the calling thread.
+    explicit FailingDriver(int number) : FailingDriver() { fail(number); }
     ~FailingDriver();
     FailingDriver(const FailingDriver&) = delete;
     FailingDriver& operator=(const FailingDriver&) = delete;
 
-    /// The function that failed; empty when there were not as many calls.
+    /// Of the calling thread's calls from now on, the one with this number (from 0) fails: of all functions,
+    /// or of the one that is named. A negative number: none.
+    static void fail(int number, std::string_view function = {});
+    /// The function that failed in the calling thread; empty when there were not as many calls.
     static const std::string& failed() noexcept;
+    /// The calling thread's calls of a function since `fail`.
+    static int calls_of(std::string_view function);
     /// The driver as it is, for those who look on.
     static const DriverFunctions& real() noexcept;
 };

@@ -1,6 +1,11 @@
 // Rules 8 to 10: every driver call that a launch with two producers makes fails in turn.
-#include <optional>
+#include <atomic>
+#include <barrier>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -8,6 +13,7 @@
 #include <bascule/interface/error.hpp>
 #include <bascule/runtime/lifetime.hpp>
 
+#include "failing_driver.hpp"
 #include "support.hpp"
 
 using namespace bascule;
@@ -17,53 +23,11 @@ namespace {
 
 /// Which call of a function fails, counted from 0.
 struct Failing {
-    std::string function;
+    std::string_view function;
     int number = 0;
 };
 
-std::optional<Failing> failing;
-int calls = 0;
-DriverFunctions real;
-
-bool fails(const char* function) {
-    return failing && failing->function == function && calls++ == failing->number;
-}
-
-CUresult record(CUevent event, CUstream stream) {
-    return fails("cuEventRecord") ? CUDA_ERROR_UNKNOWN : real.cuEventRecord(event, stream);
-}
-
-CUresult wait(CUstream stream, CUevent event, unsigned int flags) {
-    return fails("cuStreamWaitEvent") ? CUDA_ERROR_UNKNOWN : real.cuStreamWaitEvent(stream, event, flags);
-}
-
-CUresult launch(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
-    return fails("cuLaunchKernelEx") ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
-                                     : real.cuLaunchKernelEx(config, function, parameters, extra);
-}
-
-/// The driver's table with the three above in it, for as long as it lives. No other thread launches
-/// meanwhile.
-class FailingDriver {
-  public:
-    FailingDriver() : table_(const_cast<DriverFunctions&>(Driver::get().api())) {
-        real = table_;
-        table_.cuEventRecord = &record;
-        table_.cuStreamWaitEvent = &wait;
-        table_.cuLaunchKernelEx = &launch;
-    }
-    ~FailingDriver() {
-        table_ = real;
-        failing.reset();
-    }
-    FailingDriver(const FailingDriver&) = delete;
-    FailingDriver& operator=(const FailingDriver&) = delete;
-
-  private:
-    DriverFunctions& table_;
-};
-
-int released = 0;
+std::atomic<int> released = 0;
 
 struct Fixture {
     TestModule program{
@@ -84,51 +48,65 @@ struct Fixture {
         args.set(1, floats(y, q.ref().handle()));
         args.set(2, floats(z));
         args.set(3, integer(64));
-        const Owner owner{&released, [](void* count) noexcept { ++*static_cast<int*>(count); }};
+        const Owner owner{&released, [](void* count) noexcept { ++*static_cast<std::atomic<int>*>(count); }};
         kernel.launch(launch_stream, {.grid = {1}, .block = {64}}, args, {&owner, 1});
     }
 
-    /// What reached the driver when one call failed, and how often the host waited for the stream.
+    /// What a launch said and did when one call failed.
     struct Outcome {
-        std::string order;
-        std::uint64_t host_waits = 0;
+        int host_waits = 0;
         std::string message;
     };
 
-    Outcome with(Failing which) {
-        launch_once();  // events and code are there now
-        launch_stream.ref().synchronize();
-        const FailingDriver driver;
-        failing = std::move(which);
-        calls = 0;
-        const Trace trace;
+    /// The caller has a FailingDriver.
+    Outcome launch_failing(const Failing& which) {
+        FailingDriver::fail(which.number, which.function);
         Outcome outcome;
-        outcome.host_waits = calls_of("cuStreamSynchronize", [&] {
-            try {
-                launch_once();
-            } catch (const CudaError& error) {
-                outcome.message = error.what();
-            }
-        });
-        outcome.order = trace.spelled(names);
+        try {
+            launch_once();
+        } catch (const CudaError& error) {
+            outcome.message = error.what();
+        }
+        outcome.host_waits = FailingDriver::calls_of("cuStreamSynchronize");
+        FailingDriver::fail(-1);
         return outcome;
     }
+
+    /// Events and code are there, and nothing is kept.
+    void warm() {
+        launch_once();
+        launch_stream.ref().synchronize();
+    }
+};
+
+const std::string both_waits = "R(e1,p) W(e1,C) R(e1,q) W(e1,C)";
+const std::string launched = both_waits + " L(C)";
+
+/// What fails, and what reached the driver then.
+const std::vector<std::pair<Failing, std::string>> before_the_launch{
+    {{"cuEventRecord", 0}, ""},
+    {{"cuStreamWaitEvent", 0}, "R(e1,p)"},
+    {{"cuEventRecord", 1}, "R(e1,p) W(e1,C)"},
+    {{"cuStreamWaitEvent", 1}, "R(e1,p) W(e1,C) R(e1,q)"},
+};
+const std::vector<std::pair<Failing, std::string>> behind_the_launch{
+    {{"cuEventRecord", 2}, launched},
+    {{"cuStreamWaitEvent", 2}, launched + " R(e1,C)"},
+    {{"cuStreamWaitEvent", 3}, launched + " R(e1,C) W(e1,p)"},
 };
 
 }  // namespace
 
 TEST_CASE("rule 8: a record or a wait that fails before the launch stops it") {
     Fixture f;
-    for (const auto& [failure, order] : std::vector<std::pair<Failing, std::string>>{
-             {{"cuEventRecord", 0}, ""},
-             {{"cuStreamWaitEvent", 0}, "R(e1,p)"},
-             {{"cuEventRecord", 1}, "R(e1,p) W(e1,C)"},
-             {{"cuStreamWaitEvent", 1}, "R(e1,p) W(e1,C) R(e1,q)"},
-         }) {
+    for (const auto& [failure, order] : before_the_launch) {
         CAPTURE(failure.function);
         CAPTURE(failure.number);
-        const Fixture::Outcome outcome = f.with(failure);
-        CHECK(outcome.order == order);
+        f.warm();
+        const FailingDriver driver;
+        const Trace trace;
+        const Fixture::Outcome outcome = f.launch_failing(failure);
+        CHECK(trace.spelled(f.names) == order);
         CHECK(outcome.host_waits == 0);
         CHECK(outcome.message.find("CUDA_ERROR_UNKNOWN") != std::string::npos);
         // Which argument's stream it is: the first for 0, the second for 1.
@@ -138,24 +116,25 @@ TEST_CASE("rule 8: a record or a wait that fails before the launch stops it") {
 
 TEST_CASE("rule 9: no fence follows a launch that fails") {
     Fixture f;
-    const Fixture::Outcome outcome = f.with({"cuLaunchKernelEx", 0});
-    CHECK(outcome.order == "R(e1,p) W(e1,C) R(e1,q) W(e1,C)");
+    f.warm();
+    const FailingDriver driver;
+    const Trace trace;
+    const Fixture::Outcome outcome = f.launch_failing({"cuLaunchKernelEx", 0});
+    CHECK(trace.spelled(f.names) == both_waits);
     CHECK(outcome.host_waits == 0);
     CHECK(outcome.message.find("launching kernel 'add'") != std::string::npos);
 }
 
 TEST_CASE("rule 10: when any part of the fence fails the host has waited for the launch") {
     Fixture f;
-    const std::string launched = "R(e1,p) W(e1,C) R(e1,q) W(e1,C) L(C)";
-    for (const auto& [failure, order] : std::vector<std::pair<Failing, std::string>>{
-             {{"cuEventRecord", 2}, launched},
-             {{"cuStreamWaitEvent", 2}, launched + " R(e1,C)"},
-             {{"cuStreamWaitEvent", 3}, launched + " R(e1,C) W(e1,p)"},
-         }) {
+    for (const auto& [failure, order] : behind_the_launch) {
         CAPTURE(failure.function);
         CAPTURE(failure.number);
-        const Fixture::Outcome outcome = f.with(failure);
-        CHECK(outcome.order == order);
+        f.warm();
+        const FailingDriver driver;
+        const Trace trace;
+        const Fixture::Outcome outcome = f.launch_failing(failure);
+        CHECK(trace.spelled(f.names) == order);
         CHECK(outcome.host_waits == 1);
         CHECK_FALSE(outcome.message.empty());
         CHECK(f.launch_stream.ref().query());
@@ -167,13 +146,53 @@ TEST_CASE("rules 8 to 10: events are used again and owners are kept until the st
     for (const Failing& failure : {Failing{"cuEventRecord", 1}, Failing{"cuStreamWaitEvent", 1},
                                    Failing{"cuLaunchKernelEx", 0}, Failing{"cuStreamWaitEvent", 3}}) {
         CAPTURE(failure.function);
-        f.launch_once();
-        f.launch_stream.ref().synchronize();
+        f.warm();
         released = 0;
-        const std::uint64_t made = calls_of("cuEventCreate", [&] { f.with(failure); });
+        const std::uint64_t made = calls_of("cuEventCreate", [&] {
+            const FailingDriver driver;
+            f.launch_failing(failure);
+            f.launch_once();
+        });
         CHECK(made == 0);
-        CHECK(calls_of("cuEventCreate", [&] { f.launch_once(); }) == 0);
         f.launch_stream.ref().synchronize();
-        CHECK(released == 3);  // the launch before the failure, the failed one, the one after
+        CHECK(released == 2);  // of the launch that failed and of the one after
     }
+}
+
+// What one thread's launches issue is one thread's matter: its own streams, arrays and failures.
+TEST_CASE("rules 8 to 10: eight threads whose calls fail at the same time") {
+    constexpr std::size_t thread_count = 8;
+    std::vector<std::unique_ptr<Fixture>> fixtures;
+    for (std::size_t i = 0; i < thread_count; ++i) {
+        fixtures.push_back(std::make_unique<Fixture>());
+        fixtures.back()->warm();
+    }
+    std::vector<std::pair<Failing, std::string>> failures = before_the_launch;
+    failures.emplace_back(Failing{"cuLaunchKernelEx", 0}, both_waits);
+    failures.insert(failures.end(), behind_the_launch.begin(), behind_the_launch.end());
+    released = 0;
+    for (std::size_t round = 0; round < 4 * failures.size(); ++round) {
+        const FailingDriver driver;
+        const Trace trace;
+        std::barrier together(static_cast<std::ptrdiff_t>(thread_count));
+        std::vector<Fixture::Outcome> outcomes(thread_count);
+        std::vector<std::thread> threads;
+        for (std::size_t i = 0; i < thread_count; ++i) {
+            threads.emplace_back([&, i] {
+                together.arrive_and_wait();
+                outcomes[i] = fixtures[i]->launch_failing(failures[(round + i) % failures.size()].first);
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+        for (std::size_t i = 0; i < thread_count; ++i) {
+            const std::size_t which = (round + i) % failures.size();
+            CAPTURE(failures[which].first.function);
+            CAPTURE(failures[which].first.number);
+            CHECK(trace.spelled_on(fixtures[i]->names) == failures[which].second);
+            CHECK(outcomes[i].host_waits == (which > before_the_launch.size() ? 1 : 0));
+            CHECK_FALSE(outcomes[i].message.empty());
+        }
+    }
+    for (const auto& fixture : fixtures) fixture->launch_stream.ref().synchronize();
+    CHECK(released == static_cast<int>(thread_count * 4 * failures.size()));
 }

@@ -83,6 +83,16 @@ class Trace {
     Trace& operator=(const Trace&) = delete;
 
     std::string spelled(const std::map<std::uint64_t, std::string>& names) const {
+        return spelled(names, [](std::uint64_t) { return true; });
+    }
+    /// Only what is on these streams: a thread's own part.
+    std::string spelled_on(const std::map<std::uint64_t, std::string>& names) const {
+        return spelled(names, [&](std::uint64_t stream) { return names.count(stream) != 0; });
+    }
+
+  private:
+    template <class Wanted>
+    std::string spelled(const std::map<std::uint64_t, std::string>& names, const Wanted& wanted) const {
         std::vector<BasculeEmulatedOperation> operations(emulated_.trace_read(nullptr, 0));
         emulated_.trace_read(operations.data(), operations.size());
         std::map<std::uint64_t, std::string> events;
@@ -91,6 +101,7 @@ class Trace {
             const bool is_launch = operation.kind == BASCULE_EMULATED_LAUNCH;
             const bool is_record = operation.kind == BASCULE_EMULATED_RECORD;
             if (!is_launch && !is_record && operation.kind != BASCULE_EMULATED_WAIT) continue;
+            if (!wanted(operation.stream)) continue;
             const auto name = names.find(operation.stream);
             const std::string stream = name == names.end() ? std::to_string(operation.stream) : name->second;
             if (!text.empty()) text += ' ';
@@ -104,7 +115,6 @@ class Trace {
         return text;
     }
 
-  private:
     const EmulatedFunctions& emulated_;
 };
 
