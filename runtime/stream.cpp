@@ -122,8 +122,9 @@ Device device_of_stream(std::uint64_t handle, Device assumed) {
     if (handle <= 2 || Device::count() < 2) return assumed;
     const Driver& driver = Driver::get();
     CUcontext context = nullptr;
-    driver.check(driver.api().cuStreamGetCtx(reinterpret_cast<CUstream>(handle), &context), "cuStreamGetCtx",
-                 fmt::format("asking which device stream {:#x} belongs to", handle));
+    driver.check(
+        driver.api().cuStreamGetCtx(reinterpret_cast<CUstream>(handle), &context), "cuStreamGetCtx",
+        fmt::format("asking which device stream {:#x} belongs to (is that stream still alive?)", handle));
     for (int ordinal = 0; ordinal < Device::count(); ++ordinal) {
         if (const Device device(ordinal); device.context() == context) return device;
     }

@@ -139,7 +139,17 @@ array([64., 64., 64., 64.], dtype=float32))";
 }  // namespace
 
 void bind_graphs(py::module_& module) {
+    // Types that signatures name come before the signatures.
     py::class_<GraphObject, GraphPointer> type(module, "Graph", documentation);
+    py::class_<UpdateObject>(module, "GraphUpdate", "What `bascule.Graph.update` gives, for `with`.")
+        .def("__enter__",
+             [](const UpdateObject& self) {
+                 enter(self.graph);
+                 return self.graph;
+             })
+        .def("__exit__", [](const UpdateObject& self, const py::object& kind, const py::object&,
+                            const py::object&) { leave(self.graph, kind); });
+
     type.def(py::init([] {
             const Device device = current_device();
             return std::make_shared<GraphObject>(device);
@@ -166,15 +176,6 @@ Launches of one graph run one after another.)")
         .def("__len__", &size, "Operations that were captured.")
         .def("__bool__", [](const GraphPointer&) { return true; })
         .def("__repr__", &repr);
-
-    py::class_<UpdateObject>(module, "GraphUpdate", "What `bascule.Graph.update` gives, for `with`.")
-        .def("__enter__",
-             [](const UpdateObject& self) {
-                 enter(self.graph);
-                 return self.graph;
-             })
-        .def("__exit__", [](const UpdateObject& self, const py::object& kind, const py::object&,
-                            const py::object&) { leave(self.graph, kind); });
 }
 
 }  // namespace bascule::python

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -166,6 +167,20 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, Py
 /// What `options` and nothing else may be told.
 constexpr const char* option_names[] = {"peer", "sync", "streams"};
 
+std::string no_option(const std::string& name) {
+    constexpr std::string_view configured[] = {"shared_bytes", "cooperative", "cluster",
+                                               "programmatic", "priority",    "shared_carveout"};
+    if (std::find(std::begin(configured), std::end(configured), name) != std::end(configured)) {
+        return fmt::format(
+            "`{0}` belongs to the launch's configuration: kernel[bascule.LaunchConfig(grid, block, "
+            "{0}=...)]. "
+            "options takes: peer, sync, streams.",
+            name);
+    }
+    return fmt::format("there is no option '{}' of a launch; there are: peer, sync, streams.",
+                       shortened(name));
+}
+
 PyObject* options(PyObject* self, PyObject* arguments, PyObject* keywords) {
     return guarded([&] {
         if (PyTuple_GET_SIZE(arguments) != 0) {
@@ -179,11 +194,7 @@ PyObject* options(PyObject* self, PyObject* arguments, PyObject* keywords) {
             const std::string key = py::str(name);
             const auto* found = std::find(std::begin(option_names), std::end(option_names), key);
             if (found == std::end(option_names)) {
-                throw ArgumentError(
-                    ArgumentError::Kind::type,
-                    fmt::format("there is no option '{}' of a launch; there are: peer, sync, streams.",
-                                shortened(key)),
-                    {.field = key});
+                throw ArgumentError(ArgumentError::Kind::type, no_option(key), {.field = key});
             }
             values[found - std::begin(option_names)] = py::reinterpret_borrow<py::object>(value);
         }

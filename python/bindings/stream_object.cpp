@@ -204,11 +204,16 @@ py::object stream_object_or_current(const py::object& given, Device device, cons
 }
 
 void bind_streams(py::module_& module) {
-    py::class_<StreamObject>(module, "Stream", R"(A CUDA stream: work enqueued on it runs in order.
+    // Both come before their functions, whose signatures name them.
+    py::class_<StreamObject> stream(module, "Stream", R"(A CUDA stream: work enqueued on it runs in order.
 
 Made by `bascule.stream()`, which owns it, or by `external_stream` and the default-stream functions, which borrow.
 Any thread may use it. `with stream:` makes it the stream of everything in the block that is given none: launches, copies, fills, new
-arrays, events. What is current belongs to the thread, or the task of asyncio; blocks may be nested, and one stream entered again.)")
+arrays, events. What is current belongs to the thread, or the task of asyncio; blocks may be nested, and one stream entered again.)");
+    py::class_<EventObject> event(
+        module, "Event", R"(A point in a stream's work, with a time stamp unless made with timing=False.)");
+
+    stream
         .def(
             "__enter__",
             [](const py::object& self) {
@@ -251,8 +256,7 @@ arrays, events. What is current belongs to the thread, or the task of asyncio; b
         .def("__hash__", [](const StreamObject& self) { return py::hash(py::int_(self.ref.handle())); })
         .def("__repr__", &repr);
 
-    py::class_<EventObject>(module, "Event",
-                            R"(A point in a stream's work, with a time stamp unless made with timing=False.)")
+    event
         .def(
             "record",
             [](const EventObject& self, const py::object& stream) {

@@ -394,3 +394,17 @@ def test_every_error_is_of_our_own_class_and_of_the_builtin():
     assert issubclass(bascule.EmulatedDeviceWarning, UserWarning)
     with pytest.raises(AttributeError, match="nvrtc_library"):
         bascule.config.nvrtc_libary = "x"
+
+
+def test_signatures_name_types_as_python_knows_them():
+    """pybind11 writes the C++ name of a type that it does not know yet, into errors about arguments too."""
+    signatures = [
+        f"{kind.__name__}.{name}: {line}"
+        for kind in vars(bascule).values()
+        if isinstance(kind, type)
+        for name, member in vars(kind).items()
+        for line in (getattr(member, "__doc__", None) or "").splitlines()
+        if line.startswith(f"{name}(")
+    ]
+    assert len(signatures) > 50
+    assert [signature for signature in signatures if "::" in signature] == []

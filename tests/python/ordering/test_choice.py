@@ -401,6 +401,8 @@ def test_sync_false_of_one_launch_ignores_every_stream(add):
         quiet(arrays[0], ForeignArray(ones(p), stream=0), arrays[2])
     with pytest.raises(TypeError, match="no option 'synch'"):
         add[1, 32].options(synch=False)
+    with pytest.raises(TypeError, match=r"`cooperative` belongs to .*LaunchConfig\(grid, block, cooperative="):
+        add[1, 32].options(cooperative=True)
     with pytest.raises(TypeError, match="`sync` must be True or False"):
         add[1, 32].options(sync=0)
 
