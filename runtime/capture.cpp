@@ -46,11 +46,7 @@ Registry& registry() {
     return *made;
 }
 
-std::string name_of(StreamRef stream) {
-    if (stream.handle() == 1) return "the legacy default stream";
-    if (stream.handle() == 2) return "this thread's default stream";
-    return fmt::format("stream {:#x}", stream.handle());
-}
+std::string name_of(StreamRef stream) { return name_of_stream(stream.handle()); }
 
 [[noreturn]] void fail(const Producer& producer, const Signature* signature, const std::string& message) {
     ArgumentError error(ArgumentError::Kind::value, message, {.field = "stream"});
@@ -118,8 +114,8 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
     std::optional<ContextGuard> context;
     if (!(theirs.device() == stream.device())) context.emplace(theirs.context());
     return ask(theirs, [&] {
-        return fmt::format("stream {:#x}, which argument {} names (is that stream still alive?),",
-                           producer.stream, producer.argument + 1);
+        return fmt::format("{}, which argument {} names,", doubtful_name_of_stream(producer.stream),
+                           producer.argument + 1);
     });
 }
 
@@ -141,9 +137,7 @@ bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noe
 }  // namespace
 
 CaptureState capture_of(StreamRef stream) {
-    return ask(stream, [&] {
-        return stream.handle() <= 2 ? name_of(stream) : name_of(stream) + " (is it still alive?)";
-    });
+    return ask(stream, [&] { return doubtful_name_of_stream(stream.handle()); });
 }
 
 GraphNeeds::~GraphNeeds() {

@@ -18,6 +18,7 @@
 #include <bascule/runtime/emulated_device.hpp>
 #include <bascule/runtime/launch_history.hpp>
 #include <bascule/runtime/source_places.hpp>
+#include <bascule/runtime/stream.hpp>
 
 namespace bascule {
 namespace {
@@ -302,6 +303,14 @@ void Driver::fail(CUresult code, const char* call, const std::string& doing) con
         if (!details.launch.empty()) message += "\n" + details.launch;
     }
     throw CudaError(message, std::move(details));
+}
+
+void Driver::fail(CUresult code, CUstream stream, const char* call, std::string_view doing) const {
+    const auto handle = reinterpret_cast<std::uint64_t>(stream);
+    fail(code, call,
+         fmt::format(
+             "{} on {}", doing,
+             code == CUDA_ERROR_INVALID_HANDLE ? doubtful_name_of_stream(handle) : name_of_stream(handle)));
 }
 
 int Driver::attribute_of(int ordinal, CUdevice_attribute which) const {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #if defined(__has_include) && !__has_include(<cudaTypedefs.h>)
@@ -147,6 +148,13 @@ class Driver {
             fail(code, call, doing);
     }
 
+    /// The same for a call about a stream, which the message names: "launching kernel 'scale' on stream
+    /// 0x55d0c8".
+    void check(CUresult code, CUstream stream, const char* call, std::string_view doing) const {
+        if (code != CUDA_SUCCESS) [[unlikely]]
+            fail(code, stream, call, doing);
+    }
+
     /// What a device can do; the ordinal is one of its `device_count()`. Throws: CudaError.
     int attribute_of(int ordinal, CUdevice_attribute which) const;
 
@@ -159,6 +167,7 @@ class Driver {
     static const Driver& make();
     std::string message_of(CUresult code, const std::string& doing, const std::string& report) const;
     [[noreturn]] void fail(CUresult code, const char* call, const std::string& doing) const;
+    [[noreturn]] void fail(CUresult code, CUstream stream, const char* call, std::string_view doing) const;
     friend struct DriverLoader;
 
     static std::atomic<bool> forked;

@@ -162,7 +162,7 @@ void fill_run(StreamRef stream, const ArrayView& destination, const std::byte* e
             : unit == 2 ? api.cuMemsetD16Async(destination.pointer, static_cast<unsigned short>(pattern),
                                                count, stream.native())
                         : api.cuMemsetD32Async(destination.pointer, pattern, count, stream.native());
-        driver.check(code,
+        driver.check(code, stream.native(),
                      unit == 1   ? "cuMemsetD8Async"
                      : unit == 2 ? "cuMemsetD16Async"
                                  : "cuMemsetD32Async",
@@ -192,7 +192,7 @@ void copy_elements(StreamRef stream, const ArrayView& destination, const ArrayVi
             driver.check(driver.api().cuMemcpyDtoDAsync(destination.pointer, source.pointer,
                                                         destination.size * destination.dtype.itemsize,
                                                         stream.native()),
-                         "cuMemcpyDtoDAsync", "copying on the device");
+                         stream.native(), "cuMemcpyDtoDAsync", "copying an array");
         });
         return;
     }

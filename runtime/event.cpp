@@ -15,7 +15,8 @@ namespace bascule {
 void EventRef::record(StreamRef stream) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
-    driver.check(driver.api().cuEventRecord(native_, stream.native()), "cuEventRecord", "recording an event");
+    driver.check(driver.api().cuEventRecord(native_, stream.native()), stream.native(), "cuEventRecord",
+                 "recording an event");
 }
 
 bool EventRef::query() const {

@@ -132,8 +132,8 @@ void Graph::launch(StreamRef stream) {
                      "cuGraphInstantiateWithFlags", "making a graph executable");
     }
     wait_for_producers(stream, producers.get());
-    driver.check(driver.api().cuGraphLaunch(content_->exec, stream.native()), "cuGraphLaunch",
-                 "launching a graph");
+    driver.check(driver.api().cuGraphLaunch(content_->exec, stream.native()), stream.native(),
+                 "cuGraphLaunch", "launching a graph");
     order_producers_after(stream, producers.get());
 }
 

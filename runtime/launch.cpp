@@ -26,7 +26,8 @@ void enqueue(StreamRef stream, const LaunchConfig& config, const LoadedKernel& k
                                                         args.table(), nullptr);
     if (code != CUDA_SUCCESS) [[unlikely]] {
         if (config.has_attributes()) explain_refusal(code, config, kernel);
-        driver.check(code, "cuLaunchKernelEx", fmt::format("launching kernel '{}'", kernel.image->name));
+        driver.check(code, stream.native(), "cuLaunchKernelEx",
+                     fmt::format("launching kernel '{}'", kernel.image->name));
     }
 }
 

@@ -130,7 +130,7 @@ std::string place_of(std::uint32_t site) {
 }
 
 std::string told(const std::string& kernel, std::uint64_t stream, const std::string& place) {
-    return fmt::format("kernel '{}' on stream {:#x}{}", kernel, stream,
+    return fmt::format("kernel '{}' on {}{}", kernel, name_of_stream(stream),
                        place.empty() ? "" : ", launched at " + place);
 }
 

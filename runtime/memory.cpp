@@ -149,7 +149,7 @@ void copy_to_device(StreamRef stream, std::uint64_t destination, const void* sou
     const ContextGuard context(stream.context());
     const ProducersToOrder ordered(stream, producers);
     wait_for_producers(stream, ordered.get());
-    driver.check(driver.api().cuMemcpyHtoDAsync(destination, source, bytes, stream.native()),
+    driver.check(driver.api().cuMemcpyHtoDAsync(destination, source, bytes, stream.native()), stream.native(),
                  "cuMemcpyHtoDAsync", "copying to the device");
     order_producers_after(stream, ordered.get());
 }
@@ -165,7 +165,7 @@ bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
     if (waits) require_no_capture(stream, "copying to memory that is not pinned");
     const ProducersToOrder ordered(stream, producers);
     wait_for_producers(stream, ordered.get());
-    driver.check(driver.api().cuMemcpyDtoHAsync(destination, source, bytes, stream.native()),
+    driver.check(driver.api().cuMemcpyDtoHAsync(destination, source, bytes, stream.native()), stream.native(),
                  "cuMemcpyDtoHAsync", "copying to the host");
     order_producers_after(stream, ordered.get());
     if (!waits) return false;

@@ -12,8 +12,8 @@ namespace bascule {
 namespace {
 
 std::string naming(const char* doing, const Producer& producer) {
-    return fmt::format("{} stream {:#x}, which argument {} names (is that stream still alive?),", doing,
-                       producer.stream, producer.argument + 1);
+    return fmt::format("{} {}, which argument {} names,", doing, doubtful_name_of_stream(producer.stream),
+                       producer.argument + 1);
 }
 
 /// The event belongs to the producer's context.
@@ -82,8 +82,8 @@ void order_producers_after(StreamRef stream, std::span<const Producer> producers
     const Driver& driver = Driver::get();
     try {
         const PooledEvent event(stream.device());
-        driver.check(driver.api().cuEventRecord(event.ref().native(), stream.native()), "cuEventRecord",
-                     "marking the end of the launch");
+        driver.check(driver.api().cuEventRecord(event.ref().native(), stream.native()), stream.native(),
+                     "cuEventRecord", "marking the end of the launch");
         for (; next != producers.end(); next = std::find_if(next + 1, producers.end(), foreign)) {
             if (lies_with(*next, stream)) [[likely]] {
                 hold_back(StreamRef(next->stream, stream.device()), event.ref(), *next);

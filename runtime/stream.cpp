@@ -53,7 +53,7 @@ void StreamRef::synchronize() const {
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
     if (code == CUDA_SUCCESS) return raise_races();
     const ContextGuard context(device_.context());  // whose loss it is
-    driver.check(code, "cuStreamSynchronize", "waiting for the stream");
+    driver.check(code, native(), "cuStreamSynchronize", "waiting for what was enqueued");
 }
 
 bool StreamRef::query() const {
@@ -63,7 +63,7 @@ bool StreamRef::query() const {
     const RelaxedCapture relaxed;
     const CUresult code = driver.api().cuStreamQuery(native());
     if (code == CUDA_ERROR_NOT_READY) return false;
-    driver.check(code, "cuStreamQuery", "asking whether the stream has finished");
+    driver.check(code, native(), "cuStreamQuery", "asking whether all is finished");
     raise_races();
     return true;
 }
@@ -71,8 +71,8 @@ bool StreamRef::query() const {
 void StreamRef::wait(EventRef event) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(device_.context());
-    driver.check(driver.api().cuStreamWaitEvent(native(), event.native(), CU_EVENT_WAIT_DEFAULT),
-                 "cuStreamWaitEvent", "letting the stream wait for an event");
+    driver.check(driver.api().cuStreamWaitEvent(native(), event.native(), CU_EVENT_WAIT_DEFAULT), native(),
+                 "cuStreamWaitEvent", "waiting for an event");
 }
 
 Stream::Stream(Device device, int priority) : device_(device) {
@@ -113,18 +113,27 @@ int priority_of(StreamRef stream) {
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
     int priority = 0;
-    driver.check(driver.api().cuStreamGetPriority(stream.native(), &priority), "cuStreamGetPriority",
-                 "asking for the priority of a stream");
+    driver.check(driver.api().cuStreamGetPriority(stream.native(), &priority), stream.native(),
+                 "cuStreamGetPriority", "asking which priority work has");
     return priority;
+}
+
+std::string name_of_stream(std::uint64_t handle) {
+    if (handle <= 1) return "the legacy default stream";
+    if (handle == 2) return "the per-thread default stream";
+    return fmt::format("stream {:#x}", handle);
+}
+
+std::string doubtful_name_of_stream(std::uint64_t handle) {
+    return handle <= 2 ? name_of_stream(handle) : name_of_stream(handle) + " (is it still alive?)";
 }
 
 Device device_of_stream(std::uint64_t handle, Device assumed) {
     if (handle <= 2 || Device::count() < 2) return assumed;
     const Driver& driver = Driver::get();
     CUcontext context = nullptr;
-    driver.check(
-        driver.api().cuStreamGetCtx(reinterpret_cast<CUstream>(handle), &context), "cuStreamGetCtx",
-        fmt::format("asking which device stream {:#x} belongs to (is that stream still alive?)", handle));
+    driver.check(driver.api().cuStreamGetCtx(reinterpret_cast<CUstream>(handle), &context), "cuStreamGetCtx",
+                 fmt::format("asking which device {} belongs to", doubtful_name_of_stream(handle)));
     for (int ordinal = 0; ordinal < Device::count(); ++ordinal) {
         if (const Device device(ordinal); device.context() == context) return device;
     }

@@ -85,6 +85,12 @@ PriorityRange priorities_of(Device device);  ///< Throws: CudaError.
 /// Throws: CudaError for a handle that is no stream.
 int priority_of(StreamRef stream);
 
+/// How messages call a stream: "the legacy default stream", "the per-thread default stream", "stream
+/// 0x55d0c8".
+std::string name_of_stream(std::uint64_t handle);
+/// The same for messages about a call that the driver refused: a handle may be gone.
+std::string doubtful_name_of_stream(std::uint64_t handle);
+
 /// The device whose stream the handle is, where that can be another one than `assumed`: a machine with
 /// several devices, and no default stream, which every device has. Throws: CudaError for a handle that is no
 /// stream.

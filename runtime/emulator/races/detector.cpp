@@ -53,8 +53,10 @@ bool stands_for(const Page& newer, const Page& older) noexcept {
 
 /// Default streams have the same number on every device.
 std::string name_of_stream(const Announcement& announced) {
-    if (announced.device < 0) return fmt::format("stream {:#x}", announced.stream);
-    return fmt::format("stream {:#x} of device {}", announced.stream, announced.device);
+    const std::string name = announced.stream <= 1   ? "the legacy default stream"
+                             : announced.stream == 2 ? "the per-thread default stream"
+                                                     : fmt::format("stream {:#x}", announced.stream);
+    return announced.device < 0 ? name : fmt::format("{} of device {}", name, announced.device);
 }
 
 std::string place(const Announcement& announced) {

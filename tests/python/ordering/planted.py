@@ -369,7 +369,7 @@ def a_threads_default_stream_and_a_blocking_one(scene):
         read_on(scene, c, x)
 
 
-@planted("set", "read", "for what stream 0x2 of another thread was given")
+@planted("set", "read", "for what the per-thread default stream of another thread was given")
 def the_default_streams_of_two_threads(scene):
     x = scene.array(2)
     set_on(scene, 2, x)

@@ -109,12 +109,31 @@ def test_rule_9_what_goes_to_a_stream_that_is_gone_is_not_begun(what, y, rng):
     x.stream.synchronize()
     target = bascule.as_cuda_array(ForeignArray(y, stream=GONE))
     before = context()
-    with traced() as operations, pytest.raises(bascule.CudaError):
+    with traced() as operations, pytest.raises(bascule.CudaError, match=hex(GONE)):
         ALL[what](x, target)
     assert [o for o in operations if o.kind in KINDS and o.stream == GONE] == []
     assert context() == before
     np.testing.assert_array_equal(x.copy_to_host(), values)
     np.testing.assert_array_equal(y.copy_to_host(), np.zeros(COUNT, "f4"))
+
+
+def test_a_stream_that_is_gone_is_named_by_whatever_was_to_happen_there(y):
+    stream = bascule.as_cuda_array(ForeignArray(y, stream=GONE)).stream
+    kernel = bascule.compile('extern "C" __global__ void touch(float* x) { x[0] = 1; }').touch
+    kernel[1, 1](y)
+    with bascule.Graph() as graph:
+        kernel[1, 1](unordered(y))
+    for work in (
+        lambda: kernel[1, 1, stream](unordered(y)),
+        lambda: graph.launch(stream),
+        lambda: bascule.event().record(stream),
+        lambda: stream.wait(bascule.event()),
+        stream.synchronize,
+        stream.query,
+        lambda: stream.priority,
+    ):
+        with pytest.raises(bascule.CudaError, match=rf"stream {GONE:#x} \(is it still alive\?\)"):
+            work()
 
 
 @pytest.mark.parametrize("what", ALL)
