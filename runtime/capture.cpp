@@ -120,17 +120,19 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
 }
 
 /// The usual answer of all streams, by one question each. False where any answers anything else, an error
-/// included: then each is asked again, by name. `stream`'s context is current.
+/// included: then each is asked again, by name. `stream`'s context is current; other devices' streams are not
+/// asked here.
 bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noexcept {
     const auto is_capturing = Driver::get().api().cuStreamIsCapturing;
+    const auto here = [&](const Producer& producer) { return lies_with(producer, stream); };
     const auto free = [&](StreamRef each) {
         CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
         return is_capturing(each.native(), &status) == CUDA_SUCCESS &&
                status == CU_STREAM_CAPTURE_STATUS_NONE;
     };
-    return free(stream) && std::all_of(producers.begin(), producers.end(), [&](const Producer& producer) {
-               if (!needs_wait(producer, stream)) return true;
-               return lies_with(producer, stream) && free(stream_of(producer, stream));
+    return std::all_of(producers.begin(), producers.end(), here) && free(stream) &&
+           std::all_of(producers.begin(), producers.end(), [&](const Producer& producer) {
+               return !needs_wait(producer, stream) || free(stream_of(producer, stream));
            });
 }
 
