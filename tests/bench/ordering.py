@@ -105,7 +105,7 @@ def differences(foreign, counts):
 
 def main():
     parser = argparse.ArgumentParser(description="What ordering a launch costs.")
-    parser.add_argument("--rounds", type=int, default=41)
+    parser.add_argument("--rounds", type=int, default=201)
     options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # one core: no migration between the two sides
