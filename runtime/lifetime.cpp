@@ -93,7 +93,7 @@ void collect_retired(Device device, const Driver& driver) noexcept {
         KeptMark passed = 0;
         {
             const std::lock_guard lock(queue->mutex);
-            if (!queue->retired || queue->ordinal != device.ordinal() || queue->markers.empty()) continue;
+            if (!queue->retired || queue->key.ordinal != device.ordinal() || queue->markers.empty()) continue;
             const Bookkeeping bookkeeping(driver);
             passed = pass_markers(*queue, device, driver);
         }
@@ -208,7 +208,7 @@ void release_finished(Device device, KeptMark mark) noexcept {
     for (std::size_t i = 0; OwnerQueue* queue = queue_at(i); ++i) {
         {
             const std::lock_guard lock(queue->mutex);
-            if (queue->ordinal != device.ordinal()) continue;
+            if (queue->key.ordinal != device.ordinal()) continue;
             const Bookkeeping bookkeeping(*Driver::existing());
             pass_markers(*queue, device, *Driver::existing());
         }

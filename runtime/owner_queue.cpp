@@ -72,7 +72,6 @@ LockedQueue find(const QueueKey& key, bool make) {
     }
     std::unique_lock lock(idle->mutex);
     idle->key = key;
-    idle->ordinal = key.ordinal;
     idle->retired = false;
     idle->unmarked = idle->unmarked_bytes = 0;
     return {last = idle, std::move(lock)};

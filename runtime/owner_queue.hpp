@@ -69,8 +69,7 @@ struct QueueKey {
 /// retired one serves the next new stream once it is empty.
 struct OwnerQueue {
     std::mutex mutex;  // of everything here
-    QueueKey key;
-    int ordinal = 0;  // of the device, also when retired
+    QueueKey key;      // also when retired: of which device the markers are
     bool retired = false;
     Ring<KeptOwner> owners;
     Ring<Marker> markers;

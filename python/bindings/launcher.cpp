@@ -172,9 +172,8 @@ std::string no_option(const std::string& name) {
                                                "programmatic", "priority",    "shared_carveout"};
     if (std::find(std::begin(configured), std::end(configured), name) != std::end(configured)) {
         return fmt::format(
-            "`{0}` belongs to the launch's configuration: kernel[bascule.LaunchConfig(grid, block, "
-            "{0}=...)]. "
-            "options takes: peer, sync, streams.",
+            "`{0}` belongs to the launch's configuration: "
+            "kernel[bascule.LaunchConfig(grid, block, {0}=...)]. options takes: peer, sync, streams.",
             name);
     }
     return fmt::format("there is no option '{}' of a launch; there are: peer, sync, streams.",
