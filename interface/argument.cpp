@@ -12,11 +12,11 @@
 namespace bascule {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 using Declared = ParameterType::Kind;
 
 /// An error about one parameter, named with its position.
-[[noreturn]] void fail(Kind kind, int index, const Parameter& parameter, const std::string& got,
+[[noreturn]] void fail(ErrorKind kind, int index, const Parameter& parameter, const std::string& got,
                        const std::string& advice) {
     const ArgumentError error(
         kind, fmt::format("the kernel declares `{}`, got {}. {}", parameter.spelling, got, advice),
@@ -103,7 +103,7 @@ ArgumentPack::ArgumentPack(const Signature& signature) : signature_(&signature) 
 void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (!takes_arrays(parameter.type)) {
-        fail(Kind::type, index, parameter, describe(array),
+        fail(ErrorKind::type, index, parameter, describe(array),
              fmt::format("It is passed by value: pass {}, or declare a pointer.",
                          parameter.type.kind == Declared::scalar ? "a scalar" : what_to_pass(parameter)));
     }
@@ -147,7 +147,7 @@ void ArgumentPack::set(int index, const Scalar& scalar) {
     }
     const bool address =
         declared.kind == Declared::pointer && declared.element_kind != ParameterType::Element::function;
-    fail(Kind::type, index, parameter, describe(scalar),
+    fail(ErrorKind::type, index, parameter, describe(scalar),
          address ? "Pass a device array; an integer address must be wrapped: bascule.raw_pointer(address)."
                  : fmt::format("Pass {}.", what_to_pass(parameter)));
 }
@@ -156,7 +156,7 @@ void ArgumentPack::set(int index, const ScalarTuple& tuple) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     const std::size_t count = tuple.elements.size();
     if (parameter.type.kind != Declared::vector || count != static_cast<std::size_t>(parameter.type.lanes)) {
-        fail(parameter.type.kind == Declared::vector ? Kind::value : Kind::type, index, parameter,
+        fail(parameter.type.kind == Declared::vector ? ErrorKind::value : ErrorKind::type, index, parameter,
              fmt::format("a tuple of {} number{}", count, count == 1 ? "" : "s"),
              fmt::format("Pass {}.", what_to_pass(parameter)));
     }
@@ -178,14 +178,14 @@ void ArgumentPack::set(int index, const StructuredScalar& structure) {
     const std::string got = "a structured scalar " + to_string(*structure.layout);
     if (declared.kind == Declared::vector) {
         if (!is_sequence_of(*structure.layout, declared.dtype, declared.lanes)) {
-            fail(Kind::type, index, parameter, got,
+            fail(ErrorKind::type, index, parameter, got,
                  fmt::format("Pass {}, or a scalar with {} fields of {} side by side.",
                              what_to_pass(parameter), declared.lanes, to_string(declared.dtype)));
         }
     } else if (declared.kind != Declared::structure) {
-        fail(Kind::type, index, parameter, got, fmt::format("Pass {}.", what_to_pass(parameter)));
+        fail(ErrorKind::type, index, parameter, got, fmt::format("Pass {}.", what_to_pass(parameter)));
     } else if (structure.bytes.size() != parameter.bytes) {
-        fail(Kind::value, index, parameter, got,
+        fail(ErrorKind::value, index, parameter, got,
              fmt::format("The kernel's struct has {} bytes: make the dtype the same, with "
                          "np.dtype(..., align=True) where the struct is not packed.",
                          parameter.bytes));
@@ -198,7 +198,7 @@ void ArgumentPack::set(int index, RawPointer pointer) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (parameter.type.kind != Declared::pointer) {
         const bool view = takes_arrays(parameter.type);
-        fail(Kind::type, index, parameter, fmt::format("the raw pointer {:#x}", pointer.address),
+        fail(ErrorKind::type, index, parameter, fmt::format("the raw pointer {:#x}", pointer.address),
              view ? "A view needs a shape too: pass a device array." : "Only pointer parameters take one.");
     }
     std::memcpy(slot(index), &pointer.address, sizeof pointer.address);
@@ -208,11 +208,11 @@ void ArgumentPack::set(int index, RawBytes bytes) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     const std::string got = fmt::format("{} bytes", bytes.bytes.size());
     if (!is_class(parameter.type)) {
-        fail(Kind::type, index, parameter, got,
+        fail(ErrorKind::type, index, parameter, got,
              fmt::format("Raw bytes are for structs passed by value: pass {}.", what_to_pass(parameter)));
     }
     if (bytes.bytes.size() != parameter.bytes) {
-        fail(Kind::value, index, parameter, got, fmt::format("Pass exactly {} bytes.", parameter.bytes));
+        fail(ErrorKind::value, index, parameter, got, fmt::format("Pass exactly {} bytes.", parameter.bytes));
     }
     std::memcpy(slot(index), bytes.bytes.data(), bytes.bytes.size());
 }
@@ -221,7 +221,7 @@ void ArgumentPack::set_null(int index) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (parameter.type.kind != Declared::pointer) {
         fail(
-            Kind::type, index, parameter, "None",
+            ErrorKind::type, index, parameter, "None",
             fmt::format("None is a null pointer, and this is no pointer: pass {}.", what_to_pass(parameter)));
     }
     std::memset(slot(index), 0, parameter.bytes);
@@ -270,7 +270,7 @@ std::optional<std::uint64_t> ArgumentPack::common_stream() const noexcept {
 void ArgumentPack::check_count(const Signature& signature, std::size_t given) {
     const std::size_t declared = signature.parameters.size();
     if (given == declared) return;
-    throw ArgumentError(Kind::type,
+    throw ArgumentError(ErrorKind::type,
                         fmt::format("kernel '{}' takes {} argument{}, got {}: {}", signature.kernel, declared,
                                     declared == 1 ? "" : "s", given, to_string(signature)),
                         {.expected = std::to_string(declared), .got = std::to_string(given)});
@@ -287,14 +287,14 @@ T read_as(std::span<const std::byte> bytes) noexcept {
 
 /// Empty where the dtype has no number of C++'s.
 std::string number_in(DType dtype, std::span<const std::byte> bytes) {
-    using Kind = DType::Kind;
+    using ErrorKind = DType::Kind;
     if (dtype.format != DType::Format::none || bytes.size() != dtype.itemsize) return {};
-    const bool is_unsigned = dtype.kind == Kind::unsigned_integer;
+    const bool is_unsigned = dtype.kind == ErrorKind::unsigned_integer;
     switch (dtype.kind) {
-        case Kind::boolean:
+        case ErrorKind::boolean:
             return read_as<std::uint8_t>(bytes) != 0 ? "true" : "false";
-        case Kind::signed_integer:
-        case Kind::unsigned_integer:
+        case ErrorKind::signed_integer:
+        case ErrorKind::unsigned_integer:
             if (bytes.size() == 1)
                 return is_unsigned ? fmt::format("{}", read_as<std::uint8_t>(bytes))
                                    : fmt::format("{}", static_cast<int>(read_as<std::int8_t>(bytes)));
@@ -306,7 +306,7 @@ std::string number_in(DType dtype, std::span<const std::byte> bytes) {
                                    : fmt::format("{}", read_as<std::int32_t>(bytes));
             return is_unsigned ? fmt::format("{}", read_as<std::uint64_t>(bytes))
                                : fmt::format("{}", read_as<std::int64_t>(bytes));
-        case Kind::floating:
+        case ErrorKind::floating:
             if (bytes.size() == 4) return fmt::format("{}", read_as<float>(bytes));
             if (bytes.size() == 8) return fmt::format("{}", read_as<double>(bytes));
             return {};
@@ -316,13 +316,13 @@ std::string number_in(DType dtype, std::span<const std::byte> bytes) {
 }
 
 std::string value_in(const Parameter& parameter, std::span<const std::byte> bytes) {
-    using Kind = ParameterType::Kind;
-    const Kind kind = parameter.type.kind;
-    if (kind == Kind::pointer) return fmt::format("{:#x}", read_as<std::uint64_t>(bytes));
-    if (kind == Kind::scalar) {
+    using ErrorKind = ParameterType::Kind;
+    const ErrorKind kind = parameter.type.kind;
+    if (kind == ErrorKind::pointer) return fmt::format("{:#x}", read_as<std::uint64_t>(bytes));
+    if (kind == ErrorKind::scalar) {
         if (std::string number = number_in(parameter.type.dtype, bytes); !number.empty()) return number;
     }
-    if ((kind == Kind::array_view || kind == Kind::masked_view) && bytes.size() >= 8) {
+    if ((kind == ErrorKind::array_view || kind == ErrorKind::masked_view) && bytes.size() >= 8) {
         return fmt::format("a view of {:#x}", read_as<std::uint64_t>(bytes));
     }
     return fmt::format("{} bytes", bytes.size());

@@ -5,7 +5,7 @@
 namespace bascule {
 namespace {
 
-using Kind = ArgumentType::Kind;
+using ArgumentKind = ArgumentType::Kind;
 
 DType weak_type(const Scalar& scalar) noexcept {
     switch (scalar.kind) {
@@ -24,8 +24,8 @@ DType weak_type(const Scalar& scalar) noexcept {
 Fit fit_scalar(const ArgumentType& argument, const ParameterType& parameter) noexcept {
     const DType from = argument.dtype;
     const DType to = parameter.dtype;
-    if (argument.kind == Kind::strong_scalar && from == to) return Fit::exact;
-    if (argument.kind == Kind::weak_scalar && from == to) return Fit::exact;
+    if (argument.kind == ArgumentKind::strong_scalar && from == to) return Fit::exact;
+    if (argument.kind == ArgumentKind::weak_scalar && from == to) return Fit::exact;
     if (from.kind == DType::Kind::boolean)
         return to.kind == DType::Kind::boolean ? Fit::exact : Fit::convertible;
     if (is_integer(from)) return is_integer(to) ? Fit::same_kind : Fit::convertible;
@@ -47,11 +47,11 @@ const char* article(const std::string& word) noexcept {
 
 ArgumentType type_of(const ArgumentValue& value) noexcept {
     if (const auto* array = std::get_if<ArrayView>(&value)) {
-        return {Kind::array, array->dtype, array->ndim(), array->readonly, array->mask != nullptr};
+        return {ArgumentKind::array, array->dtype, array->ndim(), array->readonly, array->mask != nullptr};
     }
     if (const auto* scalar = std::get_if<Scalar>(&value)) {
-        if (scalar->dtype) return {Kind::strong_scalar, *scalar->dtype};
-        return {Kind::weak_scalar, weak_type(*scalar)};
+        if (scalar->dtype) return {ArgumentKind::strong_scalar, *scalar->dtype};
+        return {ArgumentKind::weak_scalar, weak_type(*scalar)};
     }
     return {};
 }
@@ -62,11 +62,11 @@ std::string_view element_name(DType dtype) noexcept {
 
 std::string describe(const ArgumentType& type) {
     switch (type.kind) {
-        case Kind::array:
+        case ArgumentKind::array:
             return fmt::format("{} {} array", article(to_string(type.dtype)), to_string(type.dtype));
-        case Kind::strong_scalar:
+        case ArgumentKind::strong_scalar:
             return fmt::format("a NumPy {}", to_string(type.dtype));
-        case Kind::weak_scalar:
+        case ArgumentKind::weak_scalar:
             switch (type.dtype.kind) {
                 case DType::Kind::boolean:
                     return "a Python bool";
@@ -77,14 +77,14 @@ std::string describe(const ArgumentType& type) {
                 default:
                     return "a Python int";
             }
-        case Kind::none:
+        case ArgumentKind::none:
             break;
     }
     return "an argument without a type";
 }
 
 Fit fit(const ArgumentType& argument, const ParameterType& parameter) noexcept {
-    const bool scalar = argument.kind == Kind::strong_scalar || argument.kind == Kind::weak_scalar;
+    const bool scalar = argument.kind == ArgumentKind::strong_scalar || argument.kind == ArgumentKind::weak_scalar;
     switch (parameter.kind) {
         case ParameterType::Kind::scalar:
             return scalar ? fit_scalar(argument, parameter) : Fit::none;
@@ -92,8 +92,8 @@ Fit fit(const ArgumentType& argument, const ParameterType& parameter) noexcept {
         case ParameterType::Kind::array_view:
         case ParameterType::Kind::masked_view:
         case ParameterType::Kind::span:
-            if (argument.kind == Kind::none) return Fit::convertible;
-            if (argument.kind != Kind::array || (argument.readonly && !parameter.constant)) return Fit::none;
+            if (argument.kind == ArgumentKind::none) return Fit::convertible;
+            if (argument.kind != ArgumentKind::array || (argument.readonly && !parameter.constant)) return Fit::none;
             if (parameter.kind != ParameterType::Kind::pointer &&
                 argument.rank != parameter.rank + (parameter.lanes > 0 ? 1 : 0)) {
                 return Fit::none;

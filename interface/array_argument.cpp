@@ -12,12 +12,12 @@
 namespace bascule {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 using Declared = ParameterType::Kind;
 using Element = ParameterType::Element;
 using Order = ParameterType::Order;
 
-[[noreturn]] void fail(Kind kind, const Parameter& parameter, const ArrayView& array,
+[[noreturn]] void fail(ErrorKind kind, const Parameter& parameter, const ArrayView& array,
                        const std::string& advice) {
     const std::string got = describe(array);
     throw ArgumentError(kind,
@@ -93,30 +93,30 @@ std::string opaque_advice(const ParameterType& declared) {
 [[noreturn]] void fail_elements(const Parameter& parameter, const ArrayView& array) {
     const ParameterType& declared = parameter.type;
     if (array.dtype.kind == DType::Kind::bit) {
-        fail(Kind::value, parameter, array, "Arrays of single bits are masks; they are no kernel arguments.");
+        fail(ErrorKind::value, parameter, array, "Arrays of single bits are masks; they are no kernel arguments.");
     }
     switch (declared.element_kind) {
         case Element::function:
-            fail(Kind::type, parameter, array,
+            fail(ErrorKind::type, parameter, array,
                  "Functions have addresses on the device alone: pass a number and choose in the kernel, or "
                  "make the function a template argument.");
         case Element::pointer:
-            fail(Kind::type, parameter, array,
+            fail(ErrorKind::type, parameter, array,
                  "Pass the addresses as an array of uint64, or bascule.raw_pointer(address).");
         case Element::structure:
         case Element::opaque:
-            fail(Kind::type, parameter, array, opaque_advice(declared));
+            fail(ErrorKind::type, parameter, array, opaque_advice(declared));
         case Element::named:
         case Element::any:
             break;
     }
-    if (declared.lanes > 0) fail(Kind::type, parameter, array, vector_advice(declared, array));
+    if (declared.lanes > 0) fail(ErrorKind::type, parameter, array, vector_advice(declared, array));
     const std::string declaration = declaration_for(declared, array.dtype);
     const std::string convert =
         declared.dtype.format != DType::Format::none
             ? fmt::format("Convert it to {}", to_string(declared.dtype))
             : fmt::format("Convert it with .astype(\"{}\")", to_typestr(declared.dtype).substr(1));
-    fail(Kind::type, parameter, array,
+    fail(ErrorKind::type, parameter, array,
          declaration.empty() ? convert + "." : fmt::format("{}, or declare `{}`.", convert, declaration));
 }
 
@@ -133,13 +133,13 @@ bool is_own_view(const ParameterType& declared) noexcept {
 
 void check_access(const Parameter& parameter, const ArrayView& array) {
     if (array.readonly && !parameter.type.constant && checked(Check::readonly_access)) {
-        fail(Kind::value, parameter, array,
+        fail(ErrorKind::value, parameter, array,
              "The kernel could write to it: declare the elements const, or pass a copy.");
     }
     const std::uint32_t alignment = parameter.type.alignment;
     if (!array.empty() && alignment > 1 && array.pointer % alignment != 0 &&
         checked(Check::pointer_alignment)) {
-        fail(Kind::value, parameter, array,
+        fail(ErrorKind::value, parameter, array,
              fmt::format(
                  "Its address {:#x} is not aligned to the {} bytes that an element needs: pass a copy.",
                  array.pointer, alignment));
@@ -170,7 +170,7 @@ std::string view_declaration(const ParameterType& declared, const ArrayView& arr
 void check_lanes(const Parameter& parameter, const ArrayView& array) {
     const int last = array.ndim() - 1;
     if (array.empty() || array.shape[last] == 1 || array.strides[last] == array.dtype.itemsize) return;
-    fail(Kind::value, parameter, array,
+    fail(ErrorKind::value, parameter, array,
          fmt::format("The elements of one `{}` must lie side by side, and the last axis has a stride of {} "
                      "bytes: pass a contiguous copy.",
                      parameter.type.element, array.strides[last]));
@@ -181,7 +181,7 @@ void check_contiguous(const Parameter& parameter, const ArrayView& seen, const A
         return;
     }
     if (!checked(Check::contiguous)) return;
-    fail(Kind::value, parameter, array,
+    fail(ErrorKind::value, parameter, array,
          fmt::format("A raw pointer cannot know the strides: declare `{}`, or pass a contiguous copy.",
                      view_declaration(parameter.type, seen)));
 }
@@ -191,7 +191,7 @@ void check_contiguous(const Parameter& parameter, const ArrayView& seen, const A
 [[noreturn]] void fail_rank(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
     const ParameterType& declared = parameter.type;
     const bool own = is_own_view(declared);
-    fail(Kind::value, parameter, array,
+    fail(ErrorKind::value, parameter, array,
          fmt::format("The {} has {} dimension{}, the array {}{}: reshape it{}.", own ? "view" : "span",
                      declared.rank, declared.rank == 1 ? "" : "s", seen.ndim(),
                      declared.lanes > 0 ? " beside the one inside the elements" : "",
@@ -202,7 +202,7 @@ void check_broadcast(const Parameter& parameter, const ArrayView& seen, const Ar
     for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
         if (seen.shape[d] == 1 || seen.strides[d] != 0 || parameter.type.constant) continue;
         if (!checked(Check::broadcast)) continue;
-        fail(Kind::value, parameter, array,
+        fail(ErrorKind::value, parameter, array,
              fmt::format("Axis {} is broadcast (its stride is 0), so writes would meet: declare the elements "
                          "const, or pass a copy.",
                          d));
@@ -214,7 +214,7 @@ void check_stride_alignment(const Parameter& parameter, const ArrayView& seen, c
     for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
         if (alignment <= 1 || seen.shape[d] == 1 || seen.strides[d] % alignment == 0) continue;
         if (!checked(Check::stride_alignment)) continue;
-        fail(Kind::value, parameter, array,
+        fail(ErrorKind::value, parameter, array,
              fmt::format("The stride of axis {} is no multiple of the {} bytes that an element is aligned "
                          "to: pass a copy.",
                          d, alignment));
@@ -224,7 +224,7 @@ void check_stride_alignment(const Parameter& parameter, const ArrayView& seen, c
 void check_view_bytes(const Parameter& parameter, const ArrayView& array) {
     const ViewBytes bytes = view_bytes(parameter.type.kind == Declared::masked_view, parameter.type.rank);
     if (parameter.bytes == bytes.plain || parameter.bytes == bytes.checked) return;
-    fail(Kind::value, parameter, array,
+    fail(ErrorKind::value, parameter, array,
          fmt::format("This view takes {} bytes in the kernel, and Bascule writes {}: the kernel was compiled "
                      "against another Bascule's views. Compile it with this one.",
                      parameter.bytes, bytes.plain));
@@ -235,7 +235,7 @@ void check_mask(const Parameter& parameter, const ArrayView& array) {
     if (array.mask == nullptr) return;
     if (parameter.type.kind != Declared::masked_view) {
         if (!checked(Check::mask_parameter)) return;
-        fail(Kind::not_supported, parameter, array,
+        fail(ErrorKind::not_supported, parameter, array,
              "The kernel would ignore which elements are valid: declare `bascule::masked_view<T, N>`, which "
              "takes masks, or pass the data and the mask as two arrays.");
     }
@@ -249,7 +249,7 @@ void check_mask(const Parameter& parameter, const ArrayView& array) {
     const int last = array.ndim() - 1;
     if (array.mask->strides[last] == 0) return;
     fail(
-        Kind::not_supported, parameter, array,
+        ErrorKind::not_supported, parameter, array,
         fmt::format("One `{}` is valid as a whole: pass a mask whose last axis is 1, or declare the elements "
                     "`{}`.",
                     parameter.type.element, cuda_name(array.dtype)));
@@ -271,7 +271,7 @@ void check_order(const Parameter& parameter, const ArrayView& seen, const ArrayV
             if (seen.shape[d] == 1) continue;
             if ((seen.strides[d] <= 0 || seen.strides[d] % seen.dtype.itemsize != 0) &&
                 checked(Check::span_order)) {
-                fail(Kind::value, parameter, array,
+                fail(ErrorKind::value, parameter, array,
                      fmt::format("layout_stride counts positive strides in elements, and axis {} has {} "
                                  "bytes: declare `{}`, or pass a copy.",
                                  d, seen.strides[d], view_declaration(declared, seen)));
@@ -281,7 +281,7 @@ void check_order(const Parameter& parameter, const ArrayView& seen, const ArrayV
     }
     const bool right = declared.order == Order::right;
     if (is_packed(seen, right) || !checked(Check::span_order)) return;
-    fail(Kind::value, parameter, array,
+    fail(ErrorKind::value, parameter, array,
          fmt::format("Its elements must lie in {} order without gaps: declare `{}`, or pass a copy.",
                      right ? "C" : "Fortran", view_declaration(declared, seen)));
 }
@@ -291,7 +291,7 @@ void check_extents(const Parameter& parameter, const ArrayView& seen, const Arra
     for (int d = 0; d < seen.ndim(); ++d) {
         const std::int64_t fixed = declared.static_extents[static_cast<std::size_t>(d)];
         if (fixed >= 0 && seen.shape[d] != fixed) {
-            fail(Kind::value, parameter, array,
+            fail(ErrorKind::value, parameter, array,
                  fmt::format("Axis {} has {} elements, and the type says {}.", d, seen.shape[d], fixed));
         }
         const auto stride = static_cast<std::uint64_t>(seen.strides[d]) / seen.dtype.itemsize;
@@ -299,7 +299,7 @@ void check_extents(const Parameter& parameter, const ArrayView& seen, const Arra
         if (static_cast<std::uint64_t>(seen.shape[d]) > largest(declared.index) ||
             (strided && stride > largest(declared.index))) {
             fail(
-                Kind::overflow, parameter, array,
+                ErrorKind::overflow, parameter, array,
                 fmt::format("Axis {} is beyond what the extents' index type holds ({}): declare a wider one.",
                             d, largest(declared.index)));
         }
@@ -309,7 +309,7 @@ void check_extents(const Parameter& parameter, const ArrayView& seen, const Arra
 void write_span(const Parameter& parameter, const ArrayView& seen, const ArrayView& array, std::byte* out) {
     const ParameterType& declared = parameter.type;
     if (!declared.layout) {
-        fail(Kind::value, parameter, array,
+        fail(ErrorKind::value, parameter, array,
              fmt::format("How this type lies in memory could not be read from the compiler: declare `{}`.",
                          view_declaration(declared, seen)));
     }

@@ -12,7 +12,7 @@
 namespace bascule::dlpack {
 namespace {
 
-using Kind = DType::Kind;
+using DTypeKind = DType::Kind;
 using Format = DType::Format;
 
 /// One row an element type: DLPack's code and bits, and ours.
@@ -23,29 +23,29 @@ struct Row {
 };
 
 constexpr std::array rows = {
-    Row{0, 8, {Kind::signed_integer, 1}},
-    Row{0, 16, {Kind::signed_integer, 2}},
-    Row{0, 32, {Kind::signed_integer, 4}},
-    Row{0, 64, {Kind::signed_integer, 8}},
-    Row{1, 8, {Kind::unsigned_integer, 1}},
-    Row{1, 16, {Kind::unsigned_integer, 2}},
-    Row{1, 32, {Kind::unsigned_integer, 4}},
-    Row{1, 64, {Kind::unsigned_integer, 8}},
-    Row{2, 16, {Kind::floating, 2}},
-    Row{2, 32, {Kind::floating, 4}},
-    Row{2, 64, {Kind::floating, 8}},
-    Row{4, 16, {Kind::opaque, 2, Format::bfloat16}},
-    Row{5, 64, {Kind::complex, 8}},
-    Row{5, 128, {Kind::complex, 16}},
-    Row{6, 8, {Kind::boolean, 1}},
-    Row{7, 8, {Kind::opaque, 1, Format::float8_e3m4}},
-    Row{8, 8, {Kind::opaque, 1, Format::float8_e4m3}},
-    Row{9, 8, {Kind::opaque, 1, Format::float8_e4m3b11fnuz}},
-    Row{10, 8, {Kind::opaque, 1, Format::float8_e4m3fn}},
-    Row{11, 8, {Kind::opaque, 1, Format::float8_e4m3fnuz}},
-    Row{12, 8, {Kind::opaque, 1, Format::float8_e5m2}},
-    Row{13, 8, {Kind::opaque, 1, Format::float8_e5m2fnuz}},
-    Row{14, 8, {Kind::opaque, 1, Format::float8_e8m0fnu}},
+    Row{0, 8, {DTypeKind::signed_integer, 1}},
+    Row{0, 16, {DTypeKind::signed_integer, 2}},
+    Row{0, 32, {DTypeKind::signed_integer, 4}},
+    Row{0, 64, {DTypeKind::signed_integer, 8}},
+    Row{1, 8, {DTypeKind::unsigned_integer, 1}},
+    Row{1, 16, {DTypeKind::unsigned_integer, 2}},
+    Row{1, 32, {DTypeKind::unsigned_integer, 4}},
+    Row{1, 64, {DTypeKind::unsigned_integer, 8}},
+    Row{2, 16, {DTypeKind::floating, 2}},
+    Row{2, 32, {DTypeKind::floating, 4}},
+    Row{2, 64, {DTypeKind::floating, 8}},
+    Row{4, 16, {DTypeKind::opaque, 2, Format::bfloat16}},
+    Row{5, 64, {DTypeKind::complex, 8}},
+    Row{5, 128, {DTypeKind::complex, 16}},
+    Row{6, 8, {DTypeKind::boolean, 1}},
+    Row{7, 8, {DTypeKind::opaque, 1, Format::float8_e3m4}},
+    Row{8, 8, {DTypeKind::opaque, 1, Format::float8_e4m3}},
+    Row{9, 8, {DTypeKind::opaque, 1, Format::float8_e4m3b11fnuz}},
+    Row{10, 8, {DTypeKind::opaque, 1, Format::float8_e4m3fn}},
+    Row{11, 8, {DTypeKind::opaque, 1, Format::float8_e4m3fnuz}},
+    Row{12, 8, {DTypeKind::opaque, 1, Format::float8_e5m2}},
+    Row{13, 8, {DTypeKind::opaque, 1, Format::float8_e5m2fnuz}},
+    Row{14, 8, {DTypeKind::opaque, 1, Format::float8_e8m0fnu}},
 };
 
 /// By code and by the logarithm of the bits: the row's number, from 1; 0 where there is none. A launch looks

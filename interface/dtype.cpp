@@ -13,37 +13,37 @@
 namespace bascule {
 namespace {
 
-using Kind = DType::Kind;
+using DTypeKind = DType::Kind;
 using Format = DType::Format;
 
 /// One row an element type that kernels can name: everything else is derived from it.
 struct Row {
     char letter;
     std::uint32_t itemsize;
-    Kind kind;
+    DTypeKind kind;
     std::uint32_t alignment;
     std::string_view name;
     std::string_view cuda;
 };
 
 constexpr std::array rows = {
-    Row{'b', 1, Kind::boolean, 1, "bool", "bool"},
-    Row{'i', 1, Kind::signed_integer, 1, "int8", "signed char"},
-    Row{'i', 2, Kind::signed_integer, 2, "int16", "short"},
-    Row{'i', 4, Kind::signed_integer, 4, "int32", "int"},
-    Row{'i', 8, Kind::signed_integer, 8, "int64", "long long"},
-    Row{'u', 1, Kind::unsigned_integer, 1, "uint8", "unsigned char"},
-    Row{'u', 2, Kind::unsigned_integer, 2, "uint16", "unsigned short"},
-    Row{'u', 4, Kind::unsigned_integer, 4, "uint32", "unsigned int"},
-    Row{'u', 8, Kind::unsigned_integer, 8, "uint64", "unsigned long long"},
-    Row{'f', 2, Kind::floating, 2, "float16", "__half"},
-    Row{'f', 4, Kind::floating, 4, "float32", "float"},
-    Row{'f', 8, Kind::floating, 8, "float64", "double"},
-    Row{'c', 8, Kind::complex, 8, "complex64", "cuda::std::complex<float>"},
-    Row{'c', 16, Kind::complex, 16, "complex128", "cuda::std::complex<double>"},
-    Row{'M', 8, Kind::datetime, 8, "datetime64", "long long"},
-    Row{'m', 8, Kind::timedelta, 8, "timedelta64", "long long"},
-    Row{'t', 1, Kind::bit, 1, "one bit an element", ""},
+    Row{'b', 1, DTypeKind::boolean, 1, "bool", "bool"},
+    Row{'i', 1, DTypeKind::signed_integer, 1, "int8", "signed char"},
+    Row{'i', 2, DTypeKind::signed_integer, 2, "int16", "short"},
+    Row{'i', 4, DTypeKind::signed_integer, 4, "int32", "int"},
+    Row{'i', 8, DTypeKind::signed_integer, 8, "int64", "long long"},
+    Row{'u', 1, DTypeKind::unsigned_integer, 1, "uint8", "unsigned char"},
+    Row{'u', 2, DTypeKind::unsigned_integer, 2, "uint16", "unsigned short"},
+    Row{'u', 4, DTypeKind::unsigned_integer, 4, "uint32", "unsigned int"},
+    Row{'u', 8, DTypeKind::unsigned_integer, 8, "uint64", "unsigned long long"},
+    Row{'f', 2, DTypeKind::floating, 2, "float16", "__half"},
+    Row{'f', 4, DTypeKind::floating, 4, "float32", "float"},
+    Row{'f', 8, DTypeKind::floating, 8, "float64", "double"},
+    Row{'c', 8, DTypeKind::complex, 8, "complex64", "cuda::std::complex<float>"},
+    Row{'c', 16, DTypeKind::complex, 16, "complex128", "cuda::std::complex<double>"},
+    Row{'M', 8, DTypeKind::datetime, 8, "datetime64", "long long"},
+    Row{'m', 8, DTypeKind::timedelta, 8, "timedelta64", "long long"},
+    Row{'t', 1, DTypeKind::bit, 1, "one bit an element", ""},
 };
 
 const Row* row_of(DType dtype) noexcept {
@@ -140,7 +140,7 @@ constexpr std::string_view form =
     "it must be a byte order (< or |), a kind and a size in bytes, such as \"<f4\"";
 
 DType parse_slowly(std::string_view typestr) {
-    if (typestr.size() < 3 && !checked(Check::typestr_form)) return {Kind::opaque, 1};
+    if (typestr.size() < 3 && !checked(Check::typestr_form)) return {DTypeKind::opaque, 1};
     if (typestr.size() < 3) fail(ArgumentError::Kind::value, typestr, form);
     const char order = typestr[0];
     const char letter = typestr[1];
@@ -162,21 +162,21 @@ DType parse_slowly(std::string_view typestr) {
         size = size.substr(0, bracket);
     }
     const std::optional<std::uint32_t> itemsize = to_itemsize(size);
-    if (!itemsize && !checked(Check::typestr_size)) return {Kind::opaque, 1};
+    if (!itemsize && !checked(Check::typestr_size)) return {DTypeKind::opaque, 1};
     if (!itemsize) fail(ArgumentError::Kind::value, typestr, form);
     if (order == '>' && *itemsize > 1 && checked(Check::typestr_big_endian)) {
         fail(ArgumentError::Kind::value, typestr,
              "the data is big-endian, and devices are little-endian; swap the bytes on the host first");
     }
-    if (letter == 'V') return {Kind::opaque, *itemsize};
+    if (letter == 'V') return {DTypeKind::opaque, *itemsize};
     if (letter == 'f' && *itemsize == 1)
-        return {Kind::opaque, 1, Format::float8_e5m2};  // the only one with a letter
+        return {DTypeKind::opaque, 1, Format::float8_e5m2};  // the only one with a letter
     for (const Row& row : rows) {
         if (row.letter == letter && row.itemsize == *itemsize) {
             return {row.kind, row.itemsize, Format::none, time.unit, time.count};
         }
     }
-    if (!checked(Check::typestr_known)) return {Kind::opaque, *itemsize};
+    if (!checked(Check::typestr_known)) return {DTypeKind::opaque, *itemsize};
     fail(ArgumentError::Kind::value, typestr, "there is no such element type on a device");
 }
 
@@ -190,20 +190,20 @@ std::uint32_t DType::alignment() const noexcept {
 
 std::optional<DType> dtype_named(std::string_view name) noexcept {
     for (const FormatRow& row : formats) {
-        if (row.name == name) return DType{Kind::opaque, row.itemsize, row.format};
+        if (row.name == name) return DType{DTypeKind::opaque, row.itemsize, row.format};
     }
     return std::nullopt;
 }
 
 DType::Kind number_kind(DType dtype) noexcept {
     if (dtype.format == Format::none) return dtype.kind;
-    if (dtype.format < Format::int1) return Kind::floating;
-    return dtype.format < Format::uint1 ? Kind::signed_integer : Kind::unsigned_integer;
+    if (dtype.format < Format::int1) return DTypeKind::floating;
+    return dtype.format < Format::uint1 ? DTypeKind::signed_integer : DTypeKind::unsigned_integer;
 }
 
 bool is_integer(DType dtype) noexcept {
-    const Kind kind = number_kind(dtype);
-    return kind == Kind::signed_integer || kind == Kind::unsigned_integer;
+    const DTypeKind kind = number_kind(dtype);
+    return kind == DTypeKind::signed_integer || kind == DTypeKind::unsigned_integer;
 }
 
 bool same_elements(DType declared, DType given) noexcept {
@@ -219,9 +219,9 @@ DType parse_typestr(std::string_view typestr) {
         const char digit = typestr[2];
         if (digit == '4' || digit == '8') {
             const auto itemsize = static_cast<std::uint32_t>(digit - '0');
-            if (letter == 'f') return {Kind::floating, itemsize};
-            if (letter == 'i') return {Kind::signed_integer, itemsize};
-            if (letter == 'u') return {Kind::unsigned_integer, itemsize};
+            if (letter == 'f') return {DTypeKind::floating, itemsize};
+            if (letter == 'i') return {DTypeKind::signed_integer, itemsize};
+            if (letter == 'u') return {DTypeKind::unsigned_integer, itemsize};
         }
     }
     return parse_slowly(typestr);

@@ -9,7 +9,7 @@
 namespace bascule {
 namespace {
 
-using Kind = IndexEntry::Kind;
+using EntryKind = IndexEntry::Kind;
 
 [[noreturn]] void fail(const std::string& message) {
     throw ArgumentError(ArgumentError::Kind::index, message, {.field = "index"});
@@ -20,8 +20,8 @@ int count_named(std::span<const IndexEntry> index) {
     int named = 0;
     int ellipses = 0;
     for (const IndexEntry& entry : index) {
-        named += entry.kind == Kind::integer || entry.kind == Kind::slice ? 1 : 0;
-        ellipses += entry.kind == Kind::ellipsis ? 1 : 0;
+        named += entry.kind == EntryKind::integer || entry.kind == EntryKind::slice ? 1 : 0;
+        ellipses += entry.kind == EntryKind::ellipsis ? 1 : 0;
     }
     if (ellipses > 1) fail("an index can only have a single ellipsis ('...').");
     return named;
@@ -110,8 +110,8 @@ ArrayView index_array(const ArrayView& array, std::span<const IndexEntry> index)
         fail(fmt::format("too many indices for array: array is {}-dimensional, but {} were indexed.",
                          array.ndim(), named));
     }
-    const auto is_new = [](const IndexEntry& entry) { return entry.kind == Kind::new_axis; };
-    const auto is_taken = [](const IndexEntry& entry) { return entry.kind == Kind::integer; };
+    const auto is_new = [](const IndexEntry& entry) { return entry.kind == EntryKind::new_axis; };
+    const auto is_taken = [](const IndexEntry& entry) { return entry.kind == EntryKind::integer; };
     const auto dimensions = array.ndim() + std::count_if(index.begin(), index.end(), is_new) -
                             std::count_if(index.begin(), index.end(), is_taken);
     if (dimensions > max_dimensions) {
@@ -122,17 +122,17 @@ ArrayView index_array(const ArrayView& array, std::span<const IndexEntry> index)
     int rest = array.ndim() - named;  // axes for the ellipsis, or behind the last entry
     for (const IndexEntry& entry : index) {
         switch (entry.kind) {
-            case Kind::integer:
+            case EntryKind::integer:
                 builder.take(entry.integer);
                 break;
-            case Kind::slice:
+            case EntryKind::slice:
                 builder.slice(entry);
                 break;
-            case Kind::ellipsis:
+            case EntryKind::ellipsis:
                 builder.keep(rest);
                 rest = 0;
                 break;
-            case Kind::new_axis:
+            case EntryKind::new_axis:
                 builder.add_new_axis();
                 break;
         }

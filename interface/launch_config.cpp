@@ -6,7 +6,7 @@
 namespace bascule {
 namespace {
 
-[[noreturn]] void fail(const char* field, const std::string& why) {
+[[noreturn]] void fail_config(const char* field, const std::string& why) {
     throw ArgumentError(ArgumentError::Kind::value, fmt::format("`{}` {}.", field, why), {.field = field});
 }
 
@@ -15,12 +15,12 @@ void check_extents(const char* field, const char* unit, Dim3 extents, Dim3 limit
     const std::uint32_t most[] = {limit.x, limit.y, limit.z};
     for (int d = 0; d < 3; ++d) {
         if (given[d] == 0) {
-            fail(field, fmt::format(
+            fail_config(field, fmt::format(
                             "is {}: every extent must be at least 1. For a launch over no work use forall(0)",
                             to_string(extents)));
         }
         if (given[d] > most[d]) {
-            fail(field, fmt::format("is {}: {} {} in {} are too many, this device takes {}",
+            fail_config(field, fmt::format("is {}: {} {} in {} are too many, this device takes {}",
                                     to_string(extents), given[d], unit, "xyz"[d], most[d]));
         }
     }
@@ -47,9 +47,9 @@ void check_attributes(const LaunchConfig& config) {
     const std::uint32_t cluster[] = {config.cluster.x, config.cluster.y, config.cluster.z};
     for (int d = 0; d < 3; ++d) {
         if (cluster[d] == 0)
-            fail("cluster", fmt::format("is {}: every extent must be at least 1", to_string(config.cluster)));
+            fail_config("cluster", fmt::format("is {}: every extent must be at least 1", to_string(config.cluster)));
         if (grid[d] % cluster[d] != 0) {
-            fail("cluster",
+            fail_config("cluster",
                  fmt::format("is {}: the grid {} has {} blocks in {}, which clusters of {} do not divide. "
                              "Make the grid a multiple of the cluster",
                              to_string(config.cluster), to_string(config.grid), grid[d], "xyz"[d],
@@ -57,7 +57,7 @@ void check_attributes(const LaunchConfig& config) {
         }
     }
     if (config.shared_carveout && (*config.shared_carveout < 0 || *config.shared_carveout > 100)) {
-        fail("shared_carveout",
+        fail_config("shared_carveout",
              fmt::format("is {}: it is a percentage, from 0 (as much cache as can be) to 100 (as "
                          "much shared memory)",
                          *config.shared_carveout));
@@ -70,13 +70,13 @@ void check(const LaunchConfig& config, const LaunchLimits& limits) {
     check_extents("grid", "blocks", config.grid, limits.grid);
     check_extents("block", "threads", config.block, limits.block);
     if (config.block.count() > limits.threads) {
-        fail("block",
+        fail_config("block",
              fmt::format("is {}: {} threads are too many, a block of this kernel takes {} on this device{}",
                          to_string(config.block), config.block.count(), limits.threads, reason(limits)));
     }
     if (config.shared_bytes > limits.shared_bytes) {
         const std::uint32_t own = limits.static_shared_bytes;
-        fail("shared_bytes",
+        fail_config("shared_bytes",
              fmt::format(
                  "is {}: a block of this kernel can have {} bytes of dynamic shared memory on this device{}",
                  config.shared_bytes, limits.shared_bytes,

@@ -9,9 +9,9 @@
 namespace bascule {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
-[[noreturn]] void fail(Kind kind, const ArrayView& mask, const std::string& why) {
+[[noreturn]] void fail(ErrorKind kind, const ArrayView& mask, const std::string& why) {
     const std::string got = describe(mask);
     throw ArgumentError(kind, fmt::format("'mask' of __cuda_array_interface__ is {}: {}", got, why),
                         {.field = "mask", .got = got});
@@ -26,7 +26,7 @@ void check_dtype(const ArrayView& mask) {
         case DType::Kind::bit:
             return;
         default:
-            fail(Kind::type, mask,
+            fail(ErrorKind::type, mask,
                  "the elements of a mask are bools, integers or single bits. Make it with x != 0.");
     }
 }
@@ -39,7 +39,7 @@ void check_shape(const ArrayView& array, const ArrayView& mask) {
         fits = mask.shape[d] == array.shape[missing + d] || mask.shape[d] == 1;
     }
     if (fits || !checked(Check::mask_shape)) return;
-    fail(Kind::value, mask,
+    fail(ErrorKind::value, mask,
          fmt::format("a mask has the shape of its array, {}, or broadcasts to it.", to_string(array.shape)));
 }
 
@@ -47,7 +47,7 @@ void check_shape(const ArrayView& array, const ArrayView& mask) {
 void check_layout(const ArrayView& mask) {
     if (mask.dtype.kind == DType::Kind::bit) {
         if (!mask.c_contiguous && checked(Check::mask_layout))
-            fail(Kind::value, mask, "single bits lie in C order without gaps: leave 'strides' out.");
+            fail(ErrorKind::value, mask, "single bits lie in C order without gaps: leave 'strides' out.");
         return;
     }
     const auto itemsize = static_cast<std::int64_t>(mask.dtype.itemsize);
@@ -56,7 +56,7 @@ void check_layout(const ArrayView& mask) {
         aligned = mask.shape[d] == 1 || mask.strides[d] % itemsize == 0;
     }
     if (!aligned && checked(Check::mask_layout)) {
-        fail(Kind::value, mask,
+        fail(ErrorKind::value, mask,
              fmt::format("its elements are not aligned to their {} bytes. Pass a copy of it.", itemsize));
     }
 }
@@ -79,7 +79,7 @@ ArrayView spread_mask(const ArrayView& array) {
     const MaskView& mask = *array.mask;
     if (mask.is_bits()) {
         throw ArgumentError(
-            Kind::not_supported,
+            ErrorKind::not_supported,
             "the array's mask has one bit an element, and what begins or steps inside a byte has "
             "no address: pass the whole array, or give it a mask of bools.",
             {.field = "mask"});

@@ -13,7 +13,7 @@
 namespace bascule {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 /// The shortest digits that read back the same, with a ".0" so that nobody takes it for an integer.
 std::string show(double value) {
@@ -22,7 +22,7 @@ std::string show(double value) {
     return text;
 }
 
-[[noreturn]] void fail(Kind kind, const Parameter& parameter, const Scalar& scalar,
+[[noreturn]] void fail(ErrorKind kind, const Parameter& parameter, const Scalar& scalar,
                        const std::string& advice) {
     const std::string got = describe(scalar);
     throw ArgumentError(kind,
@@ -59,7 +59,7 @@ Range range_of(const Parameter& parameter) noexcept {
             ? "Pass 0, 1, True or False."
             : fmt::format("Declare `{}`, or pass a {} number.", wider, negative ? "larger" : "smaller");
     const std::string got = describe(scalar);
-    throw ArgumentError(Kind::overflow,
+    throw ArgumentError(ErrorKind::overflow,
                         fmt::format("the kernel declares `{}`, which holds {} to {}; got {}. {}",
                                     parameter.spelling, range.low, range.high, got, advice),
                         {.expected = parameter.spelling, .got = got});
@@ -84,12 +84,12 @@ void write_integer(const Scalar& scalar, const Parameter& parameter, std::byte* 
             bits = scalar.unsigned_integer;
             break;
         case Scalar::Kind::huge_integer:
-            fail(Kind::overflow, parameter, scalar, "No integer type holds more than 64 bits.");
+            fail(ErrorKind::overflow, parameter, scalar, "No integer type holds more than 64 bits.");
         case Scalar::Kind::floating:
-            fail(Kind::type, parameter, scalar,
+            fail(ErrorKind::type, parameter, scalar,
                  "Pass an integer: int(x) cuts the fraction off, round(x) rounds.");
         case Scalar::Kind::complex:
-            fail(Kind::type, parameter, scalar, "Pass an integer.");
+            fail(ErrorKind::type, parameter, scalar, "Pass an integer.");
     }
     if (!fits) {
         fail_range(range, parameter, scalar);
@@ -107,7 +107,7 @@ double to_double(const Scalar& scalar, const Parameter& parameter) {
             return static_cast<double>(scalar.unsigned_integer);
         case Scalar::Kind::huge_integer:
             if (std::isinf(scalar.floating)) {
-                fail(Kind::overflow, parameter, scalar, "That is beyond the largest double.");
+                fail(ErrorKind::overflow, parameter, scalar, "That is beyond the largest double.");
             }
             return scalar.floating;
         case Scalar::Kind::floating:
@@ -115,13 +115,13 @@ double to_double(const Scalar& scalar, const Parameter& parameter) {
         case Scalar::Kind::complex:
             break;
     }
-    fail(Kind::type, parameter, scalar,
+    fail(ErrorKind::type, parameter, scalar,
          "A complex number does not go into a real one: pass x.real or abs(x).");
 }
 
 void check_narrowing(double before, double after, const Scalar& scalar, const Parameter& parameter) {
     if (std::isfinite(before) && std::isinf(after)) {
-        fail(Kind::overflow, parameter, scalar,
+        fail(ErrorKind::overflow, parameter, scalar,
              fmt::format("That is beyond what `{}` holds and would become infinite: declare a wider type.",
                          parameter.spelling));
     }
@@ -129,12 +129,12 @@ void check_narrowing(double before, double after, const Scalar& scalar, const Pa
 
 [[noreturn]] void fail_small(double value, const SmallFloat& format, const Scalar& scalar,
                              const Parameter& parameter) {
-    if (std::isnan(value)) fail(Kind::value, parameter, scalar, "That type has no NaN: declare a wider one.");
+    if (std::isnan(value)) fail(ErrorKind::value, parameter, scalar, "That type has no NaN: declare a wider one.");
     if (std::isinf(value)) {
-        fail(Kind::overflow, parameter, scalar, "That type has no infinity: declare a wider one.");
+        fail(ErrorKind::overflow, parameter, scalar, "That type has no infinity: declare a wider one.");
     }
     fail(
-        Kind::overflow, parameter, scalar,
+        ErrorKind::overflow, parameter, scalar,
         fmt::format("Its largest number is {}{}: scale yours, or declare a wider type.",
                     show(largest_number(format)), format.infinity ? ", and this would become infinite" : ""));
 }
@@ -150,7 +150,7 @@ void write_small(double value, std::uint32_t bytes, const Scalar& scalar, const 
     } else {
         const auto power = to_power_of_two(value);
         if (!power) {
-            fail(Kind::value, parameter, scalar,
+            fail(ErrorKind::value, parameter, scalar,
                  "That type holds powers of two from 2**-127 to 2**127, and how others are rounded is for "
                  "you to "
                  "say: pass ml_dtypes.float8_e8m0fnu(x).");
@@ -231,7 +231,7 @@ void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* o
         return;
     }
     if (is_time(scalar) && to != DType{DType::Kind::signed_integer, 8}) {
-        fail(Kind::type, parameter, scalar,
+        fail(ErrorKind::type, parameter, scalar,
              "A time is an integer of 64 bits with a sign: declare `long long`, or pass a number.");
     }
     switch (to.kind) {
@@ -247,7 +247,7 @@ void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* o
             write_complex(scalar, parameter, out);
             return;
         default:
-            fail(Kind::type, parameter, scalar, "No scalar converts to that type.");
+            fail(ErrorKind::type, parameter, scalar, "No scalar converts to that type.");
     }
 }
 

@@ -12,25 +12,25 @@
 namespace bascule {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
-[[noreturn]] void fail(Kind kind, const std::string& message) {
+[[noreturn]] void fail(ErrorKind kind, const std::string& message) {
     throw ArgumentError(kind, "'descr' of __cuda_array_interface__ " + message, {.field = "descr"});
 }
 
 std::uint64_t count_of(std::span<const std::int64_t> shape, const std::string& name) {
     if (shape.size() > static_cast<std::size_t>(max_dimensions)) {
-        fail(Kind::value, fmt::format("gives field '{}' {} dimensions; {} is the most.", shortened(name),
+        fail(ErrorKind::value, fmt::format("gives field '{}' {} dimensions; {} is the most.", shortened(name),
                                       shape.size(), max_dimensions));
     }
     std::uint64_t count = 1;
     for (const std::int64_t extent : shape) {
         if (extent < 0) {
-            fail(Kind::value,
+            fail(ErrorKind::value,
                  fmt::format("gives field '{}' a negative extent, {}.", shortened(name), extent));
         }
         if (__builtin_mul_overflow(count, static_cast<std::uint64_t>(extent), &count)) {
-            fail(Kind::value, fmt::format("gives field '{}' more than 2**64 elements.", shortened(name)));
+            fail(ErrorKind::value, fmt::format("gives field '{}' more than 2**64 elements.", shortened(name)));
         }
     }
     return count;
@@ -40,7 +40,7 @@ DType element_type(const DescrEntry& entry) {
     try {
         return parse_typestr(entry.typestr);
     } catch (const ArgumentError& error) {
-        const bool object = error.kind() == Kind::type;
+        const bool object = error.kind() == ErrorKind::type;
         fail(error.kind(), fmt::format("gives field '{}' the type \"{}\"{}", shortened(entry.name),
                                        shortened(entry.typestr),
                                        object ? ": Python objects and strings have no meaning on a device."
@@ -68,7 +68,7 @@ void add(const DescrEntry& entry, std::vector<StructField>& fields, std::uint64_
     std::uint64_t bytes = 0;
     if (__builtin_mul_overflow(count, element, &bytes) || bytes > std::numeric_limits<std::uint32_t>::max() ||
         end + bytes > std::numeric_limits<std::uint32_t>::max()) {
-        fail(Kind::value,
+        fail(ErrorKind::value,
              fmt::format("makes a structure of more than 4 GiB with field '{}'.", shortened(entry.name)));
     }
     field.offset = static_cast<std::uint32_t>(end);
@@ -76,7 +76,7 @@ void add(const DescrEntry& entry, std::vector<StructField>& fields, std::uint64_
     if (entry.name.empty()) return;  // padding
     const bool known = std::any_of(fields.begin(), fields.end(),
                                    [&](const StructField& other) { return other.name == entry.name; });
-    if (known) fail(Kind::value, fmt::format("has two fields '{}'.", shortened(entry.name)));
+    if (known) fail(ErrorKind::value, fmt::format("has two fields '{}'.", shortened(entry.name)));
     fields.push_back(std::move(field));
 }
 
@@ -138,7 +138,7 @@ StructLayout parse_descr(std::span<const DescrEntry> descr, std::uint32_t bytes)
     std::uint64_t end = 0;
     StructLayout layout{bytes, lay_out(descr, end)};
     if (end != bytes && checked(Check::descr_total)) {
-        fail(Kind::value, fmt::format("describes {} bytes, and 'typestr' says {}: for the array's library to "
+        fail(ErrorKind::value, fmt::format("describes {} bytes, and 'typestr' says {}: for the array's library to "
                                       "mend.",
                                       end, bytes));
     }

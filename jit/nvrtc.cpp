@@ -130,12 +130,12 @@ struct Nvrtc::Functions {
 namespace {
 
 /// Owns one nvrtcProgram.
-class Program {
+class NvrtcProgram {
   public:
-    explicit Program(decltype(&::nvrtcDestroyProgram) destroy) : destroy_(destroy) {}
-    Program(const Program&) = delete;
-    Program& operator=(const Program&) = delete;
-    ~Program() {
+    explicit NvrtcProgram(decltype(&::nvrtcDestroyProgram) destroy) : destroy_(destroy) {}
+    NvrtcProgram(const NvrtcProgram&) = delete;
+    NvrtcProgram& operator=(const NvrtcProgram&) = delete;
+    ~NvrtcProgram() {
         if (handle_ != nullptr) destroy_(&handle_);
     }
     nvrtcProgram* address() noexcept { return &handle_; }
@@ -230,7 +230,7 @@ Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program
     for (const std::string& option : options) arguments.push_back(option.c_str());
 
     const InsideNvrtc inside;
-    Program program(nvrtc.destroy_program);
+    NvrtcProgram program(nvrtc.destroy_program);
     nvrtc.check(
         nvrtc.create_program(program.address(), text.c_str(), program_name.c_str(),
                              static_cast<int>(headers.size()), header_texts.data(), header_names.data()),

@@ -39,37 +39,37 @@ struct ScalarRow {
     bool character = false;
 };
 
-using Kind = DType::Kind;
+using DTypeKind = DType::Kind;
 using Declared = ParameterType::Kind;
 using Element = ParameterType::Element;
 
 constexpr std::array scalars = {
-    ScalarRow{"bool", {Kind::boolean, 1}},
-    ScalarRow{"char", {Kind::signed_integer, 1}, true},
-    ScalarRow{"signed char", {Kind::signed_integer, 1}},
-    ScalarRow{"unsigned char", {Kind::unsigned_integer, 1}},
-    ScalarRow{"char8_t", {Kind::unsigned_integer, 1}},
-    ScalarRow{"short", {Kind::signed_integer, 2}},
-    ScalarRow{"unsigned short", {Kind::unsigned_integer, 2}},
-    ScalarRow{"int", {Kind::signed_integer, 4}},
-    ScalarRow{"unsigned int", {Kind::unsigned_integer, 4}},
-    ScalarRow{"long", {Kind::signed_integer, 8}},
-    ScalarRow{"unsigned long", {Kind::unsigned_integer, 8}},
-    ScalarRow{"long long", {Kind::signed_integer, 8}},
-    ScalarRow{"unsigned long long", {Kind::unsigned_integer, 8}},
-    ScalarRow{"wchar_t", {Kind::signed_integer, 4}},
-    ScalarRow{"char16_t", {Kind::unsigned_integer, 2}},
-    ScalarRow{"char32_t", {Kind::unsigned_integer, 4}},
-    ScalarRow{"float", {Kind::floating, 4}},
-    ScalarRow{"double", {Kind::floating, 8}},
-    ScalarRow{"__half", {Kind::floating, 2}},
-    ScalarRow{"__nv_bfloat16", {Kind::opaque, 2, DType::Format::bfloat16}},
-    ScalarRow{"__nv_fp8_e4m3", {Kind::opaque, 1, DType::Format::float8_e4m3fn}},
-    ScalarRow{"__nv_fp8_e5m2", {Kind::opaque, 1, DType::Format::float8_e5m2}},
-    ScalarRow{"__nv_fp8_e8m0", {Kind::opaque, 1, DType::Format::float8_e8m0fnu}},
-    ScalarRow{"__nv_fp6_e2m3", {Kind::opaque, 1, DType::Format::float6_e2m3fn}},
-    ScalarRow{"__nv_fp6_e3m2", {Kind::opaque, 1, DType::Format::float6_e3m2fn}},
-    ScalarRow{"__nv_fp4_e2m1", {Kind::opaque, 1, DType::Format::float4_e2m1fn}},
+    ScalarRow{"bool", {DTypeKind::boolean, 1}},
+    ScalarRow{"char", {DTypeKind::signed_integer, 1}, true},
+    ScalarRow{"signed char", {DTypeKind::signed_integer, 1}},
+    ScalarRow{"unsigned char", {DTypeKind::unsigned_integer, 1}},
+    ScalarRow{"char8_t", {DTypeKind::unsigned_integer, 1}},
+    ScalarRow{"short", {DTypeKind::signed_integer, 2}},
+    ScalarRow{"unsigned short", {DTypeKind::unsigned_integer, 2}},
+    ScalarRow{"int", {DTypeKind::signed_integer, 4}},
+    ScalarRow{"unsigned int", {DTypeKind::unsigned_integer, 4}},
+    ScalarRow{"long", {DTypeKind::signed_integer, 8}},
+    ScalarRow{"unsigned long", {DTypeKind::unsigned_integer, 8}},
+    ScalarRow{"long long", {DTypeKind::signed_integer, 8}},
+    ScalarRow{"unsigned long long", {DTypeKind::unsigned_integer, 8}},
+    ScalarRow{"wchar_t", {DTypeKind::signed_integer, 4}},
+    ScalarRow{"char16_t", {DTypeKind::unsigned_integer, 2}},
+    ScalarRow{"char32_t", {DTypeKind::unsigned_integer, 4}},
+    ScalarRow{"float", {DTypeKind::floating, 4}},
+    ScalarRow{"double", {DTypeKind::floating, 8}},
+    ScalarRow{"__half", {DTypeKind::floating, 2}},
+    ScalarRow{"__nv_bfloat16", {DTypeKind::opaque, 2, DType::Format::bfloat16}},
+    ScalarRow{"__nv_fp8_e4m3", {DTypeKind::opaque, 1, DType::Format::float8_e4m3fn}},
+    ScalarRow{"__nv_fp8_e5m2", {DTypeKind::opaque, 1, DType::Format::float8_e5m2}},
+    ScalarRow{"__nv_fp8_e8m0", {DTypeKind::opaque, 1, DType::Format::float8_e8m0fnu}},
+    ScalarRow{"__nv_fp6_e2m3", {DTypeKind::opaque, 1, DType::Format::float6_e2m3fn}},
+    ScalarRow{"__nv_fp6_e3m2", {DTypeKind::opaque, 1, DType::Format::float6_e3m2fn}},
+    ScalarRow{"__nv_fp4_e2m1", {DTypeKind::opaque, 1, DType::Format::float4_e2m1fn}},
 };
 
 const ScalarRow* scalar_named(std::string_view name) {
@@ -146,7 +146,7 @@ bool name_complex(const DemangledType& type, ParameterType& out) {
     if (type.name != "cuda::std::complex" && type.name != "thrust::complex") return false;
     const std::string& part = type.arguments[0].name;
     if (part != "float" && part != "double") return false;
-    out.dtype = {Kind::complex, part == "float" ? 8u : 16u};
+    out.dtype = {DTypeKind::complex, part == "float" ? 8u : 16u};
     return true;
 }
 
@@ -158,9 +158,9 @@ bool name_element(const DemangledType& type, Facts facts, ParameterType& out) {
         return name_element(type.arguments[0], {facts.bytes, facts.alignment, Form::named}, out);
     }
     if (facts.form >= Form::signed_enumeration && facts.form <= Form::bool_enumeration) {
-        const Kind kind = facts.form == Form::signed_enumeration     ? Kind::signed_integer
-                          : facts.form == Form::unsigned_enumeration ? Kind::unsigned_integer
-                                                                     : Kind::boolean;
+        const DTypeKind kind = facts.form == Form::signed_enumeration     ? DTypeKind::signed_integer
+                          : facts.form == Form::unsigned_enumeration ? DTypeKind::unsigned_integer
+                                                                     : DTypeKind::boolean;
         out.dtype = {kind, facts.bytes};
         return true;
     }
@@ -187,12 +187,12 @@ void describe_elements(const DemangledType& element, Facts facts, ParameterType&
     out.constant = element.constant;
     out.alignment = facts.alignment;
     if (name_element(element, facts, out)) return;
-    out.dtype = {Kind::opaque, facts.bytes};
+    out.dtype = {DTypeKind::opaque, facts.bytes};
     if (element.name == "void") {
         out.element_kind = Element::any;
     } else if (element.is_pointer()) {
         out.element_kind = Element::pointer;
-        out.dtype = {Kind::unsigned_integer, 8};
+        out.dtype = {DTypeKind::unsigned_integer, 8};
     } else {
         out.element_kind = facts.form == Form::structure ? Element::structure : Element::opaque;
     }
@@ -207,7 +207,7 @@ std::int64_t static_extent(const DemangledType& argument) {
 bool describe_span(const DemangledType& type, ParameterType& out) {
     if (type.name != "cuda::std::span" || type.arguments.size() != 2) return false;
     out.static_extents = {static_extent(type.arguments[1])};
-    out.index = {Kind::unsigned_integer, 8};
+    out.index = {DTypeKind::unsigned_integer, 8};
     out.rank = 1;
     return true;
 }
@@ -251,7 +251,7 @@ void describe_rows(const DemangledType& type, std::size_t star, Facts row, Param
         out.lanes = length;
     } else {
         out.element_kind = Element::opaque;
-        out.dtype = {Kind::opaque, row.bytes};
+        out.dtype = {DTypeKind::opaque, row.bytes};
         out.lanes = 0;
     }
     DemangledType bare = element;
@@ -285,7 +285,7 @@ ParameterType describe_parameter(const DemangledType& type, Facts whole, Facts e
     } else {
         out.kind = whole.form == Form::structure ? Declared::structure : Declared::opaque;
         out.alignment = whole.alignment;
-        out.dtype = {Kind::opaque, whole.bytes};
+        out.dtype = {DTypeKind::opaque, whole.bytes};
         out.element = spell(type);
     }
     return out;

@@ -11,7 +11,7 @@ namespace bascule {
 namespace {
 
 using ErrorKind = ArgumentError::Kind;
-using Kind = ArgumentType::Kind;
+using ArgumentKind = ArgumentType::Kind;
 
 std::string display_name(const TemplateParameter& parameter, std::size_t index) {
     if (parameter.is_auto) return "the `auto` number " + parameter.name.substr(5);
@@ -42,7 +42,7 @@ class Deducer {
     Deduction run() && {
         fixed_.assign(deduction_.entries.size(), false);
         for (std::size_t i = 0; i < fixed_.size(); ++i) fixed_[i] = deduction_.entries[i].known;
-        for (const Kind kind : {Kind::array, Kind::strong_scalar}) {
+        for (const ArgumentKind kind : {ArgumentKind::array, ArgumentKind::strong_scalar}) {
             std::vector<Claim> claims;
             for_each(kind, [&](const TypePattern& pattern, std::size_t argument) {
                 claim(pattern, argument, claims);
@@ -56,7 +56,7 @@ class Deducer {
 
   private:
     template <class Action>
-    void for_each(Kind kind, Action&& action) {
+    void for_each(ArgumentKind kind, Action&& action) {
         for (std::size_t i = 0; i < arguments_.size(); ++i) {
             const int index = pattern_index(patterns_, arguments_.size(), i);
             if (index >= 0 && arguments_[i].kind == kind)
@@ -67,7 +67,7 @@ class Deducer {
     void claim(const TypePattern& pattern, std::size_t argument, std::vector<Claim>& claims) const {
         const ArgumentType& type = arguments_[argument];
         const std::string element(element_name(type.dtype));
-        const bool is_array = type.kind == Kind::array;
+        const bool is_array = type.kind == ArgumentKind::array;
         const bool for_elements =
             pattern.kind == TypePattern::Kind::pointer || pattern.kind == TypePattern::Kind::view;
         if (pattern.element >= 0 && !element.empty()) {
@@ -112,7 +112,7 @@ class Deducer {
         static constexpr std::array<std::string_view, 4> ranks = {"bool", "int", "double",
                                                                   "cuda::std::complex<double>"};
         std::vector<std::size_t> strongest(deduction_.entries.size(), 0);
-        for_each(Kind::weak_scalar, [&](const TypePattern& pattern, std::size_t argument) {
+        for_each(ArgumentKind::weak_scalar, [&](const TypePattern& pattern, std::size_t argument) {
             if (pattern.kind != TypePattern::Kind::value || pattern.element < 0) return;
             const auto index = static_cast<std::size_t>(pattern.element);
             const std::string_view text = element_name(arguments_[argument].dtype);
@@ -178,7 +178,7 @@ class Deducer {
                          static_cast<std::size_t>(first.parameter));
         const ArgumentType& type = arguments_[first.argument];
         const bool about_rank =
-            type.kind == Kind::array && std::isdigit(static_cast<unsigned char>(first.text[0])) != 0;
+            type.kind == ArgumentKind::array && std::isdigit(static_cast<unsigned char>(first.text[0])) != 0;
         const std::string advice = about_rank ? "Reshape one of them"
                                               : fmt::format("Convert one of them ({}.astype(\"{}\"))",
                                                             plain_name, to_typestr(type.dtype).substr(1));

@@ -12,7 +12,7 @@
 namespace bascule {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 constexpr const char* object = "bascule_probe_object";
 constexpr const char* places = "bascule_probe_places";
@@ -23,7 +23,7 @@ constexpr std::size_t most_fields = 400;  // a kernel's parameters must fit in 4
 constexpr const char* bytes_advice = "Pass the struct as bascule.raw_bytes(...), or by raw pointer.";
 
 [[noreturn]] void fail(const std::string& difference, const std::string& advice) {
-    throw ArgumentError(Kind::type, difference + " " + advice);
+    throw ArgumentError(ErrorKind::type, difference + " " + advice);
 }
 
 /// One field of the dtype, at any depth, and how C++ reaches it from an object.

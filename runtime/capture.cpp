@@ -23,7 +23,7 @@ struct Noted {
     std::thread::id thread;
 };
 
-struct Registry {
+struct CaptureRegistry {
     std::mutex mutex;
     std::vector<Noted> captures;
 
@@ -41,8 +41,8 @@ struct Registry {
     }
 };
 
-Registry& registry() {
-    static auto* made = new Registry;  // operations at exit still ask
+CaptureRegistry& capture_registry() {
+    static auto* made = new CaptureRegistry;  // operations at exit still ask
     return *made;
 }
 
@@ -147,22 +147,22 @@ GraphNeeds::~GraphNeeds() {
 }
 
 NotedCapture::NotedCapture(std::uint64_t id, GraphNeeds& needs) {
-    const std::lock_guard lock(registry().mutex);
-    registry().captures.push_back({this, id, &needs, std::this_thread::get_id()});
+    const std::lock_guard lock(capture_registry().mutex);
+    capture_registry().captures.push_back({this, id, &needs, std::this_thread::get_id()});
     ongoing_.fetch_add(1);
 }
 
 NotedCapture::~NotedCapture() {
-    const std::lock_guard lock(registry().mutex);
-    std::erase_if(registry().captures, [&](const Noted& each) { return each.capture == this; });
+    const std::lock_guard lock(capture_registry().mutex);
+    std::erase_if(capture_registry().captures, [&](const Noted& each) { return each.capture == this; });
     ongoing_.fetch_sub(1);
 }
 
 bool NotedCapture::in_this_thread() noexcept {
     if (!any()) return false;
-    const std::lock_guard lock(registry().mutex);
+    const std::lock_guard lock(capture_registry().mutex);
     const auto mine = std::this_thread::get_id();
-    return std::any_of(registry().captures.begin(), registry().captures.end(),
+    return std::any_of(capture_registry().captures.begin(), capture_registry().captures.end(),
                        [&](const Noted& each) { return each.thread == mine; });
 }
 
@@ -207,8 +207,8 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
         outside.push_back(producer);
     }
     if (ours.status != Status::active) return;
-    const std::lock_guard lock(registry().mutex);
-    GraphNeeds* needs = registry().needs_of(ours.id);
+    const std::lock_guard lock(capture_registry().mutex);
+    GraphNeeds* needs = capture_registry().needs_of(ours.id);
     if (needs == nullptr) OthersCapture::note();
     if (needs != nullptr && own_stream) needs->own_stream = true;
     if (outside.empty()) return;
@@ -242,10 +242,10 @@ bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
     }
     if (state && state->status != Status::active) return false;
     try {
-        const std::lock_guard lock(registry().mutex);
+        const std::lock_guard lock(capture_registry().mutex);
         // Where nobody knows, a graph of this thread takes them: better kept too long than given up too
         // early.
-        GraphNeeds* needs = state ? registry().needs_of(state->id) : registry().needs_in_this_thread();
+        GraphNeeds* needs = state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
         if (needs == nullptr) return false;
         needs->owners.insert(needs->owners.end(), owners.begin(), owners.end());
         return true;

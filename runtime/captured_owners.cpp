@@ -23,7 +23,7 @@ std::atomic<std::size_t> count{0};
 
 /// The graphs that hold something of ours. A graph is no thread-safe thing, so `mutex` is also held while one
 /// of them is changed; the driver's callback needs no lock, so nobody can wait for us there.
-struct Registry {
+struct GraphRegistry {
     std::mutex mutex;
     std::vector<Held*> held;
 
@@ -34,8 +34,8 @@ struct Registry {
     }
 };
 
-Registry& registry() {
-    static auto* made = new Registry;  // operations at exit still hand owners over
+GraphRegistry& graph_registry() {
+    static auto* made = new GraphRegistry;  // operations at exit still hand owners over
     return *made;
 }
 
@@ -50,7 +50,7 @@ void CUDA_CB give_back(void* object) {
 
 /// Gives `graph` a user object that it alone keeps. False when the driver refuses.
 bool attach(const DriverFunctions& api, CUgraph graph, std::unique_ptr<Held> made) {
-    registry().held.reserve(registry().held.size() + 1);
+    graph_registry().held.reserve(graph_registry().held.size() + 1);
     CUuserObject object = nullptr;
     if (api.cuUserObjectCreate(&object, made.get(), &give_back, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) !=
         CUDA_SUCCESS) {
@@ -62,7 +62,7 @@ bool attach(const DriverFunctions& api, CUgraph graph, std::unique_ptr<Held> mad
         api.cuUserObjectRelease(object, 1);
         return false;
     }
-    registry().held.push_back(held);
+    graph_registry().held.push_back(held);
     return true;
 }
 
@@ -82,8 +82,8 @@ bool keep_for_graph_of_others(StreamRef stream, std::span<const Owner> owners) n
         return false;
     }
     try {
-        const std::lock_guard lock(registry().mutex);
-        if (Held* known = registry().of(capture)) {
+        const std::lock_guard lock(graph_registry().mutex);
+        if (Held* known = graph_registry().of(capture)) {
             known->owners.insert(known->owners.end(), owners.begin(), owners.end());
         } else {
             auto made = std::make_unique<Held>();
@@ -106,8 +106,8 @@ void release_given_back() noexcept {
         const std::unique_ptr<Held> held(next);
         next = held->next;
         {
-            const std::lock_guard lock(registry().mutex);
-            std::erase(registry().held, held.get());
+            const std::lock_guard lock(graph_registry().mutex);
+            std::erase(graph_registry().held, held.get());
         }
         for (const Owner& owner : held->owners) owner.release(owner.object);
         count.fetch_sub(held->owners.size(), std::memory_order_relaxed);

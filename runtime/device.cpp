@@ -36,7 +36,7 @@ std::array<std::atomic<const Device::State*>, max_devices> Device::State::all{};
 
 namespace {
 
-std::mutex making;
+std::mutex context_mutex;
 std::atomic<CUcontext> first_context{nullptr};  // device 0's, once it was retained
 
 }  // namespace
@@ -82,7 +82,7 @@ Device::Device(int ordinal) : state_(nullptr) {
     std::atomic<const State*>& slot = State::all[static_cast<std::size_t>(ordinal)];
     state_ = slot.load(std::memory_order_acquire);
     if (state_ != nullptr) return;
-    const std::lock_guard lock(making);
+    const std::lock_guard lock(context_mutex);
     state_ = slot.load(std::memory_order_acquire);
     if (state_ != nullptr) return;
     auto made = std::make_unique<const State>(ordinal);
@@ -197,7 +197,7 @@ class ProvenBlocks {
 ProvenBlocks proven;
 
 /// What the driver says of one address.
-struct Provenance {
+struct MemoryFacts {
     unsigned int memory_type = 0;  // CUmemorytype; 0 when it knows nothing
     bool managed = false;
     CUdeviceptr device_pointer = 0;
@@ -207,10 +207,10 @@ struct Provenance {
     std::size_t range_bytes = 0;
 };
 
-Provenance ask(std::uint64_t address, Device device) {
+MemoryFacts ask(std::uint64_t address, Device device) {
     const Driver& driver = Driver::get();
     const ContextGuard guard(device.context());
-    Provenance answer;
+    MemoryFacts answer;
     unsigned int managed = 0;
     CUpointer_attribute attributes[] = {
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_IS_MANAGED,
@@ -272,7 +272,7 @@ std::pair<std::uint64_t, std::uint64_t> bytes_of(const ArrayView& array) noexcep
     return {first, last + 1};
 }
 
-void check_range(const ArrayView& array, const Provenance& memory) {
+void check_range(const ArrayView& array, const MemoryFacts& memory) {
     const auto [first, end] = bytes_of(array);
     const std::uint64_t known_end = memory.range_start + memory.range_bytes;
     if (memory.range_start == 0 || (first >= memory.range_start && end <= known_end)) return;
@@ -314,7 +314,7 @@ void resolve_at_home(ArrayView& array, Home& home) {
         return;
     }
     const std::uint64_t asked_at = proven.generation();
-    const Provenance memory = ask(array.pointer, home.device);
+    const MemoryFacts memory = ask(array.pointer, home.device);
     if (memory.memory_type == 0) {
         if (!home.device.reads_host_memory() && checked(Check::memory_known))
             fail_unknown(array, home.device);

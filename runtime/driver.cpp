@@ -23,11 +23,11 @@
 namespace bascule {
 namespace {
 
-constexpr const char* soname = "libcuda.so.1";
+constexpr const char* driver_soname = "libcuda.so.1";
 constexpr const char* emulated_advice = "Set BASCULE_DEVICE=emulated to run without a GPU.";
 constexpr int oldest_version = 12000;  // CUlibrary and CUkernel
 
-std::mutex making;
+std::mutex driver_mutex;
 
 DeviceChoice choice_of_environment() {
     const char* value = std::getenv("BASCULE_DEVICE");
@@ -42,7 +42,7 @@ DeviceChoice choice_of_environment() {
 }
 
 std::vector<std::string> cuda_candidates() {
-    std::vector<std::string> candidates{soname};
+    std::vector<std::string> candidates{driver_soname};
     // Windows' Linux keeps its driver where no loader looks.
     const char* const windows = "/usr/lib/wsl/lib/libcuda.so.1";
     std::error_code ignored;
@@ -53,7 +53,7 @@ std::vector<std::string> cuda_candidates() {
 /// The loader found no such file, as opposed to a file that does not load.
 bool is_absent(const LibraryError& error) {
     const std::string& message = error.details().loader_message;
-    return message.rfind(soname, 0) == 0 && message.find("No such file") != std::string::npos;
+    return message.rfind(driver_soname, 0) == 0 && message.find("No such file") != std::string::npos;
 }
 
 /// Codes whose reason the emulated device tells in its newest report.
@@ -135,7 +135,7 @@ struct DriverLoader {
 
     static std::unique_ptr<Driver> emulated(const std::string& reason) {
         const DynamicLibrary library = open_emulated_library();
-        static EmulatedFunctions functions;  // written under `making`, the same values each time
+        static EmulatedFunctions functions;  // written under `driver_mutex`, the same values each time
         functions = find_emulated_functions(library);
         DriverLoader loader;
         loader.driver->path_ = library.path();
@@ -236,7 +236,7 @@ std::atomic<bool> Driver::forked{false};
 std::atomic<const Driver*> Driver::the_one{nullptr};
 
 const Driver& Driver::make() {
-    const std::lock_guard lock(making);
+    const std::lock_guard lock(driver_mutex);
     if (const Driver* made = existing()) return *made;
 
     const DeviceChoice choice = choice_of_environment();

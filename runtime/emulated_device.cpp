@@ -13,7 +13,7 @@
 namespace bascule {
 namespace {
 
-constexpr const char* soname = "libbascule_emulator.so";
+constexpr const char* emulator_soname = "libbascule_emulator.so";
 constexpr const char* what = "emulated device";
 
 #if defined(__x86_64__)
@@ -89,13 +89,13 @@ std::string EmulatedFunctions::newest_report() const {
 std::vector<std::string> emulated_library_candidates() {
     std::vector<std::string> candidates;
     if (const std::filesystem::path directory = own_directory(); !directory.empty()) {
-        candidates.push_back(directory / soname);
-        candidates.push_back((directory / ".." / "lib" / soname).lexically_normal());
-        candidates.push_back((directory / ".." / "lib" / multiarch / soname).lexically_normal());
+        candidates.push_back(directory / emulator_soname);
+        candidates.push_back((directory / ".." / "lib" / emulator_soname).lexically_normal());
+        candidates.push_back((directory / ".." / "lib" / multiarch / emulator_soname).lexically_normal());
         for (const std::filesystem::path& listed : own_run_path(directory))
-            candidates.push_back(listed / soname);
+            candidates.push_back(listed / emulator_soname);
     }
-    candidates.emplace_back(soname);  // LD_LIBRARY_PATH and the system's directories
+    candidates.emplace_back(emulator_soname);  // LD_LIBRARY_PATH and the system's directories
     return candidates;
 }
 

@@ -9,11 +9,11 @@
 namespace bascule {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 [[noreturn]] void fail_unable(const char* field, const char* what, Device device) {
     throw ArgumentError(
-        Kind::not_supported,
+        ErrorKind::not_supported,
         device.emulated()
             ? fmt::format("`{}`: the emulated device has no {}. Leave it out, or run on a GPU of compute "
                           "capability 9.0 or newer (BASCULE_DEVICE=cuda).",
@@ -31,7 +31,7 @@ void check_cooperative(const LaunchConfig& config, const LoadedKernel& kernel, D
     const std::uint64_t fitting = each * static_cast<std::uint64_t>(device.multiprocessors());
     if (config.grid.count() <= fitting) return;
     throw ArgumentError(
-        Kind::value,
+        ErrorKind::value,
         fmt::format(
             "`grid` is {}: a cooperative launch needs all of its {} blocks on the device at once, and {} "
             "fit: {} of {} threads and {} bytes of dynamic shared memory on each of {} multiprocessors. "
@@ -44,7 +44,7 @@ void check_cooperative(const LaunchConfig& config, const LoadedKernel& kernel, D
 void check_priority(Device device, int priority) {
     const PriorityRange range = priorities_of(device);
     if (priority >= range.most_urgent && priority <= range.least_urgent) return;
-    throw ArgumentError(Kind::value,
+    throw ArgumentError(ErrorKind::value,
                         fmt::format("`priority` is {}: this device takes {} (most urgent) to {}.", priority,
                                     range.most_urgent, range.least_urgent),
                         {.field = "priority"});
@@ -96,7 +96,7 @@ void explain_refusal(CUresult code, const LaunchConfig& config, const LoadedKern
     if (code == CUDA_ERROR_INVALID_CLUSTER_SIZE ||
         (config.cluster.count() != 1 && code == CUDA_ERROR_INVALID_VALUE)) {
         throw ArgumentError(
-            Kind::value,
+            ErrorKind::value,
             fmt::format(
                 "`cluster` is {}: the driver takes no clusters of {} blocks of {} threads of kernel '{}'. "
                 "Eight blocks are what every such GPU takes; make the cluster, the block or its shared "
@@ -107,7 +107,7 @@ void explain_refusal(CUresult code, const LaunchConfig& config, const LoadedKern
     if (code == CUDA_ERROR_NOT_SUPPORTED && (config.programmatic || config.cluster.count() != 1)) {
         const char* field = config.programmatic ? "programmatic" : "cluster";
         throw ArgumentError(
-            Kind::not_supported,
+            ErrorKind::not_supported,
             fmt::format("`{}`: the driver does not support this launch attribute on this device. "
                         "Leave it out.",
                         field),

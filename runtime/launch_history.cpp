@@ -22,7 +22,7 @@ constexpr auto relaxed = std::memory_order_relaxed;
 
 /// Read while it is overwritten it is a mixture of two launches: a wrong guess in a report, nothing worse.
 /// The names live for ever.
-struct Slot {
+struct LaunchSlot {
     std::atomic<const KernelNames*> kernel{nullptr};  // null: none, or known to be done
     std::atomic<std::uint64_t> stream{0};
     std::atomic<KeptMark> order{0};
@@ -30,47 +30,47 @@ struct Slot {
     std::atomic<int> ordinal{0};
 };
 
-struct Ring {
-    std::array<Slot, remembered> slots;
+struct LaunchRing {
+    std::array<LaunchSlot, remembered> slots;
     std::uint32_t next = 0;  // of the thread that has it
     bool taken = true;       // guarded by the registry
 };
 
-struct Registry {
+struct HistoryRegistry {
     std::mutex mutex;
-    std::vector<Ring*> rings;  // never freed; a thread that ends leaves its own to the next
+    std::vector<LaunchRing*> rings;  // never freed; a thread that ends leaves its own to the next
     std::deque<std::string> places;
     std::map<std::string, std::uint32_t> numbers;
     std::map<int, std::string> verdicts;  // by device
 };
 
-Registry& registry() {
-    static auto* made = new Registry;
+HistoryRegistry& history_registry() {
+    static auto* made = new HistoryRegistry;
     return *made;
 }
 
 struct OwnRing {
-    Ring* ring = nullptr;
+    LaunchRing* ring = nullptr;
     ~OwnRing() {
         if (ring == nullptr) return;
-        const std::lock_guard lock(registry().mutex);
+        const std::lock_guard lock(history_registry().mutex);
         ring->taken = false;
     }
 };
 
-Ring* take_ring() noexcept {
+LaunchRing* take_ring() noexcept {
     thread_local OwnRing own;
     try {
-        const std::lock_guard lock(registry().mutex);
-        auto& rings = registry().rings;
+        const std::lock_guard lock(history_registry().mutex);
+        auto& rings = history_registry().rings;
         const auto idle =
-            std::find_if(rings.begin(), rings.end(), [](const Ring* ring) { return !ring->taken; });
+            std::find_if(rings.begin(), rings.end(), [](const LaunchRing* ring) { return !ring->taken; });
         if (idle != rings.end()) {
             own.ring = *idle;
             own.ring->taken = true;
         } else {
             rings.reserve(rings.size() + 1);
-            own.ring = rings.emplace_back(new Ring);
+            own.ring = rings.emplace_back(new LaunchRing);
         }
     } catch (...) {  // no memory: this thread's launches are not remembered
     }
@@ -85,14 +85,14 @@ struct Suspect {
     const ArgumentPack& args;
 };
 
-constinit thread_local Ring* mine = nullptr;
+constinit thread_local LaunchRing* mine = nullptr;
 constinit thread_local const Suspect* suspect = nullptr;
 
 template <class Matches>
 void forget(KeptMark mark, const Matches& matches) noexcept {
-    const std::lock_guard lock(registry().mutex);
-    for (Ring* ring : registry().rings) {
-        for (Slot& slot : ring->slots) {
+    const std::lock_guard lock(history_registry().mutex);
+    for (LaunchRing* ring : history_registry().rings) {
+        for (LaunchSlot& slot : ring->slots) {
             if (slot.kernel.load(relaxed) != nullptr && slot.order.load(relaxed) <= mark && matches(slot)) {
                 slot.kernel.store(nullptr, relaxed);
             }
@@ -111,8 +111,8 @@ struct Candidate {
 /// Those of the device that are not known to be done, the oldest first. The registry is locked.
 std::vector<Candidate> candidates_of(int ordinal) {
     std::vector<Candidate> found;
-    for (const Ring* ring : registry().rings) {
-        for (const Slot& slot : ring->slots) {
+    for (const LaunchRing* ring : history_registry().rings) {
+        for (const LaunchSlot& slot : ring->slots) {
             const KernelNames* kernel = slot.kernel.load(relaxed);
             if (kernel == nullptr || slot.ordinal.load(relaxed) != ordinal) continue;
             found.push_back(
@@ -126,7 +126,7 @@ std::vector<Candidate> candidates_of(int ordinal) {
 
 /// The registry is locked.
 std::string place_of(std::uint32_t site) {
-    return site == 0 || site > registry().places.size() ? "" : registry().places[site - 1];
+    return site == 0 || site > history_registry().places.size() ? "" : history_registry().places[site - 1];
 }
 
 std::string told(const std::string& kernel, std::uint64_t stream, const std::string& place) {
@@ -174,7 +174,7 @@ std::string verdict(int ordinal, const std::string& report) {
 }  // namespace
 
 LaunchSite LaunchSite::of(const std::string& place) {
-    Registry& all = registry();
+    HistoryRegistry& all = history_registry();
     const std::lock_guard lock(all.mutex);
     const auto known = all.numbers.find(place);
     if (known != all.numbers.end()) return {known->second};
@@ -186,7 +186,7 @@ LaunchSite LaunchSite::of(const std::string& place) {
 }
 
 std::string LaunchSite::place() const {
-    const std::lock_guard lock(registry().mutex);
+    const std::lock_guard lock(history_registry().mutex);
     return place_of(number);
 }
 
@@ -195,7 +195,7 @@ void note_launch(const LoadedKernel& kernel, StreamRef stream, LaunchSite site) 
         mine = take_ring();
         if (mine == nullptr) return;
     }
-    Slot& slot = mine->slots[mine->next++ % remembered];
+    LaunchSlot& slot = mine->slots[mine->next++ % remembered];
     slot.stream.store(stream.handle(), relaxed);
     slot.order.store(kept_so_far(), relaxed);
     slot.site.store(site.number, relaxed);
@@ -204,7 +204,7 @@ void note_launch(const LoadedKernel& kernel, StreamRef stream, LaunchSite site) 
 }
 
 void note_finished(StreamRef stream, KeptMark mark) noexcept {
-    forget(mark, [&](const Slot& slot) {
+    forget(mark, [&](const LaunchSlot& slot) {
         return slot.stream.load(relaxed) == stream.handle() &&
                slot.ordinal.load(relaxed) == stream.device().ordinal() &&
                (stream.handle() != 2 ||
@@ -213,14 +213,14 @@ void note_finished(StreamRef stream, KeptMark mark) noexcept {
 }
 
 void note_finished(Device device, KeptMark mark) noexcept {
-    forget(mark, [&](const Slot& slot) { return slot.ordinal.load(relaxed) == device.ordinal(); });
+    forget(mark, [&](const LaunchSlot& slot) { return slot.ordinal.load(relaxed) == device.ordinal(); });
 }
 
 std::string blame(int ordinal, const std::string& report) {
     const Suspect* caught = suspect;
     const std::string certain =
         caught == nullptr ? "" : fmt::format("It was {}.", described(*caught));  // takes the lock itself
-    Registry& all = registry();
+    HistoryRegistry& all = history_registry();
     const std::lock_guard lock(all.mutex);
     const auto known = all.verdicts.find(ordinal);
     if (known != all.verdicts.end()) return known->second;

@@ -15,13 +15,13 @@ namespace {
 
 std::atomic<std::size_t> held{0};
 
-struct Registry {
+struct QueueRegistry {
     std::mutex mutex;
     std::vector<OwnerQueue*> queues;
 };
 
-Registry& registry() {
-    static auto* made = new Registry;  // outlives every static object: destructors at exit release through it
+QueueRegistry& queue_registry() {
+    static auto* made = new QueueRegistry;  // outlives every static object: destructors at exit release through it
     return *made;
 }
 
@@ -57,9 +57,9 @@ LockedQueue find(const QueueKey& key, bool make) {
         std::unique_lock lock(last->mutex);
         if (!last->retired && last->key == key) return {last, std::move(lock)};
     }
-    const std::lock_guard all(registry().mutex);
+    const std::lock_guard all(queue_registry().mutex);
     OwnerQueue* idle = nullptr;
-    for (OwnerQueue* candidate : registry().queues) {
+    for (OwnerQueue* candidate : queue_registry().queues) {
         std::unique_lock lock(candidate->mutex);
         if (!candidate->retired && candidate->key == key) return {last = candidate, std::move(lock)};
         if (candidate->retired && candidate->owners.empty() && candidate->markers.empty()) idle = candidate;
@@ -67,7 +67,7 @@ LockedQueue find(const QueueKey& key, bool make) {
     if (!make) return {};
     if (idle == nullptr) {
         auto made = std::make_unique<OwnerQueue>();
-        registry().queues.push_back(made.get());
+        queue_registry().queues.push_back(made.get());
         idle = made.release();
     }
     std::unique_lock lock(idle->mutex);
@@ -83,8 +83,8 @@ LockedQueue find_queue(const QueueKey& key) { return find(key, false); }
 LockedQueue find_or_make_queue(const QueueKey& key) { return find(key, true); }
 
 OwnerQueue* queue_at(std::size_t number) noexcept {
-    const std::lock_guard all(registry().mutex);
-    return number < registry().queues.size() ? registry().queues[number] : nullptr;
+    const std::lock_guard all(queue_registry().mutex);
+    return number < queue_registry().queues.size() ? queue_registry().queues[number] : nullptr;
 }
 
 std::size_t owners_in_queues() noexcept { return held.load(); }

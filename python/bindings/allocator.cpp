@@ -22,7 +22,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 /// What must be called to give one allocation back, and what must live until then. Destroyed by any thread.
 class Allocation {
@@ -66,7 +66,7 @@ std::uint64_t address_of(const py::object& value) {
     if (!integer) {
         PyErr_Clear();
         throw ArgumentError(
-            Kind::type,
+            ErrorKind::type,
             fmt::format("the allocator returned an object of type {} where an address was expected: an "
                         "integer, a Buffer with .handle, or a MemoryPointer with .ptr.",
                         Py_TYPE(value.ptr())->tp_name),
@@ -75,7 +75,7 @@ std::uint64_t address_of(const py::object& value) {
     const unsigned long long address = PyLong_AsUnsignedLongLong(integer.ptr());
     if (PyErr_Occurred() != nullptr || address == 0) {
         PyErr_Clear();
-        throw ArgumentError(Kind::value,
+        throw ArgumentError(ErrorKind::value,
                             fmt::format("the allocator returned the address {}, which no memory has.",
                                         std::string(py::str(integer))),
                             {.field = "allocator"});
@@ -188,7 +188,7 @@ Source source_of(const py::object& allocator) {
     if (py::hasattr(allocator, "allocate")) return &from_resource;
     if (py::hasattr(allocator, "malloc")) return &from_pool;
     throw ArgumentError(
-        Kind::type,
+        ErrorKind::type,
         fmt::format(
             "`allocator` must have allocate(nbytes, stream), as cuda.core's MemoryResource and RMM's "
             "have, or malloc(nbytes), as CuPy's pool has, or be a pair of functions (allocate(nbytes, "

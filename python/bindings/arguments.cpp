@@ -37,7 +37,7 @@ namespace {
 PyTypeObject* raw_pointer_type = nullptr;
 PyTypeObject* raw_bytes_type = nullptr;
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 /// Types whose objects were arrays of other libraries before: what else they could be is not asked again.
 /// Only a guess, compared by address.
@@ -89,14 +89,14 @@ std::string said(const std::string& absence) {
     const std::string got = fmt::format("a host array ({})", Py_TYPE(object)->tp_name);
     if (parameter.type.kind == ParameterType::Kind::scalar) {
         throw ArgumentError(
-            Kind::type,
+            ErrorKind::type,
             fmt::format("the kernel declares `{}`, got {}. Pass a scalar: x.item() for an array of one "
                         "element.",
                         parameter.spelling, got),
             {.expected = parameter.spelling, .got = got});
     }
     throw ArgumentError(
-        Kind::type,
+        ErrorKind::type,
         fmt::format(
             "the kernel declares `{}`, got {}, which lies in host memory. Move it to the device first: "
             "bascule.to_device(x).{}",
@@ -109,7 +109,7 @@ std::string said(const std::string& absence) {
     std::string wanted = what_to_pass(parameter);
     if (wanted == "a device array") wanted += " (anything with __cuda_array_interface__)";
     if (wanted == "a number") wanted = "a Python or NumPy scalar";
-    throw ArgumentError(Kind::type,
+    throw ArgumentError(ErrorKind::type,
                         fmt::format("the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got,
                                     wanted, said(absence)),
                         {.expected = parameter.spelling, .got = got});
@@ -147,7 +147,7 @@ ArgumentValue ArgumentReader::read_void(PyObject* argument) {
     const std::shared_ptr<const StructLayout> layout = numpy_layout(dtype);
     if (layout == nullptr) {
         throw ArgumentError(
-            Kind::type,
+            ErrorKind::type,
             "the fields of this structured scalar overlap or are out of order, so they cannot "
             "be compared with the kernel's struct. Pass bascule.raw_bytes(x).");
     }
@@ -274,7 +274,7 @@ ArrayView ArgumentReader::own_view(const ArrayObject& own) {
     if (home_.decided && !(own.device == home_.device)) {
         if (!home_.peer) {
             throw ArgumentError(
-                Kind::value,
+                ErrorKind::value,
                 fmt::format(
                     "the array lies on {}, but {}. Copy it there first, or launch with peer=True where "
                     "the devices reach each other's memory.",
@@ -349,13 +349,13 @@ void order_arguments(const Signature& signature, PyObject* const* arguments, Py_
         const std::string name = py::str(py::handle(keyword));
         const int index = signature.find(name);
         if (index < 0) {
-            throw ArgumentError(Kind::type,
+            throw ArgumentError(ErrorKind::type,
                                 fmt::format("kernel '{}' has no parameter '{}': {}", signature.kernel, name,
                                             bascule::to_string(signature)));
         }
         PyObject*& slot = slots[static_cast<std::size_t>(index)];
         if (slot != nullptr) {
-            throw ArgumentError(Kind::type,
+            throw ArgumentError(ErrorKind::type,
                                 fmt::format("parameter '{}' of kernel '{}' is given twice: {}", name,
                                             signature.kernel, bascule::to_string(signature)));
         }
@@ -380,7 +380,7 @@ void bind_arguments(py::module_& module) {
         [](const py::object& buffer) {
             if (PyObject_CheckBuffer(buffer.ptr()) == 0) {
                 throw ArgumentError(
-                    Kind::type,
+                    ErrorKind::type,
                     fmt::format("raw_bytes takes bytes, or an object that lends its memory (a NumPy array or "
                                 "scalar, a ctypes structure), got an object of type {}.",
                                 Py_TYPE(buffer.ptr())->tp_name));

@@ -26,7 +26,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 const ArrayObject& held(const py::object& array) { return array.cast<const ArrayObject&>(); }
 
@@ -53,14 +53,14 @@ void enqueue(const py::object& destination, const py::object& source, StreamRef 
     const std::string target = py::str(dtype);
     if (from.dtype.kind == DType::Kind::complex) {
         throw ArgumentError(
-            Kind::type,
+            ErrorKind::type,
             fmt::format("astype from {} to {} would drop the imaginary parts. For the real ones say "
                         "x.reshape(*x.shape, 1).view(\"f{}\")[..., 0] of a contiguous x.",
                         source, target, from.dtype.itemsize / 2),
             {.field = "dtype", .got = target});
     }
     throw ArgumentError(
-        Kind::type,
+        ErrorKind::type,
         fmt::format("astype converts numbers and bools, not {} to {}. Convert on the host: "
                     "bascule.to_device(x.copy_to_host().astype(...)); or x.view(dtype) takes the bytes as "
                     "they are.",
@@ -88,7 +88,7 @@ py::object as_type(const py::object& self, const py::object& dtype, const py::ob
 ArrayObject copy(const py::object& self, const std::string& order, const py::object& stream) {
     if (order != "C" && order != "F" && order != "K") {
         throw ArgumentError(
-            Kind::value,
+            ErrorKind::value,
             fmt::format("`order` must be 'C', 'F' or 'K' (as the array is), got '{}'.", shortened(order)),
             {.field = "order", .got = order});
     }
@@ -148,7 +148,7 @@ bool may_overlap(const ArrayView& a, const ArrayView& b) {
 
 [[noreturn]] void fail_assignment(const ArrayView& to, const ArrayView& from) {
     throw ArgumentError(
-        Kind::value,
+        ErrorKind::value,
         fmt::format("what is assigned must have shape {} and dtype {}, got {}. Convert it with "
                     "x.astype(...); x.fill(number) writes one number everywhere.",
                     bascule::to_string(to.shape), std::string(py::str(numpy_dtype(to))), describe(from)),

@@ -199,7 +199,7 @@ void launch(Bound& bound) {
     launch_on(stream, bound.plan, *binding, {});
 }
 
-PyObject* call(PyObject* self, PyObject* const*, std::size_t flags, PyObject* keywords) {
+PyObject* call_bound(PyObject* self, PyObject* const*, std::size_t flags, PyObject* keywords) {
     if (PyVectorcall_NARGS(flags) != 0 || keywords != nullptr) {
         PyErr_SetString(PyExc_TypeError,
                         "a bound launch takes no arguments: they were bound; rebind(...) binds others");
@@ -234,7 +234,7 @@ PyObject* rebind(PyObject* self, PyObject* arguments, PyObject* keywords) {
     });
 }
 
-PyObject* repr(PyObject* self) {
+PyObject* repr_of_bound(PyObject* self) {
     return guarded([&] {
         const std::shared_ptr<const Binding> binding = held_by<Bound>(self).binding();
         return py::str(fmt::format("<bascule.BoundLaunch {}[{}, {}]>", binding->function.expression(),
@@ -243,7 +243,7 @@ PyObject* repr(PyObject* self) {
     });
 }
 
-constexpr const char* documentation =
+constexpr const char* bound_documentation =
     "A kernel with its launch configuration and its arguments: calling it launches.\n\n"
     "Made by `kernel[grid, block].bind(arguments)`. The arguments were checked then; each call waits for the "
     "streams "
@@ -255,7 +255,7 @@ constexpr const char* rebind_documentation =
     "Read and check the same arguments again, or others in their place. When one is refused the old ones "
     "stay bound.";
 
-PyMethodDef methods[] = {
+PyMethodDef bound_methods[] = {
     {"rebind", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&rebind)),
      METH_VARARGS | METH_KEYWORDS, rebind_documentation},
     {nullptr, nullptr, 0, nullptr},
@@ -277,11 +277,11 @@ py::object make_bound_launch(const Kernel& kernel, const LaunchPlan& plan, const
     }
     auto bound = std::make_unique<Bound>(
         kernel, plan, Arguments{py::tuple(positional), named, make_binding(kernel, plan, arguments)});
-    return make_callable(bound_type, &call, std::move(bound));
+    return make_callable(bound_type, &call_bound, std::move(bound));
 }
 
 void register_bound_launch(py::module_& module) {
-    bound_type = register_callable<Bound>(module, "bascule.BoundLaunch", documentation, methods, &repr);
+    bound_type = register_callable<Bound>(module, "bascule.BoundLaunch", bound_documentation, bound_methods, &repr_of_bound);
 }
 
 }  // namespace bascule::python

@@ -18,16 +18,16 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 constexpr int deepest = 16;  // structures inside structures; a list may hold itself
 
-[[noreturn]] void fail(Kind kind, const std::string& message) {
+[[noreturn]] void fail(ErrorKind kind, const std::string& message) {
     throw ArgumentError(kind, "'descr' of __cuda_array_interface__ " + message, {.field = "descr"});
 }
 
 [[noreturn]] void fail_form(py::handle got) {
-    fail(Kind::type,
+    fail(ErrorKind::type,
          fmt::format("must be a list of (name, type) or (name, type, shape), got {}.", shown(got.ptr())));
 }
 
@@ -36,7 +36,7 @@ std::string text_of(py::handle object) {
     const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
     if (text == nullptr) {
         PyErr_Clear();  // lone surrogates
-        fail(Kind::value, "has a name or a type that is no text.");
+        fail(ErrorKind::value, "has a name or a type that is no text.");
     }
     return {text, static_cast<std::size_t>(size)};
 }
@@ -54,7 +54,7 @@ std::int64_t extent_of(py::handle extent, py::handle entry) {
     if (!PyLong_Check(extent.ptr()) || PyBool_Check(extent.ptr())) fail_form(entry);
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(extent.ptr(), &overflow);
-    if (overflow != 0) fail(Kind::value, "has a field of more than 2**63 elements.");
+    if (overflow != 0) fail(ErrorKind::value, "has a field of more than 2**63 elements.");
     return value;
 }
 
@@ -70,7 +70,7 @@ DescrEntry entry_of(py::handle object, int depth) {
     if (PyUnicode_Check(type.ptr())) {
         entry.typestr = text_of(type);
         if (entry.typestr.empty())
-            fail(Kind::value, fmt::format("has no type for '{}'.", shortened(entry.name)));
+            fail(ErrorKind::value, fmt::format("has no type for '{}'.", shortened(entry.name)));
     } else {
         entry.nested = entries_of(type, depth + 1);
     }
@@ -88,7 +88,7 @@ DescrEntry entry_of(py::handle object, int depth) {
 
 std::vector<DescrEntry> entries_of(py::handle descr, int depth) {
     if (!PyList_Check(descr.ptr())) fail_form(descr);
-    if (depth > deepest) fail(Kind::value, fmt::format("nests structures more than {} deep.", deepest));
+    if (depth > deepest) fail(ErrorKind::value, fmt::format("nests structures more than {} deep.", deepest));
     // A tuple of the same references: what is read cannot change meanwhile.
     const auto entries = py::reinterpret_steal<py::tuple>(PyList_AsTuple(descr.ptr()));
     if (!entries) throw py::error_already_set();
@@ -126,7 +126,7 @@ std::shared_ptr<const StructLayout> read_descr(PyObject* descr, std::string_view
         if (plain && !entries[0].typestr.empty() && parse_typestr(entries[0].typestr) == dtype)
             return nullptr;
         if (!checked(Check::descr_contradiction)) return nullptr;
-        fail(Kind::value,
+        fail(ErrorKind::value,
              fmt::format("contradicts 'typestr', which is \"{}\": for the array's library to mend.",
                          shortened(typestr)));
     }

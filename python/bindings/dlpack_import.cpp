@@ -24,7 +24,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 // --- Tensors
 
@@ -37,7 +37,7 @@ Device device_of(dlpack::DeviceId where) {
     const char* advice = where.type == BASCULE_DL_CPU
                              ? "Copy it to the device with bascule.to_device(numpy.from_dlpack(x))."
                              : "Only CUDA, pinned and managed memory can be used: copy it there first.";
-    throw ArgumentError(Kind::value,
+    throw ArgumentError(ErrorKind::value,
                         fmt::format("the tensor lies in {}. {}", dlpack::to_string(where), advice),
                         {.field = "device", .got = dlpack::to_string(where)});
 }
@@ -51,7 +51,7 @@ void check_version(const dlpack::Managed&) noexcept {}
 void check_version(const dlpack::ManagedVersioned& managed) {
     if (managed.version.major == dlpack::version.major) return;
     throw ArgumentError(
-        Kind::value,
+        ErrorKind::value,
         fmt::format(
             "the tensor is of DLPack {}.{}, and this Bascule knows {}.x: ask its producer for an older "
             "one with max_version=({}, {}).",
@@ -101,7 +101,7 @@ std::optional<ArrayObject> consume(PyObject* capsule, bool& copied) {
 
 [[noreturn]] void fail_capsule(PyObject* capsule) {
     if (!PyCapsule_CheckExact(capsule)) {
-        throw ArgumentError(Kind::type,
+        throw ArgumentError(ErrorKind::type,
                             fmt::format("__dlpack__ must return a capsule, and returned an object "
                                         "of type {}; this is for the array's library to mend.",
                                         Py_TYPE(capsule)->tp_name));
@@ -112,7 +112,7 @@ std::optional<ArrayObject> consume(PyObject* capsule, bool& copied) {
         name == nullptr ? "without a name" : fmt::format("named \"{}\"", shortened(name));
     const bool used = name != nullptr && std::string_view(name).starts_with("used_dltensor");
     throw ArgumentError(
-        Kind::value,
+        ErrorKind::value,
         fmt::format("the capsule is {}: {}.", shown,
                     used ? "its tensor was taken by an earlier from_dlpack; ask the array for another capsule"
                          : "a DLPack capsule is named \"dltensor\" or \"dltensor_versioned\""),
@@ -141,7 +141,7 @@ dlpack::DeviceId ask_device(PyObject* object) {
     const py::object method = attribute(object, names().dlpack_device);
     if (!method) {
         throw ArgumentError(
-            Kind::type, fmt::format("an object of type {} has __dlpack__ and no __dlpack_device__: DLPack "
+            ErrorKind::type, fmt::format("an object of type {} has __dlpack__ and no __dlpack_device__: DLPack "
                                     "asks for both; this is for its library to mend.",
                                     Py_TYPE(object)->tp_name));
     }
@@ -154,7 +154,7 @@ dlpack::DeviceId ask_device(PyObject* object) {
             return {static_cast<std::int32_t>(type), static_cast<std::int32_t>(id)};
         PyErr_Clear();
     }
-    throw ArgumentError(Kind::type,
+    throw ArgumentError(ErrorKind::type,
                         fmt::format("__dlpack_device__ must return a pair (type, number), got {}; "
                                     "this is for the array's library to mend.",
                                     shortened(std::string(py::repr(pair)))));
@@ -219,7 +219,7 @@ py::object from_producer(const py::object& object, const py::object& device, con
     const py::object method = attribute(object.ptr(), names().dlpack);
     if (!method || PyType_Check(object.ptr())) {
         throw ArgumentError(
-            Kind::type,
+            ErrorKind::type,
             fmt::format("from_dlpack takes an array with __dlpack__ or a DLPack capsule, got {} "
                         "of type {}.",
                         shortened(std::string(py::repr(object))), Py_TYPE(object.ptr())->tp_name));
@@ -243,7 +243,7 @@ py::object from_producer(const py::object& object, const py::object& device, con
 py::object from_dlpack(const py::object& object, const py::object& device, const py::object& copy,
                        const py::object& stream) {
     if (!copy.is_none() && !PyBool_Check(copy.ptr())) {
-        throw ArgumentError(Kind::type,
+        throw ArgumentError(ErrorKind::type,
                             fmt::format("`copy` must be None, True or False, got {}.",
                                         shortened(std::string(py::repr(copy)))),
                             {.field = "copy"});

@@ -16,7 +16,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 constexpr int deepest = 64;  // structures inside structures
 
@@ -35,7 +35,7 @@ DType element_of(const py::object& dtype, const std::string& path) {
         // The message below says it of the field.
     }
     throw ArgumentError(
-        is_text ? Kind::type : Kind::value,
+        is_text ? ErrorKind::type : ErrorKind::value,
         fmt::format("field '{}' has the dtype {}, which no device has{}", shortened(path),
                     shortened(std::string(py::str(dtype))),
                     is_text ? ": Python objects and strings have no meaning there; give the dtype "
@@ -68,7 +68,7 @@ StructField field_of(const py::handle& name, const py::tuple& description, const
 /// In the dtype's own order. `path` leads the names in messages.
 std::vector<StructField> fields_of(const py::object& dtype, const std::string& path, int depth) {
     if (depth > deepest) {
-        throw ArgumentError(Kind::value,
+        throw ArgumentError(ErrorKind::value,
                             fmt::format("the dtype nests structures more than {} deep.", deepest),
                             {.field = "dtype"});
     }

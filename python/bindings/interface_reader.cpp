@@ -24,7 +24,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 // --- Errors ------------------------------------------------------------------------------------------------
 
@@ -53,7 +53,7 @@ std::string shown(PyObject* object) {
 
 namespace {
 
-[[noreturn]] void fail(Kind kind, const char* field, const std::string& expected, PyObject* got) {
+[[noreturn]] void fail(ErrorKind kind, const char* field, const std::string& expected, PyObject* got) {
     const std::string value = shown(got);
     const std::string name = type_name(got);
     throw ArgumentError(kind,
@@ -64,7 +64,7 @@ namespace {
 
 [[noreturn]] void fail_missing(const char* field) {
     throw ArgumentError(
-        Kind::missing_key,
+        ErrorKind::missing_key,
         fmt::format(
             "__cuda_array_interface__ has no '{}'. The interface requires 'shape', 'typestr', 'data' and "
             "'version'; this is for the array's library to mend.",
@@ -122,11 +122,11 @@ std::int64_t read_int64_slowly(PyObject* object, const IntegerField& field) {
                             ? Check::extent_bool
                             : field.integer;
     const py::object integer = as_integer(object, check);
-    if (!integer) fail(Kind::type, field.name, field.expected, object);
+    if (!integer) fail(ErrorKind::type, field.name, field.expected, object);
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
     if (overflow != 0 && checked(field.range)) {
-        fail(Kind::value, field.name, fmt::format("{} between -2**63 and 2**63 - 1", field.expected), object);
+        fail(ErrorKind::value, field.name, fmt::format("{} between -2**63 and 2**63 - 1", field.expected), object);
     }
     return value;
 }
@@ -139,12 +139,12 @@ std::int64_t read_int64(PyObject* object, const IntegerField& field) {
 
 std::uint64_t read_uint64_slowly(PyObject* object, const IntegerField& field) {
     const py::object integer = as_integer(object, field.integer);
-    if (!integer) fail(Kind::type, field.name, field.expected, object);
+    if (!integer) fail(ErrorKind::type, field.name, field.expected, object);
     const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
     if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) {
         PyErr_Clear();
         if (!checked(field.range)) return PyLong_AsUnsignedLongLongMask(integer.ptr());
-        fail(Kind::value, field.name, fmt::format("{}, at least 0 and below 2**64", field.expected), object);
+        fail(ErrorKind::value, field.name, fmt::format("{}, at least 0 and below 2**64", field.expected), object);
     }
     return value;
 }
@@ -168,14 +168,14 @@ py::object as_tuple(PyObject* object, const char* field, const char* expected, C
         tuple = py::reinterpret_steal<py::object>(PyList_AsTuple(object));
         if (!tuple) throw py::error_already_set();
     } else {
-        if (checked(check)) fail(Kind::type, field, expected, object);
+        if (checked(check)) fail(ErrorKind::type, field, expected, object);
         return py::make_tuple(1, false);
     }
     if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) return tuple;
     const Py_ssize_t said = PyObject_Size(object);
     if (said < 0) throw py::error_already_set();
     if (said != PyTuple_GET_SIZE(tuple.ptr()) && checked(Check::shape_length)) {
-        fail(Kind::type, field, fmt::format("{} whose __len__ is true", expected), object);
+        fail(ErrorKind::type, field, fmt::format("{} whose __len__ is true", expected), object);
     }
     return tuple;
 }
@@ -185,7 +185,7 @@ void read_dimensions(PyObject* tuple, const IntegerField& field, Dimensions& out
     if (size > max_dimensions) {
         if (checked(Check::shape_dimensions)) {
             throw ArgumentError(
-                Kind::value,
+                ErrorKind::value,
                 fmt::format("'{}' of __cuda_array_interface__ has {} dimensions; {} is the most. Reshape it.",
                             field.name, size, max_dimensions),
                 {.field = field.name, .got = std::to_string(size)});
@@ -215,7 +215,7 @@ bool read_readonly(PyObject* flag) {
         if (overflow == 0 && (value == 0 || value == 1)) return value == 1;
     }
     if (!checked(Check::readonly_flag)) return false;
-    fail(Kind::type, "data", "a pair of an address and a bool that tells whether the data is read-only",
+    fail(ErrorKind::type, "data", "a pair of an address and a bool that tells whether the data is read-only",
          flag);
 }
 
@@ -236,7 +236,7 @@ void read_data(PyObject* object, RawInterface& raw) {
     static constexpr const char* expected = "a pair (address, read-only flag)";
     const py::object pair = as_tuple(object, "data", expected, Check::data_sequence);
     const Py_ssize_t size = PyTuple_GET_SIZE(pair.ptr());
-    if (size != 2 && checked(Check::data_pair)) fail(Kind::value, "data", expected, object);
+    if (size != 2 && checked(Check::data_pair)) fail(ErrorKind::value, "data", expected, object);
     read_pair(size > 0 ? PyTuple_GET_ITEM(pair.ptr(), 0) : Py_None,
               size > 1 ? PyTuple_GET_ITEM(pair.ptr(), 1) : Py_False, raw);
 }
@@ -249,14 +249,14 @@ std::string_view read_typestr(PyObject* object) {
     }
     if (!PyUnicode_Check(object)) {
         if (!checked(Check::typestr_text)) return "|u1";
-        fail(Kind::type, "typestr", "a string such as \"<f4\"", object);
+        fail(ErrorKind::type, "typestr", "a string such as \"<f4\"", object);
     }
     Py_ssize_t size = 0;
     const char* text = PyUnicode_AsUTF8AndSize(object, &size);
     if (text == nullptr) {
         PyErr_Clear();  // lone surrogates
         if (!checked(Check::typestr_unicode)) return "|u1";
-        fail(Kind::value, "typestr", "an ASCII string such as \"<f4\"", object);
+        fail(ErrorKind::value, "typestr", "an ASCII string such as \"<f4\"", object);
     }
     return {text, static_cast<std::size_t>(size)};
 }
@@ -342,7 +342,7 @@ void take_entries(PyObject* descriptor, Entries& entries) {
     }
     if (!checked(Check::mapping)) return;
     throw ArgumentError(
-        Kind::type,
+        ErrorKind::type,
         fmt::format("__cuda_array_interface__ must be a dict, got {} ({}).", shown(descriptor),
                     type_name(descriptor)),
         {.field = "__cuda_array_interface__", .expected = "a dict", .got = shown(descriptor)});
@@ -408,7 +408,7 @@ bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
         return false;
     }
     if (PyType_Check(object) && checked(Check::instance)) {
-        throw ArgumentError(Kind::type,
+        throw ArgumentError(ErrorKind::type,
                             fmt::format("got the class {}, not an array: pass an instance of it.",
                                         reinterpret_cast<PyTypeObject*>(object)->tp_name),
                             {.field = "__cuda_array_interface__"});

@@ -30,7 +30,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 // --- Launches
 // -----------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ py::object configured(const KernelObject& self, const py::object& key) {
     }
     if (!PyTuple_Check(key.ptr()) || py::len(key) < 2 || py::len(key) > 4) {
         throw ArgumentError(
-            Kind::type,
+            ErrorKind::type,
             "say kernel[grid, block], kernel[grid, block, stream] or kernel[grid, block, stream, "
             "shared_bytes]; grid is in blocks, block in threads.");
     }
@@ -72,7 +72,7 @@ py::object forall(const KernelObject& self, const py::object& work, const py::ob
     return make_launcher(self.kernel, std::move(plan));
 }
 
-void launch(const KernelObject& self, py::handle grid, py::handle block, const py::tuple& arguments,
+void launch_kernel(const KernelObject& self, py::handle grid, py::handle block, const py::tuple& arguments,
             const py::object& stream, py::handle shared_bytes, bool cooperative, py::handle cluster,
             bool programmatic, std::optional<int> priority, std::optional<int> shared_carveout,
             const py::object& peer, const py::object& sync, const py::object& streams) {
@@ -243,7 +243,7 @@ std::string repr_of(const KernelObject& self) {
 
 [[noreturn]] void fail_unconfigured(const KernelObject& self, const py::args&, const py::kwargs&) {
     const std::string& name = self.kernel.name();
-    throw ArgumentError(Kind::type,
+    throw ArgumentError(ErrorKind::type,
                         fmt::format("kernel '{0}' needs a launch configuration: {0}[grid, block](...), or "
                                     "{0}.forall(n)(...) for n threads of work.",
                                     name));
@@ -260,7 +260,7 @@ any thread may use it.)")
             "forall", &forall, "work"_a, py::kw_only(), "stream"_a = py::none(), "shared_bytes"_a = 0,
             R"(A launcher with one thread for each of `work` items (an int, or up to three extents); the block size fills the device.
 With no work the call checks its arguments and launches nothing.)")
-        .def("launch", &launch, "grid"_a, "block"_a, "arguments"_a, py::kw_only(), "stream"_a = py::none(),
+        .def("launch", &launch_kernel, "grid"_a, "block"_a, "arguments"_a, py::kw_only(), "stream"_a = py::none(),
              "shared_bytes"_a = 0, "cooperative"_a = false, "cluster"_a = py::none(),
              "programmatic"_a = false, "priority"_a = py::none(), "shared_carveout"_a = py::none(),
              "peer"_a = py::none(), "sync"_a = py::none(), "streams"_a = py::none(),

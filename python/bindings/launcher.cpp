@@ -133,7 +133,7 @@ void run_elsewhere(const Kernel& kernel, const LaunchPlan& plan, ArgumentPack& p
     enqueue(kernel, plan, config, pack, owners, device);
 }
 
-void run(Launch& launch, const CallArguments& arguments) {
+void run_launch(Launch& launch, const CallArguments& arguments) {
     const Begun* known = launch.begun();
     const Begun& begun = known != nullptr ? *known : begin(launch);
     if (begun.loaded == nullptr) {
@@ -157,9 +157,9 @@ void run(Launch& launch, const CallArguments& arguments) {
     enqueue(begun.kernel, plan, begun.config ? *begun.config : plan.config, pack, owners, device);
 }
 
-PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* keywords) {
+PyObject* call_launcher(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* keywords) {
     return guarded([&] {
-        run(held_by<Launch>(self), {arguments, PyVectorcall_NARGS(flags), keywords});
+        run_launch(held_by<Launch>(self), {arguments, PyVectorcall_NARGS(flags), keywords});
         return py::none();
     });
 }
@@ -231,14 +231,14 @@ std::string geometry(const Launch& launch) {
                        bascule::to_string(config.block), config.shared_bytes);
 }
 
-PyObject* repr(PyObject* self) {
+PyObject* repr_of_launcher(PyObject* self) {
     return guarded([&] {
         const Launch& launch = held_by<Launch>(self);
         return py::str(fmt::format("<bascule.Launcher {}{}>", launch.kernel.name(), geometry(launch)));
     });
 }
 
-constexpr const char* documentation =
+constexpr const char* launcher_documentation =
     "A kernel with its launch configuration: calling it launches.\n\n"
     "Made by `kernel[grid, block]`, `kernel[grid, block, stream, shared_bytes]` and `kernel.forall(n)`. The "
     "call checks every\n"
@@ -269,7 +269,7 @@ constexpr const char* explain_documentation =
     "would "
     "wait for which,\nand why. Nothing is enqueued. Returns a bascule.Explanation, whose text says it all.";
 
-PyMethodDef methods[] = {
+PyMethodDef launcher_methods[] = {
     {"options", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&options)),
      METH_VARARGS | METH_KEYWORDS, options_documentation},
     {"explain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&explain)),
@@ -299,11 +299,11 @@ std::optional<StreamRef> current_for(const LaunchPlan& plan, Device device) {
 
 py::object make_launcher(const Kernel& kernel, LaunchPlan plan) {
     plan.site = current_site();
-    return make_callable(launcher_type, &call, std::make_unique<Launch>(kernel, std::move(plan)));
+    return make_callable(launcher_type, &call_launcher, std::make_unique<Launch>(kernel, std::move(plan)));
 }
 
 void register_launcher(py::module_& module) {
-    launcher_type = register_callable<Launch>(module, "bascule.Launcher", documentation, methods, &repr);
+    launcher_type = register_callable<Launch>(module, "bascule.Launcher", launcher_documentation, launcher_methods, &repr_of_launcher);
 }
 
 }  // namespace bascule::python

@@ -18,7 +18,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 /// bascule.BitMask: a mask of one bit an element. NumPy has no dtype for it, so it is no DeviceArray.
 struct BitMask {
@@ -30,14 +30,14 @@ struct BitMask {
 ArrayView read_view(PyObject* mask, Device device) {
     InterfaceSnapshot snapshot;
     if (!read_interface(mask, snapshot) && checked(Check::mask_interface)) {
-        throw ArgumentError(Kind::type,
+        throw ArgumentError(ErrorKind::type,
                             fmt::format("'mask' of __cuda_array_interface__ must be None or an object with "
                                         "__cuda_array_interface__, got an object of type {} ({}).",
                                         Py_TYPE(mask)->tp_name, snapshot.absence),
                             {.field = "mask", .got = Py_TYPE(mask)->tp_name});
     }
     if (snapshot.mask && checked(Check::mask_nested)) {
-        throw ArgumentError(Kind::value,
+        throw ArgumentError(ErrorKind::value,
                             "'mask' of __cuda_array_interface__ has a 'mask' itself: whether an element is "
                             "valid must be true or false. Fill the mask's own invalid elements first.",
                             {.field = "mask"});
@@ -141,7 +141,7 @@ void upload_mask(ArrayObject& array, const py::object& masked) {
     if (mask.is(numpy().attr("ma").attr("nomask"))) return;
     if (!mask.attr("dtype").attr("names").is_none()) {
         throw ArgumentError(
-            Kind::not_supported,
+            ErrorKind::not_supported,
             "to_device: this masked array has a mask for each field, and the interface knows one for each "
             "element. Pass array.data, and masks of the fields as arrays of their own.");
     }
@@ -154,7 +154,7 @@ py::object data_to_fill(const ArrayObject& array, const py::object& out) {
     if (!array.mask || out.is_none()) return out;
     if (is_numpy_masked(out)) return out.attr("data");
     throw ArgumentError(
-        Kind::value,
+        ErrorKind::value,
         "the array has a mask, and `out` has no place for one: pass a numpy.ma array, or leave "
         "`out` away and take the .data of what you get.",
         {.field = "out"});

@@ -20,7 +20,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 /// The address that is meant: an integer, or where an array begins.
 std::uint64_t address_of(const py::object& object) {
@@ -28,7 +28,7 @@ std::uint64_t address_of(const py::object& object) {
         const unsigned long long address = PyLong_AsUnsignedLongLong(object.ptr());
         if (PyErr_Occurred() == nullptr) return address;
         PyErr_Clear();
-        throw ArgumentError(Kind::value,
+        throw ArgumentError(ErrorKind::value,
                             fmt::format("`object` must be an address from 0 to 2**64 - 1, got {}.",
                                         shortened(std::string(py::str(object)))),
                             {.field = "object"});
@@ -38,7 +38,7 @@ std::uint64_t address_of(const py::object& object) {
     if (read_interface(object.ptr(), snapshot)) return validate(snapshot.raw).pointer;
     if (PyObject_HasAttr(object.ptr(), names().array_interface) != 0) return host_view(object).pointer;
     throw ArgumentError(
-        Kind::type,
+        ErrorKind::type,
         fmt::format("pointer_attributes takes an address, or an array with "
                     "__cuda_array_interface__ or __array_interface__, got an object of type {}.",
                     Py_TYPE(object.ptr())->tp_name),
@@ -50,7 +50,7 @@ PointerAttributes attributes_of(const py::object& object) {
     const std::uint64_t address = address_of(object);
     if (const auto found = pointer_attributes(address, device)) return *found;
     throw ArgumentError(
-        Kind::value,
+        ErrorKind::value,
         fmt::format(
             "the address {:#x} is in no memory that a device uses: it is ordinary host memory, was freed, "
             "belongs to an empty array, or is not an address.",
@@ -62,7 +62,7 @@ py::object optional_integer(std::uint64_t value) {
     return value == 0 ? py::object(py::none()) : py::object(py::int_(value));
 }
 
-std::string repr(const PointerAttributes& found) {
+std::string repr_of_attributes(const PointerAttributes& found) {
     return fmt::format("<bascule.PointerAttributes {} memory at {:#x} of device {}, in {} bytes from {:#x}>",
                        to_string(found.kind), found.device_address, found.device, found.allocation_bytes,
                        found.allocation_address);
@@ -90,7 +90,7 @@ void bind_pointer_attributes(py::module_& module) {
                 return py::make_tuple(self.allocation_address, self.allocation_bytes);
             },
             "(address, bytes) of the allocation that it lies in.")
-        .def("__repr__", &repr);
+        .def("__repr__", &repr_of_attributes);
     module.def("pointer_attributes", &attributes_of, "object"_a,
                R"(What the driver knows of an address, or of the memory where an array begins.
 

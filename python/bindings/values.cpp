@@ -23,10 +23,10 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-using Kind = ArgumentError::Kind;
+using ErrorKind = ArgumentError::Kind;
 
 [[noreturn]] void fail_extents(const char* what, py::handle got) {
-    throw ArgumentError(Kind::type,
+    throw ArgumentError(ErrorKind::type,
                         fmt::format("`{}` must be an integer or a tuple of up to three, got {}.", what,
                                     std::string(py::repr(got))),
                         {.field = what});
@@ -40,7 +40,7 @@ std::uint64_t to_extent(const char* what, py::handle object) {
     if (PyErr_Occurred() != nullptr) {
         PyErr_Clear();
         throw ArgumentError(
-            Kind::value,
+            ErrorKind::value,
             fmt::format("`{}` cannot be {}: it counts from 0 up.", what, std::string(py::str(integer))),
             {.field = what});
     }
@@ -49,7 +49,7 @@ std::uint64_t to_extent(const char* what, py::handle object) {
 
 std::uint32_t to_uint32(const char* what, std::uint64_t value) {
     if (value > UINT32_MAX) {
-        throw ArgumentError(Kind::value,
+        throw ArgumentError(ErrorKind::value,
                             fmt::format("`{}` is {}, which is beyond every device's limit.", what, value),
                             {.field = what});
     }
@@ -125,7 +125,7 @@ shared_carveout : int, percent of the on-chip memory to prefer as shared memory;
 
 [[noreturn]] void fail_option(const char* name, const std::string& expected, py::handle got) {
     const auto text = std::string(py::repr(got));
-    throw ArgumentError(Kind::type, fmt::format("the option `{}` must be {}, got {}.", name, expected, text),
+    throw ArgumentError(ErrorKind::type, fmt::format("the option `{}` must be {}, got {}.", name, expected, text),
                         {.field = name, .expected = expected, .got = text});
 }
 
@@ -172,7 +172,7 @@ std::string to_path(py::handle value) {
     const py::module_ os = py::module_::import("os");
     auto path = to_text("include_paths", expected, os.attr("fspath")(value));
     if (path.starts_with("~") && !os.attr("path").attr("isdir")(path).cast<bool>()) {
-        throw ArgumentError(Kind::value,
+        throw ArgumentError(ErrorKind::value,
                             fmt::format("the option `include_paths` has \"{}\": `~` is not expanded. Say "
                                         "os.path.expanduser(\"{}\").",
                                         path, path),
@@ -214,7 +214,7 @@ void set_max_registers(CompileOptions& options, py::handle value) {
     int overflow = 0;
     const long long count = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
     if (overflow != 0 || count < 1 || count > 255) {
-        throw ArgumentError(Kind::value,
+        throw ArgumentError(ErrorKind::value,
                             fmt::format("the option `max_registers` is {}: a thread can have 1 to 255.",
                                         std::string(py::str(integer))),
                             {.field = "max_registers"});
@@ -257,14 +257,14 @@ constexpr std::array compile_options = {
     const std::string nearest = nearest_name(name, names);
     const std::string hint = nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);
     throw ArgumentError(
-        Kind::type,
+        ErrorKind::type,
         fmt::format("CompileOptions has no option '{}'.{} It has {}.", name, hint, fmt::join(names, ", ")),
         {.field = name});
 }
 
 CompileOptions make_compile_options(const py::args& positional, const py::kwargs& given) {
     if (!positional.empty()) {
-        throw ArgumentError(Kind::type,
+        throw ArgumentError(ErrorKind::type,
                             "CompileOptions takes every option by name: CompileOptions(std=\"c++20\").");
     }
     CompileOptions options;

@@ -13,7 +13,7 @@
 namespace emulated::program {
 namespace {
 
-using Kind = ptx::Operand::Kind;
+using OperandKind = ptx::Operand::Kind;
 
 /// A call's operands: (results), target, (arguments), prototype; the lists may be missing.
 struct CallOperands {
@@ -25,9 +25,9 @@ struct CallOperands {
 CallOperands call_operands(const ptx::Instruction& instruction) {
     CallOperands found;
     for (const ptx::Operand& each : instruction.operands) {
-        if (each.kind == Kind::list && !found.target)
+        if (each.kind == OperandKind::list && !found.target)
             found.results = &each;
-        else if (each.kind == Kind::list)
+        else if (each.kind == OperandKind::list)
             found.arguments = &each;
         else if (!found.target)
             found.target = &each;
@@ -46,7 +46,7 @@ std::vector<const ptx::Function*> Functions::callees(const ptx::Function& functi
         if (!instruction.opcode.starts_with("call")) continue;
         const ptx::Operand* target = call_operands(instruction).target;
         if (!target) continue;
-        if (target->kind == Kind::reg) {
+        if (target->kind == OperandKind::reg) {
             found.insert(found.end(), symbols_.address_taken.begin(), symbols_.address_taken.end());
             continue;
         }
@@ -125,7 +125,7 @@ void Lowering::keep_frame(Operation operation) {
 
 // The parameter that [name+4] names, if it does.
 const ptx::Variable* Lowering::argument_variable(const ptx::Operand& given) const {
-    if (given.kind != Kind::address || given.parts.size() != 1 || given.parts[0].kind != Kind::variable)
+    if (given.kind != OperandKind::address || given.parts.size() != 1 || given.parts[0].kind != OperandKind::variable)
         return nullptr;
     const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(given.parts[0].index)];
     return variable.space == ptx::Space::param ? &variable : nullptr;
@@ -152,11 +152,11 @@ std::vector<Lowering::Argument> Lowering::arguments_of(const ptx::Operand* list)
     std::vector<Argument> made;
     if (!list) return made;
     for (const ptx::Operand& part : list->parts) {
-        if (part.kind == Kind::sink) {
+        if (part.kind == OperandKind::sink) {
             made.push_back({});
             continue;
         }
-        if (part.kind != Kind::variable) refuse("arguments of a call must be .param variables");
+        if (part.kind != OperandKind::variable) refuse("arguments of a call must be .param variables");
         made.push_back({argument_place(part.index),
                         Functions::stride(function_.variables[static_cast<std::size_t>(part.index)])});
     }
@@ -169,7 +169,7 @@ std::vector<Lowering::Argument> Lowering::arguments_of(const ptx::Operand* list)
 void Lowering::call(const ptx::Instruction& instruction) {
     const CallOperands operands = call_operands(instruction);
     if (!operands.target) refuse("a call without a function");
-    if (operands.target->kind == Kind::reg)
+    if (operands.target->kind == OperandKind::reg)
         return call_through_pointer(operands.results, *operands.target, operands.arguments);
     const auto found = functions_.symbols().functions.find(operands.target->name);
     if (found == functions_.symbols().functions.end() || !found->second->has_body) {
@@ -246,7 +246,7 @@ void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Oper
 void Lowering::call_external(const ptx::Instruction& instruction, std::string_view name,
                              const ptx::Operand* results, const ptx::Operand* arguments) {
     const auto argument = [&](std::size_t i, unsigned bytes) {
-        if (!arguments || i >= arguments->parts.size() || arguments->parts[i].kind != Kind::variable) {
+        if (!arguments || i >= arguments->parts.size() || arguments->parts[i].kind != OperandKind::variable) {
             refuse(fmt::format("'{}' is called with too few arguments", name));
         }
         const Ref value = temporary(bytes);
@@ -259,7 +259,7 @@ void Lowering::call_external(const ptx::Instruction& instruction, std::string_vi
     if (name == "vprintf") {
         const Ref format = argument(0, 8), values = argument(1, 8), count = temporary(4);
         emit({Operation::print, Type::none, Type::none, {}}, {count}, {format, values});
-        if (results && !results->parts.empty() && results->parts[0].kind == Kind::variable) {
+        if (results && !results->parts.empty() && results->parts[0].kind == OperandKind::variable) {
             const std::int32_t index = results->parts[0].index;
             emit({Operation::store_argument, Type::u32, Type::b32, {}}, {},
                  {{Ref::Kind::fixed, argument_place(index)}, count})

@@ -5,7 +5,7 @@
 namespace emulated::program {
 namespace {
 
-using Kind = ptx::Operand::Kind;
+using OperandKind = ptx::Operand::Kind;
 
 // Only the space selects the handler; constants lie in global memory. No flag: generic.
 FlagSet space_of(const FlagSet& flags) {
@@ -30,12 +30,12 @@ std::uint16_t bits_of(const Opcode& opcode, bool narrow) {
 }  // namespace
 
 Lowering::Address Lowering::address(const ptx::Operand& given) {
-    if (given.kind != Kind::address || given.parts.size() > 1)
+    if (given.kind != OperandKind::address || given.parts.size() > 1)
         refuse("this kind of address is not supported");
     const auto offset = static_cast<std::int64_t>(given.bits);
     if (given.parts.empty()) return {functions_.layout().constant(0, 8), offset, false};
     const ptx::Operand& base = given.parts[0];
-    if (base.kind != Kind::reg) return {symbol_address(base, 8, 0), offset, false};
+    if (base.kind != OperandKind::reg) return {symbol_address(base, 8, 0), offset, false};
     const unsigned bytes = width(base);
     if (bytes != 4 && bytes != 8) refuse("an address register has 32 or 64 bits");
     return {register_of(base), offset, bytes == 4};
@@ -45,7 +45,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
     std::vector<const ptx::Operand*> parts;
-    if (to.kind == Kind::vector) {
+    if (to.kind == OperandKind::vector) {
         for (const ptx::Operand& part : to.parts) parts.push_back(&part);
     } else {
         parts.push_back(&to);
@@ -56,7 +56,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     const unsigned bytes = ptx::bytes_of(opcode.type);
     unsigned wide = std::max(2u, bytes);
     for (const ptx::Operand* part : parts) {
-        if (part->kind == Kind::reg) wide = width(*part);
+        if (part->kind == OperandKind::reg) wide = width(*part);
     }
     if (wide < bytes) refuse("the destination register is narrower than what is loaded");
     std::vector<Ref> results;
@@ -104,7 +104,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     const ptx::Operand& from = operand(instruction, 1);
     if (opcode.flags.has(Flag::constant)) refuse("constant memory cannot be stored to");
     std::vector<const ptx::Operand*> parts;
-    if (from.kind == Kind::vector) {
+    if (from.kind == OperandKind::vector) {
         for (const ptx::Operand& part : from.parts) parts.push_back(&part);
     } else {
         parts.push_back(&from);
@@ -114,7 +114,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     const unsigned bytes = ptx::bytes_of(opcode.type);
     unsigned wide = std::max(2u, bytes);
     for (const ptx::Operand* part : parts) {
-        if (part->kind == Kind::reg) wide = width(*part);
+        if (part->kind == OperandKind::reg) wide = width(*part);
     }
     if (wide < bytes) refuse("the source register is narrower than what is stored");
     std::vector<Ref> values;
@@ -172,7 +172,7 @@ void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode)
 
 void Lowering::shuffle(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
-    const bool pair = to.kind == Kind::pair;
+    const bool pair = to.kind == OperandKind::pair;
     if (instruction.operands.size() != 5)
         refuse("shfl without .sync is not supported: compile for compute_70 or newer");
     std::vector<Ref> sources;
@@ -196,7 +196,7 @@ void Lowering::vote(const ptx::Instruction& instruction, const Opcode& opcode) {
 
 void Lowering::match(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
-    const bool pair = to.kind == Kind::pair;
+    const bool pair = to.kind == OperandKind::pair;
     const unsigned bytes = ptx::bytes_of(opcode.type);
     const Ref a = source(operand(instruction, 1), bytes);
     const Ref mask = source(operand(instruction, 2), 4);

@@ -15,7 +15,7 @@
 namespace emulated::ptx {
 namespace {
 
-using Kind = Token::Kind;
+using TokenKind = Token::Kind;
 
 // What a name means in one { } block.
 struct Scope {
@@ -40,7 +40,7 @@ class Parser {
 
     Module run() {
         if (!peek().is(".version")) fail("PTX begins with a .version directive: is this PTX text?");
-        while (peek().kind != Kind::end) top_level();
+        while (peek().kind != TokenKind::end) top_level();
         return std::move(module_);
     }
 
@@ -66,13 +66,13 @@ class Parser {
             fail("expected '" + std::string(text) + "' before '" + std::string(peek().text) + "'");
     }
     std::string_view word(const char* what) {
-        if (peek().kind != Kind::word) {
+        if (peek().kind != TokenKind::word) {
             fail(std::string("expected ") + what + " before '" + std::string(peek().text) + "'");
         }
         return take().text;
     }
     std::uint64_t integer(const char* what) {
-        if (peek().kind != Kind::integer) {
+        if (peek().kind != TokenKind::integer) {
             fail(std::string("expected ") + what + " before '" + std::string(peek().text) + "'");
         }
         return take().bits;
@@ -84,7 +84,7 @@ class Parser {
 
     void top_level() {
         const Token& token = peek();
-        if (token.kind == Kind::word && at_ > 0 && token.text.starts_with("$")) {  // stray label
+        if (token.kind == TokenKind::word && at_ > 0 && token.text.starts_with("$")) {  // stray label
             fail("a label outside of a function");
         }
         if (accept(".version")) return version();
@@ -118,7 +118,7 @@ class Parser {
     void version() {
         const Token& token = take();
         const std::string_view text = token.text;
-        if (token.kind != Kind::floating) fail(".version needs MAJOR.MINOR");
+        if (token.kind != TokenKind::floating) fail(".version needs MAJOR.MINOR");
         std::from_chars(text.data(), text.data() + text.size(), module_.major);
         const std::size_t dot = text.find('.');
         std::from_chars(text.data() + dot + 1, text.data() + text.size(), module_.minor);
@@ -131,7 +131,7 @@ class Parser {
 
     void file() {
         const auto index = static_cast<std::uint32_t>(integer("a file number"));
-        if (peek().kind != Kind::string) fail(".file needs a name in quotes");
+        if (peek().kind != TokenKind::string) fail(".file needs a name in quotes");
         module_.files.push_back({index, take().text});
         while (accept(",")) integer("a time stamp or a size");
     }
@@ -140,7 +140,7 @@ class Parser {
         take();
         expect("{");
         for (int depth = 1; depth > 0;) {
-            if (peek().kind == Kind::end) fail("this .section is never closed: add }");
+            if (peek().kind == TokenKind::end) fail("this .section is never closed: add }");
             if (peek().is("{")) ++depth;
             if (peek().is("}")) --depth;
             take();
@@ -149,7 +149,7 @@ class Parser {
 
     void skip_past(std::string_view what) {
         while (!peek().is(what)) {
-            if (peek().kind == Kind::end) fail("expected '" + std::string(what) + "'");
+            if (peek().kind == TokenKind::end) fail("expected '" + std::string(what) + "'");
             take();
         }
         take();
@@ -162,8 +162,8 @@ class Parser {
         if (!accept(",")) return;
         // function_name LABEL [+ offset], inlined_at FILE LINE COLUMN: code inlined from a header is shown
         // where it stands in that header, as debuggers do.
-        while (peek().kind == Kind::word || peek().is("+") || peek().is(",") ||
-               peek().kind == Kind::integer) {
+        while (peek().kind == TokenKind::word || peek().is("+") || peek().is(",") ||
+               peek().kind == TokenKind::integer) {
             const bool last = peek().is("inlined_at");
             take();
             if (last) {
@@ -186,7 +186,7 @@ class Parser {
     }
 
     Type type() {
-        if (peek().kind != Kind::directive) fail("expected a type such as .b32");
+        if (peek().kind != TokenKind::directive) fail("expected a type such as .b32");
         const auto found = type_named(peek().text.substr(1));
         if (!found) fail("the type " + std::string(peek().text) + " is not supported");
         take();
@@ -217,7 +217,7 @@ class Parser {
                        (accept(".global") || accept(".const") || accept(".shared") || accept(".local"))) {
             } else if (accept(".managed") || accept(".attribute")) {
                 if (accept("(")) skip_past(")");
-            } else if (!typed && peek().kind == Kind::directive) {
+            } else if (!typed && peek().kind == TokenKind::directive) {
                 if (peek().is(".texref") || peek().is(".samplerref") || peek().is(".surfref")) {
                     take();  // texture references: their users are refused, the module is not
                     variable.type = Type::b64;
@@ -288,7 +288,7 @@ class Parser {
         }
         const unsigned bytes = bytes_of(variable.type);
         std::uint64_t bits = 0;
-        if (peek().kind == Kind::word) {
+        if (peek().kind == TokenKind::word) {
             Variable::Reference reference;
             reference.offset = variable.initial.size();
             if (accept("generic")) {
@@ -320,12 +320,12 @@ class Parser {
         if (!minus) accept("+");
         const Token& token = take();
         double value = 0;
-        if (token.kind == Kind::float_bits) {
+        if (token.kind == TokenKind::float_bits) {
             value = std::bit_cast<float>(static_cast<std::uint32_t>(token.bits));
             if (type == Type::f32 && !minus) return token.bits;
-        } else if (token.kind == Kind::floating) {
+        } else if (token.kind == TokenKind::floating) {
             value = std::bit_cast<double>(token.bits);
-        } else if (token.kind == Kind::integer) {
+        } else if (token.kind == TokenKind::integer) {
             value = static_cast<double>(token.bits);
         } else {
             fail("expected a floating-point constant");
@@ -379,7 +379,7 @@ class Parser {
         if (peek().is("(")) made.results = parameters();
         made.name = word("a function's name");
         if (peek().is("(")) made.parameters = parameters();
-        while (peek().kind == Kind::directive) attribute(made);
+        while (peek().kind == TokenKind::directive) attribute(made);
         if (accept("{")) {
             made.has_body = true;
             block();
@@ -425,7 +425,7 @@ class Parser {
         if (token.is(".pragma")) return skip_past(";");
         if (token.is(".noreturn") || token.is(".explicitcluster")) return;
         std::uint64_t product = 1;
-        while (peek().kind == Kind::integer) {
+        while (peek().kind == TokenKind::integer) {
             product *= take().bits;
             if (!accept(",")) break;
         }
@@ -437,7 +437,7 @@ class Parser {
     // After "{": statements until "}". Labels named but not found yet go to the enclosing block.
     void block() {
         while (!accept("}")) {
-            if (peek().kind == Kind::end) fail("the body of this function is never closed: add }");
+            if (peek().kind == TokenKind::end) fail("the body of this function is never closed: add }");
             statement();
         }
         Scope closed = std::move(scopes_.back());
@@ -468,7 +468,7 @@ class Parser {
         if (accept(".branchtargets") || accept(".calltargets") || accept(".callprototype"))
             return skip_past(";");
         if (accept(".section")) return section();
-        if (token.kind == Kind::directive) {
+        if (token.kind == TokenKind::directive) {
             linkage_ = {};
             if (accept(".extern")) linkage_.is_extern = true;
             if (const auto space = variable_space()) {
@@ -476,7 +476,7 @@ class Parser {
             }
             fail("'" + std::string(token.text) + "' cannot stand in a function");
         }
-        if (token.kind == Kind::word && peek(1).is(":")) {
+        if (token.kind == TokenKind::word && peek(1).is(":")) {
             scopes_.back().labels[token.text] = static_cast<std::int32_t>(function_->labels.size());
             function_->labels.push_back({token.text, function_->body.size()});
             take();
@@ -576,7 +576,7 @@ class Parser {
             made.negated = !made.negated;
             return made;
         }
-        if (peek().kind == Kind::word && !peek().is("WARP_SZ")) {
+        if (peek().kind == TokenKind::word && !peek().is("WARP_SZ")) {
             made = named();
             if (made.kind != Operand::Kind::reg && made.kind != Operand::Kind::special &&
                 (peek().is("+") || peek().is("-"))) {  // mov.u64 %rd1, table+8
@@ -605,12 +605,12 @@ class Parser {
         Operand made;
         const bool negative = peek().is("-");
         const Token& after = peek(negative ? 1 : 0);
-        if (after.kind == Kind::floating || after.kind == Kind::float_bits) {
+        if (after.kind == TokenKind::floating || after.kind == TokenKind::float_bits) {
             if (negative) take();
             take();
-            made.kind = after.kind == Kind::floating ? Operand::Kind::floating : Operand::Kind::float_bits;
+            made.kind = after.kind == TokenKind::floating ? Operand::Kind::floating : Operand::Kind::float_bits;
             made.bits = after.bits;
-            if (negative) made.bits ^= after.kind == Kind::floating ? 1ull << 63 : 1ull << 31;
+            if (negative) made.bits ^= after.kind == TokenKind::floating ? 1ull << 63 : 1ull << 31;
             return made;
         }
         made.kind = Operand::Kind::integer;
@@ -652,7 +652,7 @@ class Parser {
     Operand address() {
         Operand made;
         made.kind = Operand::Kind::address;
-        if (peek().kind == Kind::word) {
+        if (peek().kind == TokenKind::word) {
             made.parts.push_back(named());
             made.bits = constant_tail();
         } else {
