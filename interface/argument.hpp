@@ -25,8 +25,8 @@ struct Scalar {
     bool boolean = false;
     std::int64_t integer = 0;            ///< Kind::integer: any int that fits
     std::uint64_t unsigned_integer = 0;  ///< Kind::unsigned_integer: above the largest int64
-    double floating =
-        0;  ///< Kind::floating; Kind::huge_integer: the nearest double of an integer beyond 64 bits
+    /// Kind::floating; Kind::huge_integer: the nearest double of an integer beyond 64 bits.
+    double floating = 0;
     std::complex<double> complex;
     /// The type that the value came with, as NumPy's scalars do; none for Python's own, which take any.
     std::optional<DType> dtype{};

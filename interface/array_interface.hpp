@@ -51,8 +51,7 @@ class Dimensions {
 
 /// How it is known which stream an array is to be ordered with, or that there is none.
 enum class StreamSource : std::uint8_t {
-    interface,   ///< version 3 of the interface: its `stream`, or None, which says that there is nothing to
-                 ///< wait for
+    interface,   ///< version 3 of the interface: its `stream`, or None, which means nothing to wait for
     unsaid,      ///< an earlier version, which cannot say, and nobody else who does
     table,       ///< the work stream of its library's DLPack exchange table
     library,     ///< its library was asked for its current stream
@@ -85,8 +84,8 @@ struct ArrayView {
     std::uint64_t pointer = 0;  ///< the first logical element, as the device sees it; may be 0 when empty
     DType dtype;
     bool readonly = false;
-    bool c_contiguous =
-        false;  ///< axes of extent 1 have any stride; empty arrays are contiguous in every order
+    /// Axes of extent 1 have any stride; empty arrays are contiguous in every order.
+    bool c_contiguous = false;
     bool f_contiguous = false;
     bool has_stream = false;   ///< the producer names a stream to be ordered with
     std::uint64_t stream = 0;  ///< its handle: 1 legacy default, 2 per-thread default

@@ -29,8 +29,8 @@ struct Image {
     Arch arch;
     std::string ptx;
     std::string cubin;  ///< empty for a virtual architecture
-    std::string
-        log;  ///< NVRTC's warnings at canonical places; readable_log (diagnostics.hpp) maps them to a source
+    /// NVRTC's warnings at canonical places; readable_log (diagnostics.hpp) maps them to a source.
+    std::string log;
     std::vector<KernelImage> kernels;
     /// Kernels that the text declares and this image lacks, each with the reason: templates, overloads, what
     /// an #if removed.

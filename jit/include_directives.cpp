@@ -204,8 +204,8 @@ class Reader {
 
     /// Whether this stands in a line like `#define SOME_HAS_INCLUDE(X) __has_include(X)`.
     bool defines_probe(std::size_t at) const {
-        constexpr std::size_t farthest =
-            1024;  // such a line is short; a long one is not searched for each probe
+        // Such a line is short; a long one is not searched for each probe.
+        constexpr std::size_t farthest = 1024;
         const std::string_view before = text_.substr(0, at).substr(at - std::min(at, farthest));
         const std::size_t end_of_last = before.rfind('\n');
         if (end_of_last == before.npos && at > farthest) return false;

@@ -14,10 +14,10 @@ namespace bascule {
 /// Where NVRTC and the CUDA headers are looked for. Filled in by whoever knows the installation (Python: from
 /// the wheels).
 struct ToolkitLocation {
-    std::vector<std::string>
-        nvrtc_libraries;  ///< paths or sonames, in order of preference; empty: the toolkit's usual places
-    std::vector<std::string>
-        include_paths;  ///< of cuda_fp16.h and CCCL; empty: beside the library that was loaded
+    /// Paths or sonames, in order of preference; empty: the toolkit's usual places.
+    std::vector<std::string> nvrtc_libraries;
+    /// Directories of cuda_fp16.h and CCCL; empty: beside the library that was loaded.
+    std::vector<std::string> include_paths;
 
     bool operator==(const ToolkitLocation&) const = default;
 };

@@ -45,8 +45,8 @@ struct CompileOptions {
     bool lineinfo = false;                                     ///< always on for the emulated device
     bool debug = false;                                        ///< -G
     bool fast_math = false;
-    std::optional<int>
-        max_registers;  ///< a thread may use; more is spilled to memory. None: the compiler's choice
+    /// Registers that a thread may use; more is spilled to memory. None: the compiler's choice.
+    std::optional<int> max_registers;
     std::vector<std::string> extra;  ///< passed to NVRTC as they are, one option an element
     std::optional<Arch> arch;        ///< none: the device's
 

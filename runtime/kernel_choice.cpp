@@ -14,8 +14,8 @@ namespace {
 
 using ErrorKind = ArgumentError::Kind;
 
-constexpr int first_value_marker =
-    7919;  // a value parameter in a signature is told by a number nobody writes
+// A value parameter in a signature is told by a number nobody writes.
+constexpr int first_value_marker = 7919;
 
 /// Whether nothing is left for the arguments of a launch to say.
 bool says_all(const KernelDeclaration& declaration, const Deduction& deduction) {

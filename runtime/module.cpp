@@ -46,8 +46,7 @@ std::string_view last_component(std::string_view name) {
 
 }  // namespace
 
-// --- Names
-// ---------------------------------------------------------------------------------------------------------
+// --- Names -------------------------------------------------------------------------------------------------
 
 Module::Module(Source source, CompileOptions options, Cache& cache)
     : state_(std::make_shared<State>(std::move(source), std::move(options), cache)) {
@@ -112,8 +111,7 @@ Kernel::Function& Module::State::function(const std::string& expression, const s
     return *slot;
 }
 
-// --- Images
-// --------------------------------------------------------------------------------------------------------
+// --- Images ------------------------------------------------------------------------------------------------
 
 Cache::Lookup Module::compile(Arch arch) const { return state_->main.compile(arch); }
 

@@ -1,26 +1,17 @@
 #include "child.hpp"
 
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
 #include <map>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
-#include <vector>
 
 #include "client.hpp"
 
-extern char** environ;
-
 namespace client {
 namespace {
-
-constexpr std::chrono::seconds patience{60};
 
 /// A device in a process without a test around it: whatever fails ends the process with a code of its own.
 struct Plain {
@@ -150,53 +141,8 @@ const std::map<std::string, int (*)()> roles = {
 
 }  // namespace
 
-ChildResult run_child(const std::string& role, const std::string& policy) {
-    const std::string variable = "BASCULE_EMULATED_SCHEDULE=" + policy;
-    std::vector<char*> environment;
-    for (char** entry = environ; *entry != nullptr; ++entry) {
-        if (std::string(*entry).rfind("BASCULE_EMULATED_SCHEDULE=", 0) != 0) environment.push_back(*entry);
-    }
-    environment.push_back(const_cast<char*>(variable.c_str()));
-    environment.push_back(nullptr);
-    std::string program = "/proc/self/exe";
-    std::string argument = "--child=" + role;
-    char* arguments[] = {program.data(), argument.data(), nullptr};
-
-    int ends[2];
-    ChildResult result;
-    if (pipe(ends) != 0) return result;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-    posix_spawn_file_actions_addclose(&actions, ends[0]);
-    pid_t process = 0;
-    const int failed =
-        posix_spawn(&process, program.c_str(), &actions, nullptr, arguments, environment.data());
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    if (failed != 0) return result;
-    std::thread reader([&] {
-        std::array<char, 4096> buffer;
-        for (ssize_t got = 0; (got = read(ends[0], buffer.data(), buffer.size())) > 0;)
-            result.output.append(buffer.data(), static_cast<std::size_t>(got));
-    });
-    int status = 0;
-    const auto deadline = std::chrono::steady_clock::now() + patience;
-    while (waitpid(process, &status, WNOHANG) == 0) {
-        if (std::chrono::steady_clock::now() > deadline) {
-            kill(process, SIGKILL);
-            waitpid(process, &status, 0);
-            reader.join();
-            close(ends[0]);
-            return result;
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    reader.join();
-    close(ends[0]);
-    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return result;
+child_process::Result run_child(const std::string& role, const std::string& policy) {
+    return child_process::run(role, {{"BASCULE_EMULATED_SCHEDULE", policy}});
 }
 
 int play(const std::string& role) {

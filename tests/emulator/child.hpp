@@ -3,15 +3,12 @@
 
 #include <string>
 
+#include "../child_process.hpp"
+
 namespace client {
 
-/// How this program, run again as `--child=role`, ended: its exit code, or 128 and the signal's number; -1
-/// when it did not end in time. What it printed is in `output`.
-struct ChildResult {
-    int code = -1;
-    std::string output;
-};
-ChildResult run_child(const std::string& role, const std::string& policy);
+/// Runs this program again as `--child=role` under a scheduling policy.
+child_process::Result run_child(const std::string& role, const std::string& policy);
 
 /// The other end: plays the role and returns the exit code.
 int play(const std::string& role);

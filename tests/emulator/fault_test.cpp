@@ -128,22 +128,32 @@ TEST_CASE("what comes after a fault does not run, and other contexts and devices
 }
 
 // cuDevicePrimaryCtxReset is how a process goes on with a device.
-TEST_CASE("a reset clears a fault, and what is launched then works") {
+TEST_CASE("a reset clears a fault and frees all memory, and what is launched then works") {
     for (const std::string& policy : client::policies) {
         CAPTURE(policy);
         Library library({{"BASCULE_EMULATED_SCHEDULE", policy.c_str()}});
         CUcontext context = nullptr;
         library.cuDevicePrimaryCtxRetain(&context, 0);
         library.cuCtxSetCurrent(context);
+        const auto free_memory = [&] {
+            std::size_t free = 0;
+            std::size_t total = 0;
+            CHECK(library.cuMemGetInfo(&free, &total) == CUDA_SUCCESS);
+            return free;
+        };
+        const std::size_t free_at_first = free_memory();
         for (int round = 0; round < 3; ++round) {
             {
                 World world(library);
+                CUdeviceptr lost = 0;
+                REQUIRE(library.cuMemAlloc(&lost, 1 << 20) == CUDA_SUCCESS);
                 world.device.launch("trap", nullptr, 0);
                 CHECK(library.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_INSTRUCTION);
             }
             CHECK(library.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_INSTRUCTION);
             CHECK(library.cuDevicePrimaryCtxReset(0) == CUDA_SUCCESS);
             CHECK(library.cuCtxSynchronize() == CUDA_SUCCESS);
+            CHECK(free_memory() == free_at_first);
             World world(library);
             float* x = world.pinned();
             CHECK(world.increment(x, nullptr) == CUDA_SUCCESS);

@@ -11,15 +11,24 @@ using client::relaxed_mode;
 using client::under_each_policy;
 using client::World;
 
+namespace {
+
+/// A graph that increments the value and doubles it then.
+CUgraph increment_and_twice(World& world, float* x, CUstream stream) {
+    return captured(world, stream, [&] {
+        world.increment(x, stream);
+        world.twice(x, stream);
+    });
+}
+
+}  // namespace
+
 // cuGraphLaunch: "each launch is ordered behind any previous work in hStream".
 TEST_CASE("a graph runs as often as it is launched, in the order of its stream") {
     under_each_policy([](World& world) {
         float* x = world.pinned(1.0F);
         const CUstream p = world.device.stream();
-        const Graph graph(world, captured(world, p, [&] {
-                              world.increment(x, p);
-                              world.twice(x, p);
-                          }));
+        const Graph graph(world, increment_and_twice(world, x, p));
         Executable exec(world, graph);
         CHECK(exec.launch(p) == CUDA_SUCCESS);
         CHECK(world.increment(x, p) == CUDA_SUCCESS);
@@ -35,10 +44,7 @@ TEST_CASE("launches of one executable graph on two streams follow each other") {
         float* x = world.pinned(1.0F);
         const CUstream p = world.device.stream();
         const CUstream q = world.device.stream();
-        const Graph graph(world, captured(world, p, [&] {
-                              world.increment(x, p);
-                              world.twice(x, p);
-                          }));
+        const Graph graph(world, increment_and_twice(world, x, p));
         Executable exec(world, graph);
         for (const CUstream stream : {p, q, p, q}) CHECK(exec.launch(stream) == CUDA_SUCCESS);
         CHECK(world.api.cuStreamSynchronize(q) == CUDA_SUCCESS);
@@ -53,17 +59,13 @@ TEST_CASE("the branches of a graph run beside each other, and a join waits for a
         const CUdeviceptr both = world.device.floats(2, 0.0F);
         const CUstream p = world.device.stream();
         const CUstream q = world.device.stream();
-        const CUevent fork = world.device.event();
-        const CUevent join = world.device.event();
         const Graph graph(world, captured(world, p, [&] {
                               world.increment(x, p);
-                              world.api.cuEventRecord(fork, p);
-                              world.api.cuStreamWaitEvent(q, fork, 0);
+                              world.order(p, q);
                               world.increment(y, q);
                               world.twice(y, q);
                               world.twice(x, p);
-                              world.api.cuEventRecord(join, q);
-                              world.api.cuStreamWaitEvent(p, join, 0);
+                              world.order(q, p);
                               world.api.cuMemcpyHtoDAsync(both, x, 4, p);
                               world.api.cuMemcpyHtoDAsync(both + 4, y, 4, p);
                           }));
@@ -80,15 +82,11 @@ TEST_CASE("under `threads` a kernel in one branch waits for another branch's ker
     float* flag = world.pinned();
     const CUstream p = world.device.stream();
     const CUstream q = world.device.stream();
-    const CUevent fork = world.device.event();
-    const CUevent join = world.device.event();
     const Graph graph(world, captured(world, p, [&] {
-                          world.api.cuEventRecord(fork, p);
-                          world.api.cuStreamWaitEvent(q, fork, 0);
+                          world.order(p, q);
                           world.device.launch("await", p, reinterpret_cast<CUdeviceptr>(flag));
                           world.device.launch("raise", q, reinterpret_cast<CUdeviceptr>(flag));
-                          world.api.cuEventRecord(join, q);
-                          world.api.cuStreamWaitEvent(p, join, 0);
+                          world.order(q, p);
                       }));
     Executable exec(world, graph);
     CHECK(exec.launch(p) == CUDA_SUCCESS);
@@ -205,10 +203,7 @@ TEST_CASE("a graph that is launched on a capturing stream becomes a node, with i
     under_each_policy([](World& world) {
         float* x = world.pinned(1.0F);
         const CUstream p = world.device.stream();
-        const Graph inner(world, captured(world, p, [&] {
-                              world.increment(x, p);
-                              world.twice(x, p);
-                          }));
+        const Graph inner(world, increment_and_twice(world, x, p));
         Executable inner_exec(world, inner);
         const Graph outer(world, captured(world, p, [&] {
                               world.twice(x, p);
@@ -256,8 +251,6 @@ TEST_CASE("an update that would change the graph's shape is refused, with the no
         const CUdeviceptr memory = world.device.floats(64, 0.0F);
         const CUstream p = world.device.stream();
         const CUstream q = world.device.stream();
-        const CUevent fork = world.device.event();
-        const CUevent join = world.device.event();
         const auto in_a_row = [&](int count) {
             return captured(world, p, [&] {
                 for (int i = 0; i < count; ++i) world.increment(x, p);
@@ -267,21 +260,17 @@ TEST_CASE("an update that would change the graph's shape is refused, with the no
         const Graph two(world, in_a_row(2));
         const Graph forked(world, captured(world, p, [&] {
                                world.increment(x, p);
-                               world.api.cuEventRecord(fork, p);
-                               world.api.cuStreamWaitEvent(q, fork, 0);
+                               world.order(p, q);
                                world.increment(x, q);
-                               world.api.cuEventRecord(join, q);
-                               world.api.cuStreamWaitEvent(p, join, 0);
+                               world.order(q, p);
                                world.increment(x, p);
                            }));
         const Graph ends(world, captured(world, p, [&] {
-                             world.api.cuEventRecord(fork, p);
-                             world.api.cuStreamWaitEvent(q, fork, 0);
+                             world.order(p, q);
                              world.increment(x, q);
                              world.increment(x, p);
                              world.increment(x, p);
-                             world.api.cuEventRecord(join, q);
-                             world.api.cuStreamWaitEvent(p, join, 0);
+                             world.order(q, p);
                          }));
         const Graph filled(world, captured(world, p, [&] {
                                world.increment(x, p);
@@ -315,18 +304,14 @@ TEST_CASE("the order in which two streams' calls were captured does not matter t
         float* y = world.pinned();
         const CUstream p = world.device.stream();
         const CUstream q = world.device.stream();
-        const CUevent fork = world.device.event();
-        const CUevent join = world.device.event();
         const auto capture = [&](bool p_first) {
             return captured(world, p, [&] {
-                world.api.cuEventRecord(fork, p);
-                world.api.cuStreamWaitEvent(q, fork, 0);
+                world.order(p, q);
                 if (p_first) world.increment(x, p);
                 world.twice(y, q);
                 world.api.cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(y), 0, 1, q);
                 if (!p_first) world.increment(x, p);
-                world.api.cuEventRecord(join, q);
-                world.api.cuStreamWaitEvent(p, join, 0);
+                world.order(q, p);
                 world.increment(y, p);
             });
         };

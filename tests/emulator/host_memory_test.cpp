@@ -98,8 +98,11 @@ TEST_CASE("freeing and unregistering host memory wait for what uses it") {
         alignas(4096) std::array<float, 1024> mine{};
         CHECK(world.api.cuMemHostRegister(mine.data(), sizeof mine, CU_MEMHOSTREGISTER_PORTABLE) ==
               CUDA_SUCCESS);
+        CHECK(world.api.cuMemHostRegister(mine.data(), sizeof mine, 0) ==
+              CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
         world.increment(mine.data() + 1023, p);
         CHECK(world.api.cuMemHostUnregister(mine.data()) == CUDA_SUCCESS);
+        CHECK(world.api.cuMemHostUnregister(mine.data()) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
         CHECK(mine[1023] == 1.0F);
         CHECK(world.api.cuMemHostRegister(mine.data(), sizeof mine, 64) == CUDA_ERROR_INVALID_VALUE);
     });

@@ -206,21 +206,6 @@ TEST_CASE("invented handles are refused, not followed") {
           CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("a block size is suggested that keeps a multiprocessor full") {
-    Device device;
-    int grid = 0;
-    int block = 0;
-    CHECK(device.api.cuOccupancyMaxPotentialBlockSize(&grid, &block, device.kernel("increment"), nullptr, 0,
-                                                      0) == CUDA_SUCCESS);
-    CHECK(block >= 32);
-    CHECK(block <= 1024);
-    CHECK(grid >= 1);
-    int blocks = 0;
-    CHECK(device.api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, device.kernel("increment"), 1024,
-                                                                 0) == CUDA_SUCCESS);
-    CHECK(blocks == 2);  // 2048 threads a multiprocessor
-}
-
 TEST_CASE("in null mode launches return at once and copies still happen") {
     Library library({{"BASCULE_EMULATED_EXECUTE", "0"}});
     Device device(library);

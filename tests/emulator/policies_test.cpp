@@ -115,7 +115,7 @@ TEST_CASE("a process may end while operations are pending or running") {
         CAPTURE(policy);
         const auto child = run_child("exit with work", policy);
         CAPTURE(child.output);
-        CHECK(child.code == 0);
+        CHECK(child.exit_code == 0);
     }
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("objects that are destroyed after the device's threads have ended stil
     for (const std::string& policy : client::policies) {
         CAPTURE(policy);
         const auto child = run_child("use at exit", policy);
-        CHECK(child.code == 0);
+        CHECK(child.exit_code == 0);
         CHECK(child.output == "at the end: 0, 3\n");
     }
 }
@@ -131,7 +131,7 @@ TEST_CASE("objects that are destroyed after the device's threads have ended stil
 TEST_CASE("a host function may end the process") {
     for (const std::string& policy : client::policies) {
         CAPTURE(policy);
-        CHECK(run_child("exit in a host function", policy).code == 7);
+        CHECK(run_child("exit in a host function", policy).exit_code == 7);
     }
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("a forked process has no device, and its parent keeps its own") {
     for (const std::string& policy : client::policies) {
         CAPTURE(policy);
         const auto child = run_child("fork", policy);
-        CHECK(child.code == 0);
+        CHECK(child.exit_code == 0);
         CHECK(child.output == "child 0, value 1\n");
     }
 }
@@ -147,6 +147,6 @@ TEST_CASE("a forked process has no device, and its parent keeps its own") {
 TEST_CASE("closing the library does not take its threads' code away") {
     for (const std::string& policy : client::policies) {
         CAPTURE(policy);
-        CHECK(run_child("close the library", policy).code == 0);
+        CHECK(run_child("close the library", policy).exit_code == 0);
     }
 }

@@ -25,8 +25,11 @@ struct Counted {
     CUuserObject object = nullptr;
 };
 
-CUgraph one_increment(World& world, float* x, CUstream stream) {
-    return captured(world, stream, [&] { world.increment(x, stream); });
+/// A graph of one increment, which has taken over its maker's reference to `counted`.
+CUgraph one_increment(World& world, float* x, CUstream stream, const Counted& counted) {
+    const CUgraph graph = captured(world, stream, [&] { world.increment(x, stream); });
+    CHECK(world.api.cuGraphRetainUserObject(graph, counted.object, 1, move) == CUDA_SUCCESS);
+    return graph;
 }
 
 }  // namespace
@@ -89,8 +92,7 @@ TEST_CASE("an executable graph has references of its own, and what runs holds th
         float* x = world.pinned(1.0F);
         const CUstream p = world.device.stream();
         Counted counted(world);
-        const CUgraph graph = one_increment(world, x, p);
-        CHECK(world.api.cuGraphRetainUserObject(graph, counted.object, 1, move) == CUDA_SUCCESS);
+        const CUgraph graph = one_increment(world, x, p, counted);
         {
             Executable exec(world, graph);
             CHECK(world.api.cuGraphDestroy(graph) == CUDA_SUCCESS);
@@ -109,8 +111,7 @@ TEST_CASE("what waits behind a held stream keeps its user objects after its grap
     float* x = world.pinned(1.0F);
     const CUstream p = world.device.stream();
     Counted counted(world);
-    const CUgraph graph = one_increment(world, x, p);
-    CHECK(world.api.cuGraphRetainUserObject(graph, counted.object, 1, move) == CUDA_SUCCESS);
+    const CUgraph graph = one_increment(world, x, p, counted);
     {
         Executable exec(world, graph);
         CHECK(exec.launch(p) == CUDA_SUCCESS);
@@ -128,10 +129,8 @@ TEST_CASE("an update replaces what an executable graph holds") {
     float* x = world.pinned(1.0F);
     const CUstream p = world.device.stream();
     Counted first(world), second(world);
-    const CUgraph one = one_increment(world, x, p);
-    const CUgraph two = one_increment(world, x, p);
-    CHECK(world.api.cuGraphRetainUserObject(one, first.object, 1, move) == CUDA_SUCCESS);
-    CHECK(world.api.cuGraphRetainUserObject(two, second.object, 1, move) == CUDA_SUCCESS);
+    const CUgraph one = one_increment(world, x, p, first);
+    const CUgraph two = one_increment(world, x, p, second);
     {
         Executable exec(world, one);
         CHECK(world.api.cuGraphDestroy(one) == CUDA_SUCCESS);
@@ -149,8 +148,7 @@ TEST_CASE("a graph that was captured as part of another is held by that one") {
     float* x = world.pinned(1.0F);
     const CUstream p = world.device.stream();
     Counted counted(world);
-    const CUgraph inner = one_increment(world, x, p);
-    CHECK(world.api.cuGraphRetainUserObject(inner, counted.object, 1, move) == CUDA_SUCCESS);
+    const CUgraph inner = one_increment(world, x, p, counted);
     CUgraph outer = nullptr;
     {
         Executable exec(world, inner);

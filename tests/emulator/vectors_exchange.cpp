@@ -25,8 +25,7 @@ struct Result {
     bool truth, unspecified = false;
 };
 
-// --- what PTX says
-// ---------------------------------------------------------------------------------------------------
+// --- what PTX says -----------------------------------------------------------------------------------------
 
 Result shuffled(const Opcode& opcode, const Warp& warp, unsigned lane) {
     const Lane& own = warp[lane];
@@ -99,8 +98,7 @@ Result reduced(const Opcode& opcode, const Warp& warp, unsigned lane) {
     return {reference::wrapped(opcode.type, *sum), false};
 }
 
-// --- the machine
-// -----------------------------------------------------------------------------------------------------
+// --- the machine -------------------------------------------------------------------------------------------
 
 struct Spelled {
     const std::string& spelling;

@@ -54,8 +54,8 @@ Bits some_float(Type type, Random& random) {
         }
         case 5:
             return sign | mantissa;  // a subnormal
-        case 6: {  // few bits, or one more at the end: products, sums and conversions fall on ties, or just
-                   // beside
+        // Few bits, or one more at the end: products, sums and conversions fall on ties, or just beside.
+        case 6: {
             const unsigned kept = static_cast<unsigned>(random() % (stored + 1));
             const Bits few = mantissa >> (stored - kept) << (stored - kept);
             return (sign | exponent() << stored | few) + random() % 3 - 1;

@@ -57,9 +57,9 @@ TEST_CASE("a lock is passed from warp to warp, and from lane to lane") {
         "ld.volatile.global.u32 %v, [%c+4]; add.u32 %v, %v, 1; st.volatile.global.u32 [%c+4], %v;\n"
         "membar.gl; atom.global.exch.b32 %old, [%c], 0; ret; }");
     std::vector<int> lock_and_count(2, 0);
-    REQUIRE_FALSE(device.launch("k", {2}, {200}, device.array(lock_and_count)));
+    REQUIRE_FALSE(device.launch("k", {2}, {40}, device.array(lock_and_count)));
     CHECK(lock_and_count[0] == 0);
-    CHECK(lock_and_count[1] == 400);
+    CHECK(lock_and_count[1] == 80);
 }
 
 TEST_CASE("warps that wait for what nobody writes are an infinite loop") {

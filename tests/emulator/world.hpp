@@ -54,6 +54,12 @@ struct World {
     CUresult twice(float* value, CUstream stream) {
         return device.launch("twice", stream, reinterpret_cast<CUdeviceptr>(value));
     }
+    /// What comes on `later` from now on waits for what is on `earlier`.
+    void order(CUstream earlier, CUstream later) {
+        const CUevent event = device.event();
+        CHECK(api.cuEventRecord(event, earlier) == CUDA_SUCCESS);
+        CHECK(api.cuStreamWaitEvent(later, event, 0) == CUDA_SUCCESS);
+    }
     CUcontext context() const {
         CUcontext current = nullptr;
         api.cuCtxGetCurrent(&current);

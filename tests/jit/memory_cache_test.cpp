@@ -1,11 +1,15 @@
 #include <atomic>
+#include <deque>
+#include <exception>
+#include <fstream>
+#include <functional>
 #include <latch>
 #include <stdexcept>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
-#include <vector>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -24,59 +28,86 @@ std::shared_ptr<const Image> image_with(const std::string& ptx) {
     return image;
 }
 
-constexpr int thread_count = 8;
+/// Whether a thread of this process sleeps in the kernel, as one does that waits for another.
+bool sleeps(pid_t thread) {
+    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string text;
+    std::getline(file, text);
+    const std::size_t name_ends = text.rfind(')');
+    return name_ends != std::string::npos && text.compare(name_ends, 4, ") S ") == 0;
+}
+
+/// A thread that asks for "a". Once this is constructed, the thread waits inside run_once or has returned
+/// from it.
+class Asking {
+  public:
+    Asking(MemoryCache& cache, std::function<void()> make)
+        : thread_([this, &cache, make = std::move(make)] {
+              id_ = gettid();
+              try {
+                  made_it = cache.run_once(key("a"), make);
+              } catch (...) {
+                  error = std::current_exception();
+              }
+              returned_ = true;
+          }) {
+        while (!returned_ && !(id_ != 0 && sleeps(id_))) std::this_thread::yield();
+    }
+    bool waits() const { return !returned_; }
+    void join() { thread_.join(); }
+
+    bool made_it = false;
+    std::exception_ptr error;
+
+  private:
+    std::atomic<pid_t> id_{0};
+    std::atomic<bool> returned_{false};
+    std::thread thread_;
+};
 
 TEST_CASE("what one thread makes, all that ask meanwhile wait for") {
     MemoryCache cache;
     std::atomic<int> made{0};
-    std::latch all_ask(thread_count);
-    std::vector<std::shared_ptr<const Image>> got(thread_count);
-    std::vector<std::thread> threads;
-    for (int i = 0; i < thread_count; ++i) {
-        threads.emplace_back([&, i] {
-            all_ask.arrive_and_wait();
-            while (got[static_cast<std::size_t>(i)] == nullptr) {
-                cache.run_once(key("a"), [&] {
-                    if (cache.find(key("a"), "") != nullptr) return;
-                    ++made;
-                    cache.keep(key("a"), {image_with("x"), nullptr});
-                });
-                got[static_cast<std::size_t>(i)] = cache.find(key("a"), "");
-            }
-        });
+    std::latch all_have_asked(1);
+    Asking leader(cache, [&] {
+        ++made;
+        all_have_asked.wait();
+        cache.keep(key("a"), {image_with("x"), nullptr});
+    });
+    std::deque<Asking> followers;
+    for (int i = 0; i < 7; ++i) followers.emplace_back(cache, [&] { ++made; });
+    for (const Asking& follower : followers) CHECK(follower.waits());
+    all_have_asked.count_down();
+    leader.join();
+    CHECK(leader.made_it);
+    for (Asking& follower : followers) {
+        follower.join();
+        CHECK_FALSE(follower.made_it);
     }
-    for (std::thread& thread : threads) thread.join();
     CHECK(made == 1);
-    for (const auto& image : got) CHECK(image == got[0]);
+    CHECK(cache.find(key("a"), "")->ptx == "x");
 }
 
 TEST_CASE("a failure reaches all who wait, and is not kept") {
     MemoryCache cache;
-    std::latch leader_makes(1), follower_asks(1);
-    std::atomic<int> failures{0};
-    const auto ask = [&](const std::function<void()>& make) {
-        try {
-            cache.run_once(key("a"), make);
-        } catch (const std::runtime_error& error) {
-            if (error.what() == std::string("the leader's")) ++failures;
-        }
-    };
-    std::thread leader([&] {
-        ask([&] {
-            leader_makes.count_down();
-            follower_asks.wait();
-            throw std::runtime_error("the leader's");
-        });
+    std::latch all_have_asked(1);
+    Asking leader(cache, [&] {
+        all_have_asked.wait();
+        throw std::runtime_error("the leader's");
     });
-    leader_makes.wait();
-    // The follower finds the leader at work, or its failure forgotten: then it fails by itself.
-    std::thread follower([&] {
-        follower_asks.count_down();
-        ask([&] { throw std::runtime_error("the leader's"); });
-    });
+    std::deque<Asking> followers;
+    for (int i = 0; i < 3; ++i) {
+        followers.emplace_back(cache, [] { throw std::runtime_error("a follower's own"); });
+    }
+    for (const Asking& follower : followers) CHECK(follower.waits());
+    all_have_asked.count_down();
     leader.join();
-    follower.join();
-    CHECK(failures == 2);
+    REQUIRE(leader.error != nullptr);
+    CHECK_THROWS_WITH(std::rethrow_exception(leader.error), "the leader's");
+    for (Asking& follower : followers) {
+        follower.join();
+        CHECK(follower.error == leader.error);  // the same object, and not only the same text
+    }
     CHECK(cache.run_once(key("a"), [] {}));
 }
 

@@ -2,22 +2,18 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
+
+#include "../child_process.hpp"
 
 namespace bascule::testing {
 
-/// What a process printed, and how it ended.
-struct ChildResult {
-    std::string output;
-    int exit_code = -1;
-    bool says(const std::string& text) const { return output.find(text) != std::string::npos; }
-};
+using ChildResult = child_process::Result;
 
-/// Runs this program again as `--child=role` with these variables added to the environment (an empty value
-/// takes one away).
-ChildResult run_child(const std::string& role,
-                      const std::vector<std::pair<std::string, std::string>>& variables = {});
+/// Runs this program again as `--child=role` with these variables added to the environment; an empty value
+/// removes one.
+inline ChildResult run_child(const std::string& role, const child_process::Variables& variables = {}) {
+    return child_process::run(role, variables);
+}
 
 /// The other end: plays the role and returns the exit code.
 int play(const std::string& role);

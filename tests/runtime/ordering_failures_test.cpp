@@ -29,25 +29,10 @@ struct Failing {
 
 std::atomic<int> released = 0;
 
-struct Fixture {
-    TestModule program{
-        "__global__ void add(const float* x, const float* y, float* z, int n) {"
-        "    int i = blockIdx.x * blockDim.x + threadIdx.x;"
-        "    if (i < n) z[i] = x[i] + y[i];"
-        "}"};
-    Kernel kernel = program.module.kernel("add");
-    Device device{0};
-    DeviceBuffer x{256}, y{256}, z{256};
-    Stream launch_stream, p, q;
-    std::map<std::uint64_t, std::string> names{
-        {launch_stream.ref().handle(), "C"}, {p.ref().handle(), "p"}, {q.ref().handle(), "q"}};
-
+struct Fixture : Addition {
     void launch_once() {
         ArgumentPack args(kernel.signature(device));
-        args.set(0, floats(x, p.ref().handle()));
-        args.set(1, floats(y, q.ref().handle()));
-        args.set(2, floats(z));
-        args.set(3, integer(64));
+        set(args, p.ref().handle(), q.ref().handle(), 0);
         const Owner owner{&released, [](void* count) noexcept { ++*static_cast<std::atomic<int>*>(count); }};
         kernel.launch(launch_stream, {.grid = {1}, .block = {64}}, args, {&owner, 1});
     }

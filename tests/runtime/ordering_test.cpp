@@ -14,31 +14,19 @@ using namespace bascule::testing;
 
 namespace {
 
-/// A kernel of three arrays, and buffers for them.
-struct Fixture {
-    TestModule program{
-        "__global__ void add(const float* x, const float* y, float* z, int n) {"
-        "    int i = blockIdx.x * blockDim.x + threadIdx.x;"
-        "    if (i < n) z[i] = x[i] + y[i];"
-        "}"};
-    Kernel kernel = program.module.kernel("add");
-    Device device{0};
-    DeviceBuffer x{256}, y{256}, z{256};
-    Stream launch_stream, p, q;
+struct Fixture : Addition {
     StreamRef C = launch_stream;
-    std::map<std::uint64_t, std::string> names{
-        {C.handle(), "C"}, {p.ref().handle(), "p"}, {q.ref().handle(), "q"}, {1, "legacy"}, {2, "thread"}};
 
-    Fixture() { kernel.loaded(device); }
+    Fixture() {
+        kernel.loaded(device);
+        names.insert({{1, "legacy"}, {2, "thread"}});
+    }
 
     /// One launch on `stream` with the arrays' streams; 0 names none.
     void launch(StreamRef stream, std::uint64_t of_x, std::uint64_t of_y, std::uint64_t of_z,
                 LaunchConfig config = {.grid = {1}, .block = {64}}) {
         ArgumentPack args(kernel.signature(device));
-        args.set(0, floats(x, of_x));
-        args.set(1, floats(y, of_y));
-        args.set(2, floats(z, of_z));
-        args.set(3, integer(64));
+        set(args, of_x, of_y, of_z);
         kernel.launch(stream, config, args);
     }
 
@@ -48,6 +36,9 @@ struct Fixture {
         return trace.spelled(names);
     }
 };
+
+/// The handle of a stream that is destroyed: every call of the driver on it fails.
+std::uint64_t destroyed_stream() { return Stream().ref().handle(); }
 
 }  // namespace
 
@@ -115,11 +106,7 @@ TEST_CASE("rule 7: a launch that is refused leaves no operation behind") {
 
 TEST_CASE("rule 8: a producer stream that cannot be recorded stops the launch") {
     Fixture f;
-    std::uint64_t gone = 0;
-    {
-        const Stream stream;
-        gone = stream.ref().handle();
-    }
+    const std::uint64_t gone = destroyed_stream();
     const Trace trace;
     try {
         f.launch(f.C, 0, gone, 0);
@@ -134,11 +121,7 @@ TEST_CASE("rule 8: a producer stream that cannot be recorded stops the launch") 
 
 TEST_CASE("rule 8: the event of a failed wait is used again") {
     Fixture f;
-    std::uint64_t gone = 0;
-    {
-        const Stream stream;
-        gone = stream.ref().handle();
-    }
+    const std::uint64_t gone = destroyed_stream();
     f.launch(f.C, f.p.ref().handle(), 0, 0);  // the pool has an event now
     CHECK_THROWS_AS(f.launch(f.C, gone, 0, 0), CudaError);
     CHECK(calls_of("cuEventCreate", [&] { f.launch(f.C, f.p.ref().handle(), 0, 0); }) == 0);
@@ -146,11 +129,7 @@ TEST_CASE("rule 8: the event of a failed wait is used again") {
 
 TEST_CASE("rule 10: when a producer cannot be held back the host waits for the launch") {
     Fixture f;
-    std::uint64_t gone = 0;
-    {
-        const Stream stream;
-        gone = stream.ref().handle();
-    }
+    const std::uint64_t gone = destroyed_stream();
     const Producer producer{gone, 0};
     const std::uint64_t waits = calls_of("cuStreamSynchronize", [&] {
         CHECK_THROWS_AS(order_producers_after(f.C, {&producer, 1}), CudaError);

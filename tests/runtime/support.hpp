@@ -73,6 +73,29 @@ inline std::vector<float> on_host(StreamRef stream, const DeviceBuffer& buffer) 
     return values;
 }
 
+/// A kernel that adds two arrays into a third, the arrays, and three streams with their names in a trace.
+struct Addition {
+    TestModule program{
+        "__global__ void add(const float* x, const float* y, float* z, int n) {"
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;"
+        "    if (i < n) z[i] = x[i] + y[i];"
+        "}"};
+    Kernel kernel = program.module.kernel("add");
+    Device device{0};
+    DeviceBuffer x{256}, y{256}, z{256};
+    Stream launch_stream, p, q;
+    std::map<std::uint64_t, std::string> names{
+        {launch_stream.ref().handle(), "C"}, {p.ref().handle(), "p"}, {q.ref().handle(), "q"}};
+
+    /// All arguments of the kernel, with the streams that the arrays name; 0 names none.
+    void set(ArgumentPack& args, std::uint64_t of_x, std::uint64_t of_y, std::uint64_t of_z) {
+        args.set(0, floats(x, of_x));
+        args.set(1, floats(y, of_y));
+        args.set(2, floats(z, of_z));
+        args.set(3, integer(64));
+    }
+};
+
 /// Records, waits and launches while it lives, spelled as in the rules: "R(e1,p) W(e1,C) L(C)". Streams get
 /// the names given, events are numbered by their first appearance.
 class Trace {

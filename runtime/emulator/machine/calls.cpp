@@ -34,8 +34,7 @@ void each_lane(std::uint32_t mask, Visit&& visit) {
     for (; mask != 0; mask &= mask - 1) visit(static_cast<unsigned>(__builtin_ctz(mask)));
 }
 
-// --- calls
-// ---------------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 // Each lane keeps where it returns to, so groups from different call sites can run a function together.
 const Instruction* enter(Lanes& s, std::uint32_t next, std::uint32_t return_slot, std::uint32_t start) {
@@ -76,8 +75,7 @@ const Instruction* ret(Lanes& s, const Instruction* i) {
     }
 }
 
-// --- calls through pointers
-// ----------------------------------------------------------------------------------------
+// --- calls through pointers --------------------------------------------------------------------------------
 
 const Code::Callee* callee_at(const Lanes& s, std::uint64_t address) {
     const auto& callees = s.block->grid->code->callees;
@@ -150,8 +148,7 @@ const Instruction* take_results(Lanes& s, const Instruction* i) {
     return i + 1;
 }
 
-// --- frames on the lanes' stacks, which lie in their local memory
-// ----------------------------------------------------------------------------------------
+// --- frames on the lanes' stacks, which lie in their local memory ------------------------------------------
 
 std::uint32_t* stack_at(Lanes& s, std::uint32_t slot) {
     return reinterpret_cast<std::uint32_t*>(s.registers + slot);

@@ -451,8 +451,7 @@ struct SlctFloat {
     static T run(T a, T b, float c) { return c >= 0 ? a : b; }
 };
 
-// --- predicates
-// --------------------------------------------------------------------------------------------------
+// --- predicates --------------------------------------------------------------------------------------------
 
 template <Operation O>
 const Instruction* logic(Lanes& s, const Instruction* i) {
@@ -493,8 +492,7 @@ struct Ge {
     static bool run(T a, T b) { return a >= b; }
 };
 
-// --- packing
-// -----------------------------------------------------------------------------------------------------
+// --- packing -----------------------------------------------------------------------------------------------
 
 template <class T, class P>
 const Instruction* pack(Lanes& s, const Instruction* i) {

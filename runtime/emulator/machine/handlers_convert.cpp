@@ -31,8 +31,7 @@ struct Slot<std::int8_t> {
 template <class T>
 using In = typename Slot<T>::type;
 
-// --- integers
-// ------------------------------------------------------------------------------------------------------
+// --- integers ----------------------------------------------------------------------------------------------
 
 template <class D, class S>
 struct Resize {
@@ -52,9 +51,8 @@ struct ResizeSaturated {
     }
 };
 
-// --- floats to integers: rounded, then clamped; NaN is 0, or the highest bit alone where 64 bits are
-// involved
-// ---------------------------------------------------------------
+// --- floats to integers ------------------------------------------------------------------------------------
+// Rounded, then clamped; NaN is 0, or the highest bit alone where 64 bits are involved.
 
 template <Flag R>
 inline float integral(float v) {
@@ -113,8 +111,7 @@ struct FtzInput {
     static auto run(float a) { return F::run(flushed(a)); }
 };
 
-// --- integers to floats
-// ------------------------------------------------------------------------------------------------
+// --- integers to floats ------------------------------------------------------------------------------------
 
 template <class D, class S>
 struct FromInteger {
@@ -160,8 +157,7 @@ struct SmallFromInteger {
     }
 };
 
-// --- between floats
-// ------------------------------------------------------------------------------------------------------
+// --- between floats ----------------------------------------------------------------------------------------
 
 template <class D, class S>
 struct Resized {
@@ -214,8 +210,7 @@ struct SmallSat {
     }
 };
 
-// --- registration
-// ----------------------------------------------------------------------------------------------------------
+// --- registration ------------------------------------------------------------------------------------------
 
 template <class S, class D>
 void integer_pair(Registry& r) {

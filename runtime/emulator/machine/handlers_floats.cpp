@@ -7,8 +7,7 @@
 namespace emulated::machine::BASCULE_ISA {
 namespace {
 
-// --- modifiers, as wrappers of an operation
-// ------------------------------------------------------------------------
+// --- modifiers, as wrappers of an operation ----------------------------------------------------------------
 
 inline float flushed(float v) {
     const std::uint32_t bits = bits_as<std::uint32_t>(v);
@@ -49,8 +48,7 @@ struct FtzInputs {
     static bool run(float a, float b) { return F::run(flushed(a), flushed(b)); }
 };
 
-// --- operations
-// ----------------------------------------------------------------------------------------------------
+// --- operations --------------------------------------------------------------------------------------------
 
 struct FAdd {
     template <class T>
@@ -274,8 +272,8 @@ struct Testp {
     }
 };
 
-// --- halves: computed in float, which is wide enough that rounding twice changes nothing; fma in double
-// ------------------
+// --- halves ------------------------------------------------------------------------------------------------
+// Computed in float, which is wide enough that rounding twice changes nothing; fma in double.
 
 template <class F, class H>
 struct Small {
@@ -385,8 +383,7 @@ struct Twice {
     }
 };
 
-// --- registration: every combination of modifiers that the table allows
-// -------------------------------------------------
+// --- registration: every combination of modifiers that the table allows ------------------------------------
 
 template <class F, class T, int Arity>
 constexpr Handler elementwise() {

@@ -17,8 +17,7 @@ inline void write_at(std::uintptr_t at, M v) {
     std::memcpy(reinterpret_cast<void*>(at), &v, sizeof v);
 }
 
-// --- patterns
-// ----------------------------------------------------------------------------------------------------------
+// --- patterns ----------------------------------------------------------------------------------------------
 // A full warp mostly reads consecutive addresses, or one, or does so by halves, as rows of 16 threads do.
 // Each is recognised without filling s.offset; an instruction tries first what it did last.
 
@@ -133,8 +132,7 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
     }
 }
 
-// --- loads
-// -------------------------------------------------------------------------------------------------------------
+// --- loads -------------------------------------------------------------------------------------------------
 
 template <class M, class R>
 inline void read_spot(const Spot& spot, R* d, u32 count, u32 displacement) {
@@ -232,8 +230,7 @@ const Instruction* load(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-// --- stores
-// ------------------------------------------------------------------------------------------------------------
+// --- stores ------------------------------------------------------------------------------------------------
 
 template <class M, class R>
 inline void write_spot(const Spot& spot, const R* a, u32 count, u32 displacement) {
@@ -276,8 +273,7 @@ const Instruction* store(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-// --- parameters
-// ----------------------------------------------------------------------------------------------------
+// --- parameters --------------------------------------------------------------------------------------------
 
 template <class M, class R>
 const Instruction* load_parameter(Lanes& s, const Instruction* i) {
@@ -328,8 +324,7 @@ const Instruction* copy_argument(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-// --- registration
-// --------------------------------------------------------------------------------------------------
+// --- registration ------------------------------------------------------------------------------------------
 
 template <class R>
 constexpr Type register_type() {

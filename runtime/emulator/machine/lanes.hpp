@@ -73,8 +73,8 @@ struct Warp;
 struct alignas(64) Lanes {
     std::byte* registers = nullptr;
     std::uint32_t mask = 0;  ///< active lanes
-    std::uint32_t write_mask =
-        0;  ///< and those whose registers nobody will read again: exited, or never there
+    /// Active lanes, and those whose registers nobody will read again: exited, or never there.
+    std::uint32_t write_mask = 0;
     std::uint32_t dead = 0;
     std::uint32_t unguarded = 0;   ///< while a guarded instruction runs: the active lanes around it
     std::uint32_t depth = 0;       ///< of calls

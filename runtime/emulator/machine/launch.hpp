@@ -27,11 +27,11 @@ struct LaunchRequest {
     const program::Kernel* kernel = nullptr;  ///< not refused
     Dim3 grid, block;                         ///< already checked against the device's limits
     std::uint32_t dynamic_shared_bytes = 0;
-    std::uint64_t stack_bytes =
-        0;  ///< a thread, for recursion (CU_LIMIT_STACK_SIZE); a small one is made larger
+    /// Per thread, for recursion (CU_LIMIT_STACK_SIZE); a small one is made larger.
+    std::uint64_t stack_bytes = 0;
     const std::byte* parameters = nullptr;  ///< kernel->parameter_bytes of them
-    const memory::DeviceAddress* globals =
-        nullptr;  ///< the address of each of the module's globals, by index
+    /// The address of each of the module's globals, by index.
+    const memory::DeviceAddress* globals = nullptr;
     const memory::Memory* memory = nullptr;
     races::AccessLog* log = nullptr;  ///< what the grid reads and writes is added; null: nobody asks
     /// Device memory of a cooperative grid, at least workspace_bytes that begin as zeros; 0: its blocks do

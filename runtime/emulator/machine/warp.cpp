@@ -80,8 +80,8 @@ bool run_warp(Lanes& lanes, Warp& warp) {
     lanes.registers = warp.registers;
     bool rotate = false;
     std::uint64_t stamp = 0;
-    std::size_t rounds =
-        0;  // budgets spent: when every group has had one or more, other warps have their turn
+    // Budgets spent: when every group has had one or more, other warps have their turn.
+    std::size_t rounds = 0;
     for (;;) {
         if (warp.groups.size() == 1 && warp.groups.front().state == Group::State::ready) {
             take_only(lanes, warp);

@@ -28,12 +28,11 @@ struct Instruction {
     static constexpr std::uint16_t backward = 2;   ///< branch: to an earlier instruction
     static constexpr std::uint16_t has_count = 4;  ///< bar: operand[1] is a thread count
     static constexpr std::uint16_t counts = 16;    ///< bar: operand[2] is a predicate to count
-    static constexpr std::uint16_t same_lanes =
-        32;  ///< memory: the instruction that last had this cache, in this very
-             ///< run of the same lanes, had the same addresses but for `immediate`
-    static constexpr std::uint16_t narrow = 8;  ///< memory: the address register has 32 bits
-    static constexpr std::uint16_t strong =
-        64;  ///< memory: others may be at the same bytes, as .relaxed says
+    /// memory: the instruction that last had this cache, in this very run of the same lanes, had the same
+    /// addresses but for `immediate`
+    static constexpr std::uint16_t same_lanes = 32;
+    static constexpr std::uint16_t narrow = 8;   ///< memory: the address register has 32 bits
+    static constexpr std::uint16_t strong = 64;  ///< memory: others may be at these bytes, as .relaxed says
 
     mutable void (*handler)() = nullptr;     ///< set by the machine when it links the code; of its own type
     std::int64_t immediate = 0;              ///< address offset, branch target, table

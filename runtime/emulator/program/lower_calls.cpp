@@ -37,8 +37,7 @@ CallOperands call_operands(const ptx::Instruction& instruction) {
 
 }  // namespace
 
-// --- which function can be entered again
-// ---------------------------------------------------------------------------
+// --- which function can be entered again -------------------------------------------------------------------
 
 std::vector<const ptx::Function*> Functions::callees(const ptx::Function& function) const {
     std::vector<const ptx::Function*> found;
@@ -72,8 +71,7 @@ bool Functions::can_reenter(const ptx::Function& function) {
     return reentrant_[&function] = again;
 }
 
-// --- frames
-// --------------------------------------------------------------------------------------------------------
+// --- frames ------------------------------------------------------------------------------------------------
 
 // Local variables of a function that may run more than once at a time have no fixed address.
 void Lowering::enter_function() {
@@ -120,8 +118,7 @@ void Lowering::keep_frame(Operation operation) {
     }
 }
 
-// --- arguments
-// -----------------------------------------------------------------------------------------------------
+// --- arguments ---------------------------------------------------------------------------------------------
 
 // The parameter that [name+4] names, if it does.
 const ptx::Variable* Lowering::argument_variable(const ptx::Operand& given) const {
@@ -163,8 +160,7 @@ std::vector<Lowering::Argument> Lowering::arguments_of(const ptx::Operand* list)
     return made;
 }
 
-// --- calls
-// ---------------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 void Lowering::call(const ptx::Instruction& instruction) {
     const CallOperands operands = call_operands(instruction);

@@ -93,8 +93,8 @@ class Lowering {
     Body body_;
     Code::Line line_;
     Ref carry_;  ///< the .cc flag, once something uses it
-    std::map<std::int32_t, std::uint64_t>
-        addresses_;                  ///< of local variables, by variable index; in `frame_` if there is one
+    /// Of local variables, by variable index; in `frame_` if there is one.
+    std::map<std::int32_t, std::uint64_t> addresses_;
     bool reenters_ = false;          ///< the function may be called again before it returns
     std::uint64_t frame_bytes_ = 0;  ///< of local variables on the lane's stack
     Ref frame_;                      ///< holds the address of that frame

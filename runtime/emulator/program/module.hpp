@@ -47,8 +47,8 @@ struct Kernel {
     /// What the text asks of the assembler, 0 where it does not: at most so many registers, at least so many
     /// blocks a multiprocessor, room for blocks of so many threads.
     std::uint32_t max_registers = 0, min_blocks = 0, bound_threads = 0;
-    std::string
-        refusal;  ///< empty, or why this kernel cannot run here: "line 412: redux.sync.f32 is not supported"
+    /// Empty, or why this kernel cannot run here: "line 412: redux.sync.f32 is not supported".
+    std::string refusal;
     std::shared_ptr<const Code> code;  ///< null when refused
 };
 

@@ -7,8 +7,7 @@ using enum ptx::Type;
 using O = Operation;
 using F = Flag;
 
-// --- sets the rows share
-// ------------------------------------------------------------------------------------------
+// --- sets the rows share -----------------------------------------------------------------------------------
 
 constexpr TypeSet any_pred{pred};
 constexpr TypeSet bits{b16, b32, b64};

@@ -31,8 +31,7 @@ std::uint32_t layout_parameters(const ptx::Function& function, std::vector<Kerne
     return at;
 }
 
-// --- the kernel's register file and address windows
-// -----------------------------------------------------------------
+// --- the kernel's register file and address windows --------------------------------------------------------
 
 Ref Layout::constant(std::uint64_t value, unsigned bytes, std::int32_t global, bool dynamic_shared) {
     const auto key = std::make_tuple(value, bytes, global, dynamic_shared);
@@ -127,8 +126,7 @@ std::vector<Code::Callee> callees_of(Functions& functions, const std::vector<std
     return made;
 }
 
-// --- steps -> instructions
-// ------------------------------------------------------------------------------------------
+// --- steps -> instructions ---------------------------------------------------------------------------------
 
 class Emitter {
   public:

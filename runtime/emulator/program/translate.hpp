@@ -18,8 +18,8 @@ namespace emulated::program {
 struct Symbols {
     std::unordered_map<std::string_view, const ptx::Variable*> variables;
     std::unordered_map<std::string_view, std::size_t> globals;  ///< index into program::Module::globals
-    std::unordered_map<std::string_view, const ptx::Function*>
-        functions;                                    ///< the definition, where there is one
+    /// The definition, where there is one.
+    std::unordered_map<std::string_view, const ptx::Function*> functions;
     std::vector<const ptx::Function*> address_taken;  ///< those that a pointer may name
     const ptx::Function* first_function = nullptr;    ///< of the module
 

@@ -113,8 +113,8 @@ class Graph {
     Stream legacy_{.blocking = true, .legacy = true, .tail = nullptr, .timeline = {}};
     std::vector<Stream*> streams_;
     std::vector<Orphan> orphans_;
-    races::VectorClock gone_,
-        gone_blocking_;  // what streams that are gone have known: all, and blocking ones
+    // What streams that are gone have known: all, and blocking ones.
+    races::VectorClock gone_, gone_blocking_;
     races::Detector& detector_ = races::Detector::get();
 };
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,25 @@ def find_kernel(name: str) -> bascule.Kernel:
 
 
 _modules: dict[str, bascule.Module] = {}
+
+
+def refused_when_emulated(instruction: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A test whose kernel only a GPU runs. The emulated device must refuse it with an error that names `instruction`;
+    the test is an expected failure there."""
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(*arguments: Any, **named: Any) -> None:
+            if not bascule.current_device().emulated:
+                test(*arguments, **named)
+                return
+            with pytest.raises(bascule.CudaError, match=rf"{re.escape(instruction)}.* is not supported"):
+                test(*arguments, **named)
+            pytest.xfail(f"the emulated device refuses {instruction}")
+
+        return run
+
+    return decorate
 
 
 @pytest.fixture(scope="session")

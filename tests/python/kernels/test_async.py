@@ -5,16 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import bascule
-
-from .conftest import given, wanted
+from .conftest import given, refused_when_emulated, wanted
 
 
-def refused(what):
-    return pytest.mark.xfail(raises=bascule.CudaError, strict=True, reason=f"the emulated device refuses {what}")
-
-
-@refused("cp.async")
+@refused_when_emulated("cp.async")
 @pytest.mark.parametrize("tiles", [1, 2, 5])
 @pytest.mark.parametrize("block", [33, 64])
 def test_two_buffers_take_turns(kernel, rng, tiles, block):
@@ -24,7 +18,7 @@ def test_two_buffers_take_turns(kernel, rng, tiles, block):
     np.testing.assert_array_equal(out.read(), values.sum(axis=1)[:, ::-1])
 
 
-@refused("cp.async")
+@refused_when_emulated("cp.async")
 @pytest.mark.parametrize("valid", [0, 1, 33, 97])
 def test_missing_elements_become_zeros(kernel, rng, valid):
     values = rng.standard_normal(97).astype("f4")
@@ -33,7 +27,7 @@ def test_missing_elements_become_zeros(kernel, rng, valid):
     np.testing.assert_array_equal(out.read(), np.roll(np.where(np.arange(97) < valid, values, 0), -1))
 
 
-@refused("mbarrier")
+@refused_when_emulated("mbarrier")
 @pytest.mark.parametrize("block", [1, 33, 256])
 def test_threads_arrive_before_they_wait(kernel, rng, block):
     values = rng.integers(-1000, 1000, (3, block), dtype="i4")

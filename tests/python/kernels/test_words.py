@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import bascule
-
-from .conftest import BLOCKS, SIZES, blocks_for, given, wanted
+from .conftest import BLOCKS, SIZES, blocks_for, given, refused_when_emulated, wanted
 
 sweep = pytest.mark.parametrize("size", SIZES[:-1])
 blocks = pytest.mark.parametrize("block", BLOCKS)
@@ -39,7 +37,7 @@ def test_four_bytes_and_two_shorts_are_added_and_compared(kernel, rng, size, blo
     np.testing.assert_array_equal(out.read(), [value.view("u4") for value in expected])
 
 
-@pytest.mark.xfail(raises=bascule.CudaError, strict=True, reason="the emulated device refuses vabsdiff4")
+@refused_when_emulated("vabsdiff4")
 @pytest.mark.parametrize(("size", "block"), [(1, 32), (257, 97)])
 def test_absolute_differences_of_bytes_and_shorts(kernel, rng, size, block):
     a, b = random_words(rng, size), random_words(rng, size)
