@@ -1,6 +1,8 @@
 // cvt between every pair of types.
 #include <fenv.h>
 
+#include <type_traits>
+
 #include "machine/half.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
@@ -37,6 +39,17 @@ template <class D, class S>
 struct Resize {
     static In<D> run(In<S> a) { return static_cast<In<D>>(static_cast<D>(static_cast<S>(a))); }
 };
+// Conversions that do the same to the bits share one handler. Only a wider result depends on the sign of the source, and
+// only eight bits, which lie in a wider register, on the sign of the result.
+template <class D, class S>
+constexpr Handler resize() {
+    using Result = std::conditional_t<sizeof(D) == 1, D, Bits<D>>;
+    using Source = std::conditional_t<(sizeof(D) > sizeof(S)), S, Bits<S>>;
+    return unary<Resize<Result, Source>, In<Result>, In<Source>>;
+}
+template <class D, class S>
+constexpr bool holds_all_of = sizeof(D) > sizeof(S) ? is_signed<D> || !is_signed<S>
+                                                    : sizeof(D) == sizeof(S) && is_signed<D> == is_signed<S>;
 template <class D, class S>
 struct ResizeSaturated {
     static In<D> run(In<S> from) {
@@ -111,6 +124,15 @@ struct FtzInput {
     static auto run(float a) { return F::run(flushed(a)); }
 };
 
+// Not inlined: this is one lane's work, and there are a hundred conversions that end with it.
+template <class H, Flag R>
+__attribute__((noinline)) H rounded_to_small(double v) {
+    if constexpr (__is_same(H, Half))
+        return {round_to_small<R>(v, 10, 15)};
+    else
+        return {round_to_small<R>(v, 7, 127)};
+}
+
 // --- integers to floats ------------------------------------------------------------------------------------
 
 template <class D, class S>
@@ -149,11 +171,7 @@ inline double odd_double(S v) {
 template <class H, class S, Flag R>
 struct SmallFromInteger {
     static H run(In<S> a) {
-        const double v = odd_double<S>(static_cast<S>(a));
-        if constexpr (__is_same(H, Half))
-            return {round_to_small<R>(v, 10, 15)};
-        else
-            return {round_to_small<R>(v, 7, 127)};
+        return rounded_to_small<H, R>(odd_double<S>(static_cast<S>(a)));
     }
 };
 
@@ -182,10 +200,9 @@ struct ToSmall {
             H r;
             from_float(a, r);
             return r;
-        } else if constexpr (__is_same(H, Half))
-            return {round_to_small<R>(static_cast<double>(a), 10, 15)};
-        else
-            return {round_to_small<R>(static_cast<double>(a), 7, 127)};
+        } else {
+            return rounded_to_small<H, R>(static_cast<double>(a));
+        }
     }
 };
 template <class H, class S, Flag R>
@@ -215,8 +232,11 @@ struct SmallSat {
 template <class S, class D>
 void integer_pair(Registry& r) {
     const Type d = TypeOf<D>::value, s = TypeOf<S>::value;
-    r.add(Operation::cvt, d, s, {}, unary<Resize<D, S>, In<D>, In<S>>);
-    r.add(Operation::cvt, d, s, {Flag::sat}, unary<ResizeSaturated<D, S>, In<D>, In<S>>);
+    r.add(Operation::cvt, d, s, {}, resize<D, S>());
+    if constexpr (holds_all_of<D, S>)
+        r.add(Operation::cvt, d, s, {Flag::sat}, resize<D, S>());
+    else
+        r.add(Operation::cvt, d, s, {Flag::sat}, unary<ResizeSaturated<D, S>, In<D>, In<S>>);
 }
 
 template <class S, class D, Flag R>
@@ -226,7 +246,10 @@ void float_to_integer(Registry& r) {
     r.add(Operation::cvt, d, s, {R}, plain);
     r.add(Operation::cvt, d, s, {R, Flag::sat}, plain);
     if constexpr (sizeof(S) == 4) {
-        constexpr Handler flush = unary<FtzInput<ToInteger<D, S, R>>, In<D>, S>;
+        // Only a rounding away from zero makes anything but 0 of a subnormal.
+        constexpr bool sees_subnormals = R == Flag::rmi || R == Flag::rpi;
+        using Flushed = std::conditional_t<sees_subnormals, FtzInput<ToInteger<D, S, R>>, ToInteger<D, S, R>>;
+        constexpr Handler flush = unary<Flushed, In<D>, S>;
         r.add(Operation::cvt, d, s, {R, Flag::ftz}, flush);
         r.add(Operation::cvt, d, s, {R, Flag::ftz, Flag::sat}, flush);
     }

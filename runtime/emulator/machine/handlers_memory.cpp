@@ -112,15 +112,14 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
     return true;
 }
 
-// For accesses of one, two and four values.
-template <Space Where, class M>
-inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
-                                                     Spot& spot) {
-    if constexpr (Where == Space::local || Where == Space::param) return false;
+// Accesses of two and four values, and addresses of an unusual width, share one function a space and size.
+template <Space Where, u32 Bytes>
+__attribute__((noinline)) bool find_unusual_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
+                                                 Spot& spot) {
+    const bool narrow = i->bits & Instruction::narrow;
     const auto of = [&]<u32 Count>() __attribute__((always_inline)) {
-        return i->bits & Instruction::narrow
-                   ? find_spot<Where, u32, Count * sizeof(M)>(s, i, slot, write, spot)
-                   : find_spot<Where, u64, Count * sizeof(M)>(s, i, slot, write, spot);
+        return narrow ? find_spot<Where, u32, Count * Bytes>(s, i, slot, write, spot)
+                      : find_spot<Where, u64, Count * Bytes>(s, i, slot, write, spot);
     };
     switch (i->count) {
         case 1:
@@ -130,6 +129,18 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
         default:
             return of.template operator()<4>();
     }
+}
+
+// One value, at a 32-bit address of shared memory or a 64-bit address elsewhere, is found without a call.
+template <Space Where, class M>
+inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
+                                                     Spot& spot) {
+    if constexpr (Where == Space::local || Where == Space::param) return false;
+    constexpr bool narrow = Where == Space::shared;
+    using Address = std::conditional_t<narrow, u32, u64>;
+    if (i->count == 1 && ((i->bits & Instruction::narrow) != 0) == narrow) [[likely]]
+        return find_spot<Where, Address, sizeof(M)>(s, i, slot, write, spot);
+    return find_unusual_spot<Where, sizeof(M)>(s, i, slot, write, spot);
 }
 
 // --- loads -------------------------------------------------------------------------------------------------

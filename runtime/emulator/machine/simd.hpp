@@ -111,59 +111,49 @@ inline std::uint32_t pack_mask(const std::uint32_t* words) {
     return mask;
 }
 
-// --- elementwise handlers: F::run(sources...) for every lane
-// --------------------------------------------------------- The full-mask path writes in place; otherwise
-// inactive lanes keep what they have.
+// --- elementwise handlers: F::run(sources...) for every lane ---------------------------------------------
+// A full mask writes in place; otherwise inactive lanes keep what they have.
+
+template <class D, class Loop>
+inline __attribute__((always_inline)) const Instruction* for_each_lane(Lanes& s, const Instruction* i,
+                                                                     Loop&& loop) {
+    D* d = lanes_at<D>(s, i->operand[0]);
+    alignas(64) D aside[32];
+    const bool all = s.write_mask == full_mask;
+    // One loop for both places: half the code of a loop for each.
+    loop(static_cast<D*>(__builtin_assume_aligned(all ? d : aside, 64)));
+    if (!all) blend(d, aside, s.write_mask);
+    return next(s, i + 1);
+}
 
 template <class F, class D, class A>
 const Instruction* unary(Lanes& s, const Instruction* i) {
-    D* d = lanes_at<D>(s, i->operand[0]);
     const A* a = lanes_at<A>(s, i->operand[1]);
-    if (s.write_mask == full_mask) {
+    return for_each_lane<D>(s, i, [&](D* to) __attribute__((always_inline)) {
         BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) d[l] = F::run(a[l]);
-    } else {
-        alignas(64) D r[32];
-        BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) r[l] = F::run(a[l]);
-        blend(d, r, s.write_mask);
-    }
-    return next(s, i + 1);
+        for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l]);
+    });
 }
 
 template <class F, class D, class A, class B>
 const Instruction* binary(Lanes& s, const Instruction* i) {
-    D* d = lanes_at<D>(s, i->operand[0]);
     const A* a = lanes_at<A>(s, i->operand[1]);
     const B* b = lanes_at<B>(s, i->operand[2]);
-    if (s.write_mask == full_mask) {
+    return for_each_lane<D>(s, i, [&](D* to) __attribute__((always_inline)) {
         BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) d[l] = F::run(a[l], b[l]);
-    } else {
-        alignas(64) D r[32];
-        BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) r[l] = F::run(a[l], b[l]);
-        blend(d, r, s.write_mask);
-    }
-    return next(s, i + 1);
+        for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l], b[l]);
+    });
 }
 
 template <class F, class D, class A, class B, class C>
 const Instruction* ternary(Lanes& s, const Instruction* i) {
-    D* d = lanes_at<D>(s, i->operand[0]);
     const A* a = lanes_at<A>(s, i->operand[1]);
     const B* b = lanes_at<B>(s, i->operand[2]);
     const C* c = lanes_at<C>(s, i->operand[3]);
-    if (s.write_mask == full_mask) {
+    return for_each_lane<D>(s, i, [&](D* to) __attribute__((always_inline)) {
         BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) d[l] = F::run(a[l], b[l], c[l]);
-    } else {
-        alignas(64) D r[32];
-        BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) r[l] = F::run(a[l], b[l], c[l]);
-        blend(d, r, s.write_mask);
-    }
-    return next(s, i + 1);
+        for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l], b[l], c[l]);
+    });
 }
 
 template <class F, class T>
