@@ -13,8 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from plain_launches import add, array_on, issued, only_order, prepared, without_events
-from scenarios import in_a_thread
-from scene import Foreign, N, handle_of, kernels
+from scene import Foreign, N, handle_of, in_a_thread, kernels
 
 import bascule
 from bascule import _bascule
