@@ -23,7 +23,7 @@ os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "lazy")
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from happens_before import Order, Step, conflicts, races, why_nothing_is_lost
-from scenarios import SCENARIOS
+from scenarios_by_hand import SCENARIOS
 from scene import Scene, kernels, release_owners
 
 import bascule

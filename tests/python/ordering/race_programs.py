@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from edges import EDGES
 from operations import ANY, OPERATIONS
 from raw_driver import PoolArray, call, current
-from scenarios import SCENARIOS
+from scenarios_by_hand import SCENARIOS
 from scene import Foreign, N, Scene, in_threads, unordered
 
 import bascule

@@ -13,6 +13,7 @@ import weakref
 import numpy as np
 from conftest import ForeignArray, traced
 from raw_driver import current
+from scene import in_threads
 from two_devices import (
     COUNT,
     KINDS,
@@ -180,11 +181,7 @@ def rule_11_events_of_two_devices_are_not_shared_by_threads() -> None:  # a case
             launcher(x, x, out)
 
     with traced() as operations:
-        workers = [threading.Thread(target=work, args=(k,)) for k in range(threads)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        in_threads([lambda number=number: work(number) for number in range(threads)])
     steps = [o for o in operations if o.kind in ("record", "wait", "launch")]
     newest: dict[int, int] = {}
     for o in steps:

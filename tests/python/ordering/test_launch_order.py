@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from plain_launches import add, array_on, issued, only_order, ordered, prepared, without_events
-from scene import Foreign, N, handle_of, in_a_thread, kernels
+from scene import Foreign, N, handle_of, in_a_thread, in_threads, kernels
 
 import bascule
 from bascule import _bascule
@@ -380,11 +380,7 @@ def test_rule_11_an_event_is_never_shared_between_launches_in_flight():
             add()[1, 32, consumers[number]](*sets[number])
 
     def run():
-        workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        in_threads([lambda number=number: work(number) for number in range(threads)])
 
     trace = issued(run)
     partner = {p.handle: c.handle for p, c in zip(producers, consumers, strict=True)}
@@ -416,9 +412,5 @@ def test_rule_11_threads_that_take_turns_with_an_array_need_no_waits_of_their_ow
                 kernels().bump[1, N, stream](arrays[chosen], N)
 
     with bascule.emulated.checks(races=True):
-        workers = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        in_threads([lambda number=number: work(number) for number in range(8)])
     assert [array.copy_to_host().tolist() for array in arrays] == [[20] * N] * 4
