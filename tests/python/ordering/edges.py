@@ -45,7 +45,7 @@ class Run:
     def event(self, name: str, stream: str) -> bascule.Event:
         if name not in self.events:
             with self.stream(stream).device:
-                self.events[name] = bascule.event()
+                self.events[name] = bascule.event(timing=False)
         return self.events[name]
 
 

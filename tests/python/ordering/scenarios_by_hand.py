@@ -134,6 +134,19 @@ def events_beside_a_launch(scene):
     scene.consume(q, out)
 
 
+@scenario()
+def one_event_recorded_again_and_again(scene):
+    p, _, c = scene.streams(3)  # an event is recorded on streams of its own device
+    x = scene.array(p)
+    with p.device:
+        event = bascule.event(timing=False)
+    for before, after in [(p, c), (c, p)] * 3:
+        scene.produce(before, x)
+        event.record(before)
+        after.wait(event)
+        scene.consume(after, x)
+
+
 # --- Graphs
 
 
