@@ -1,6 +1,6 @@
-"""What the race detector finds in each program of race_programs.py; as a script, in all or in the named ones, as JSON.
+"""What the race detector finds in each program of race_programs.py; as a script in a process with two devices, as JSON.
 
-python tests/python/ordering/race_outcomes.py DEVICES [PROGRAM ...]
+python tests/python/ordering/race_outcomes.py lethal | others
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ def outcome(name: str, devices: int) -> dict[str, Any]:
     return {"races": races, "bytes": bascule.emulated.race_statistics().bytes - before, "error": error}
 
 
-def main(devices: str, *chosen: str) -> None:
-    json.dump({name: outcome(name, int(devices)) for name in chosen or names(int(devices))}, sys.stdout)
+def main(which: str) -> None:
+    # Those that are not lethal need no other process where they use one device.
+    lethal = which == "lethal"
+    chosen = [(name, n) for n in ((1, 2) if lethal else (2,)) for name in names(n, lethal=lethal)]
+    json.dump({f"{name} on {devices}": outcome(name, devices) for name, devices in chosen}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Most are written from the tables in operations.py and edges.py; what those canno
 from __future__ import annotations
 
 import ctypes
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -75,10 +76,16 @@ def combination(first: str, edge: str, then: str, memory: str = "device") -> Pro
 
 
 def combinations() -> Iterator[tuple[str, str, str, str]]:
-    """Each operation with each other one, unordered and ordered by an event; each edge between reads and writes."""
+    """Each operation before each other one, and each edge between reads and writes.
+
+    An event orders the operations that have a write for a partner, and those on memory of the host.
+    """
     for memory in ANY:
         names = [name for name, operation in OPERATIONS.items() if memory in operation.memory]
-        yield from ((a, edge, b, memory) for a in names for edge in ("nothing", "an_event") for b in names)
+        for a, b in itertools.product(names, names):
+            yield a, "nothing", b, memory
+            if "write" in (a, b) or memory == "pinned":
+                yield a, "an_event", b, memory
     yield from (
         (a, edge, b, "device") for edge in EDGES for a, b in [("write", "read"), ("read", "write"), ("write", "write")]
     )
@@ -133,7 +140,7 @@ class Unordered:
         return self._array.__dlpack_device__()
 
 
-MISLEADING: dict[str, Callable] = {
+MISLEADING: dict[str, Callable[[bascule.DeviceArray, bascule.Stream], object]] = {
     "an_array_whose_order_is_switched_off": lambda x, q: unordered(x),
     "a_producer_that_names_no_stream": lambda x, q: Foreign(x, None),
     "a_producer_that_names_another_stream": lambda x, q: Foreign(x, q),
