@@ -23,9 +23,8 @@ os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "lazy")
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from happens_before import Order, Step, conflicts, races, why_nothing_is_lost
-from scenarios_devices import SCENARIOS_ON_TWO_DEVICES
-from scenarios_graphs import ALL as ON_ONE_DEVICE
-from scene import Scene, kernels
+from scenarios_by_hand import SCENARIOS
+from scene import Scene, kernels, release_owners
 
 import bascule
 from bascule import _bascule
@@ -33,7 +32,11 @@ from bascule import _bascule
 Pairs = list[tuple[int, int]]  # of conflicting steps
 
 NOTHING = 2**64 - 1  # forgets no operation
-ALL = ON_ONE_DEVICE | SCENARIOS_ON_TWO_DEVICES
+ALL = {
+    name if devices == 1 else f"{name}_on_two_devices": (scenario.run, devices)
+    for name, scenario in SCENARIOS.items()
+    for devices in scenario.devices
+}
 WORK = ("launch", "copy", "fill", "graph launch")  # what touches memory
 LEAST_SCENARIOS = 50
 LEAST_MUTANTS = 500
@@ -45,24 +48,26 @@ def run(name: str, dropped: int = NOTHING) -> tuple[list[str], list[Step]]:
 
     A mutant touches the bytes that the scenario touches: they are not worked out again.
     """
-    scene = Scene(notes_bytes=dropped == NOTHING, peer=name in SCENARIOS_ON_TWO_DEVICES)
+    program, devices = ALL[name]
+    scene = Scene(devices, notes_bytes=dropped == NOTHING)
     reported: list[str] = []
     operations: list[bascule.emulated.Operation] = []
     try:
         with bascule.emulated.checks(races=True), bascule.emulated.trace() as operations:
             _bascule._drop_operation(dropped)
-            ALL[name](scene)
+            program(scene)
     except bascule.RaceError as error:
         reported = error.races
     finally:
         _bascule._drop_operation(NOTHING)
+        release_owners(devices)
     return reported, steps_of(operations, scene)
 
 
 def steps_of(operations: list[bascule.emulated.Operation], scene: Scene) -> list[Step]:
     threads = [0] * len(operations)
     touched = [(frozenset(), frozenset())] * len(operations)
-    for touch in scene.touches:
+    for touch in reversed(scene.touches):  # what is noted of a part of a block comes before what is noted of the whole
         for number in range(touch.start, touch.end):
             threads[number] = touch.thread
             if operations[number].kind in WORK:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from conftest import ForeignArray, traced
+from scene import Stream, handle_of
 
 import bascule
 
@@ -25,6 +26,22 @@ def add() -> bascule.Kernel:
 def array_on(bound: object, **changes: object) -> ForeignArray:
     """An array of another library on a stream."""
     return ForeignArray(bascule.to_device(np.ones(32, "f4"), stream=bound), **changes)
+
+
+def rule_2(c: Stream, *producers: Stream, kind: str = "launch") -> Iterator[tuple[str, Stream]]:
+    """What one operation on c must issue whose arrays name the producers; only itself, if they name none."""
+    for p in producers:
+        yield from (("record", p), ("wait", c))
+    yield kind, c
+    if producers:
+        yield "record", c
+    for p in producers:
+        yield "wait", p
+
+
+def ordered(c: Stream, *producers: Stream, kind: str = "launch") -> list[tuple[str, int]]:
+    """The same with the streams' handles."""
+    return [(what, handle_of(stream)) for what, stream in rule_2(c, *producers, kind=kind)]
 
 
 Issued = list[tuple[str, int, int]]

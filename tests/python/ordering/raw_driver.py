@@ -21,16 +21,18 @@ def call(function: str, *arguments: object) -> None:
     assert code == 0, f"{function} said {code}"
 
 
-@contextmanager
-def blocking_stream() -> Iterator[bascule.Stream]:
-    """A stream that the legacy default stream waits for, and holds back."""
-    handle = ctypes.c_void_p()
-    call("cuStreamCreate", ctypes.byref(handle), 0)
-    assert handle.value is not None
-    try:
-        yield bascule.external_stream(handle.value)
-    finally:
-        call("cuStreamDestroy_v2", handle)
+class BlockingStream:
+    """A stream of the current device that the legacy default stream waits for, and that waits for it."""
+
+    def __init__(self) -> None:
+        self._stream = ctypes.c_void_p()
+        with current(bascule.current_device()):
+            call("cuStreamCreate", ctypes.byref(self._stream), 0)
+        assert self._stream.value is not None
+        self.handle: int = self._stream.value
+
+    def __del__(self) -> None:
+        call("cuStreamDestroy_v2", self._stream)
 
 
 @contextmanager

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
+from raw_driver import BlockingStream
 
 import bascule
 from bascule import _bascule
 
 N = 32  # elements of an array
+
+Stream = bascule.Stream | int
+# Names of streams: see Scene.named.
+P, Q, C, D = "p", "q", "c", "d"
+LEGACY, PER_THREAD, NEAR_LEGACY, NEAR_PER_THREAD = "p legacy", "p per-thread", "c legacy", "c per-thread"
+BLOCKING, OTHER_BLOCKING = "p blocking", "q blocking"  # the legacy default stream waits for them, and they for it
+MEMORY = {"device": bascule.device_array, "pinned": bascule.pinned_array, "managed": bascule.managed_array}
 
 _SUMS = "\n".join(
     f"__global__ void sum{k}(int* out, {', '.join(f'const int* a{i}' for i in range(k))}, int n) {{\n"
@@ -25,8 +34,7 @@ TEXT = (
     _SUMS
     + """
 __global__ void set(int* out, int value, int n) {
-    int i = threadIdx.x;
-    if (i < n) out[i] = value + i;
+    for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = value + i;
 }
 __global__ void bump(int* p, int n) {
     int i = threadIdx.x;
@@ -37,20 +45,16 @@ __global__ void swap_two(int* p, int* q, int n) {
     if (i < n) { int kept = p[i]; p[i] = q[i]; q[i] = kept; }
 }
 __global__ void read(const int* in, int n) {
-    int i = threadIdx.x;
-    if (i < n) { int value = *(const volatile int*)(in + i); if (value == 0x7fffffff) __trap(); }
-}
-__global__ void accumulate(int* total, const int* in, int n) {
-    int i = threadIdx.x;
-    if (i < n) atomicAdd(total, in[i]);
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        if (*(const volatile int*)(in + i) == 0x7fffffff) __trap();
 }
 __global__ void count(int* total) { atomicAdd(total, 1); }
-__global__ void set_byte(unsigned char* p, int i) { p[i] = 7; }
 __global__ void copy_view(bascule::array_view<int> out, bascule::array_view<const int> in) {
     int i = threadIdx.x;
     if (i < in.extent(0)) out(i) = in(i);
 }
-__global__ void set_view(bascule::array_view<int> out, int value) {
+template <typename T>
+__global__ void set_view(bascule::array_view<T> out, int value) {
     int i = threadIdx.x;
     if (i < out.extent(0)) out(i) = value;
 }
@@ -75,27 +79,60 @@ def kernels() -> bascule.Module:
 class Foreign:
     """An array of another library, which names the stream that it works on."""
 
-    def __init__(self, array: bascule.DeviceArray, stream: int | None, **changes: object) -> None:
+    def __init__(self, array: bascule.DeviceArray, stream: Stream | None, **changes: object) -> None:
         self.array = array
-        self._fields = dict(array.__cuda_array_interface__) | {"version": 3, "stream": stream} | changes
+        self.stream = stream
+        handle = None if stream is None else handle_of(stream)
+        self._fields = dict(array.__cuda_array_interface__) | {"version": 3, "stream": handle} | changes
 
     @property
     def __cuda_array_interface__(self) -> dict[str, object]:
         return dict(self._fields)
 
 
-def handle_of(stream: bascule.Stream | int) -> int:
+def handle_of(stream: Stream) -> int:
     return stream if isinstance(stream, int) else stream.handle
 
 
-def _beside(stream: bascule.Stream | int) -> AbstractContextManager[object]:
-    """The device of the stream; the one that was entered for those that are known by number."""
+def device_of(stream: Stream) -> AbstractContextManager[object]:
+    """The stream's device, to be entered; the current device for streams that are known by number."""
     return nullcontext() if isinstance(stream, int) else stream.device
 
 
 def unordered(array: bascule.DeviceArray | Foreign) -> bascule.DeviceArray:
-    """A view that brings no stream: what another library's own work on it looks like to us."""
+    """A view that names no stream: what another library's own work on the array looks like to Bascule."""
     return bascule.as_cuda_array(array, sync=False)
+
+
+def release_owners(devices: int) -> None:
+    """Releases the arrays and streams that launches hold: each that stays makes the search for races slower."""
+    for number in range(devices):
+        with bascule.device(number):
+            bascule.synchronize()
+
+
+def in_a_thread(work: Callable[[], object]) -> None:
+    """Runs `work` in a thread of its own, on the current device, and waits for it."""
+    in_threads([work])
+
+
+def in_threads(works: Sequence[Callable[[], object]]) -> None:
+    """Runs each in a thread of its own, on the current device, all at once; raises what one of them raised."""
+    failures: list[BaseException] = []
+
+    def run(work: Callable[[], object]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=contextvars.copy_context().run, args=(run, work)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
 
 
 def bytes_of(array: object) -> frozenset[int]:
@@ -122,37 +159,86 @@ class Touch:
 
 @dataclass
 class Scene:
-    """One run of a program: what it touches is noted beside the trace; only who issued it, where bytes are known."""
+    """One run of a program on one device or on two; beside the trace it notes which bytes each operation touches."""
 
-    notes_bytes: bool = True
-    peer: bool = False  # its launches reach the other device's memory
+    devices: int = 1
+    notes_bytes: bool = True  # without them, only which thread issued what
+    names: dict[str, bascule.Stream] = field(default_factory=dict)
     touches: list[Touch] = field(default_factory=list)
     kept: list[object] = field(default_factory=list)
 
-    def stream(self, device: int = 0) -> bascule.Stream:
-        with bascule.device(device):
+    @property
+    def far(self) -> bascule.Device:
+        """The device of the first of several streams: not the current one, where there are two."""
+        return bascule.device(self.devices - 1)
+
+    def stream(self) -> bascule.Stream:
+        """A stream of the first device."""
+        return self._stream_of(bascule.device(0))
+
+    def named(self, name: Stream | str | None) -> Stream | None:
+        """The program's stream of that name, made when it is first named; handles are what they are.
+
+        On two devices those whose name begins with a c or a d are the first one's, and all others the far one's.
+        """
+        if isinstance(name, str) and name not in self.names:
+            with bascule.device(0) if name[0] in "cd" else self.far:
+                self.names[name] = self._new_stream(name.partition(" ")[2])
+        return self.names[name] if isinstance(name, str) else name
+
+    def _new_stream(self, kind: str) -> bascule.Stream:
+        if kind == "blocking":
+            self.kept.append(BlockingStream())
+            return bascule.external_stream(self.kept[-1].handle)
+        return bascule.external_stream({"legacy": 1, "per-thread": 2}[kind]) if kind else bascule.stream()
+
+    def streams(self, count: int) -> list[bascule.Stream]:
+        """On two devices they alternate, and the first is the far one's."""
+        return [self._stream_of(self.far if k % 2 == 0 else bascule.device(0)) for k in range(count)]
+
+    def _stream_of(self, device: bascule.Device) -> bascule.Stream:
+        with device:
             self.kept.append(bascule.stream())
         return self.kept[-1]
 
-    def streams(self, count: int, device: int = 0) -> list[bascule.Stream]:
-        return [self.stream(device) for _ in range(count)]
+    def default_stream(self, handle: int) -> bascule.Stream:
+        """The far device's: 1 is the legacy default stream, 2 the calling thread's."""
+        with self.far:
+            return bascule.external_stream(handle)
 
-    def launcher(self, kernel: str, stream: bascule.Stream | int | None) -> bascule.Launcher:
-        """For one block of N threads."""
-        launcher = kernels()[kernel][1, N, stream]
-        return launcher.options(peer=True) if self.peer else launcher
+    def link(self, before: bascule.Stream, after: bascule.Stream) -> None:
+        """What is issued on `after` from now on comes after everything on `before`."""
+        with before.device:
+            event = bascule.event()
+        event.record(before)
+        event.wait(after)
+        self.kept.append(event)
 
-    def array(self, stream: bascule.Stream | int, n: int = N, dtype: str = "i4") -> bascule.DeviceArray:
-        """An array of ours, bound to `stream`; nothing is in it yet."""
-        with _beside(stream):
-            self.kept.append(bascule.device_array(n, dtype, stream=stream))
+    def array(self, stream: Stream, n: int = N, dtype: str = "i4", memory: str = "device") -> bascule.DeviceArray:
+        """An array of Bascule's, bound to `stream`; nothing is in it yet."""
+        with device_of(stream):
+            self.kept.append(MEMORY[memory](n, dtype, stream=stream))
         return self.kept[-1]
 
-    def foreign(self, stream: bascule.Stream | int, n: int = N) -> Foreign:
+    def foreign(self, stream: Stream, n: int = N) -> Foreign:
         """An array of another library that works on `stream`."""
-        with _beside(stream):
-            self.kept.append(Foreign(bascule.device_array(n, "i4"), handle_of(stream)))
+        with device_of(stream):
+            self.kept.append(Foreign(bascule.device_array(n, "i4"), stream))
         return self.kept[-1]
+
+    def launcher(self, kernel: str, stream: Stream | None) -> bascule.Launcher:
+        """For one block of N threads, which reaches the memory of both devices."""
+        launcher = kernels()[kernel][1, N, stream]
+        return launcher.options(peer=True) if self.devices > 1 else launcher
+
+    def graph(self, stream: Stream, kernel: str, *arguments: object) -> bascule.Graph:
+        """One launch, captured for `stream`'s device; capturing it touches nothing."""
+        with device_of(stream), self.touching():
+            kernels()[kernel].prepare()
+            with bascule.Graph() as graph:
+                self.launcher(kernel, None)(*arguments)
+        self.kept.append(graph)
+        return graph
 
     @contextmanager
     def touching(self, reads: Sequence[object] = (), writes: Sequence[object] = ()) -> Iterator[None]:
@@ -173,23 +259,42 @@ class Scene:
 
     # --- What other libraries do on streams of their own, ordering nothing
 
-    def produce(self, stream: bascule.Stream | int, *arrays: object) -> None:
+    def produce(self, stream: Stream, *arrays: object) -> None:
         for array in arrays:
-            with self.touching(writes=[array]):
-                self.launcher("set", stream)(unordered(array), 3, bascule.as_cuda_array(array, sync=False).size)
+            words = unordered(array).view("i4")
+            with self.touching(writes=[words]):
+                self.launcher("set", stream)(words, 3, words.size)
 
-    def consume(self, stream: bascule.Stream | int, *arrays: object) -> None:
+    def consume(self, stream: Stream, *arrays: object) -> None:
         for array in arrays:
-            with self.touching(reads=[array]):
-                self.launcher("read", stream)(unordered(array), bascule.as_cuda_array(array, sync=False).size)
+            words = unordered(array).view("i4")
+            with self.touching(reads=[words]):
+                self.launcher("read", stream)(words, words.size)
+
+    @contextmanager
+    def between(self, reads: Sequence[object] = (), writes: Sequence[object] = ()) -> Iterator[None]:
+        """What the block issues stands between what other libraries do on the arrays' streams.
+
+        They write the arrays before, and afterwards at once overwrite what the block read and read what it wrote: each
+        missing wait is a race.
+        """
+        for array in (*reads, *writes):
+            self.produce(array.stream, array)
+        with self.touching(reads, writes):
+            yield
+        for array in reads:
+            self.produce(array.stream, array)
+        for array in writes:
+            self.consume(array.stream, array)
 
     # --- What Bascule orders
 
-    def sum(self, stream: bascule.Stream | int | None, out: object, *arrays: object) -> None:
-        """out = the sum of the arrays, launched on `stream`."""
+    def sum(self, stream: Stream | None, *arrays: object, out: object = None) -> None:
+        """out = the sum of the arrays, launched on `stream`; where no `out` is given, it is a new array on `stream`."""
+        out = self.array(stream) if out is None else out
         with self.touching(reads=arrays, writes=[out]):
             self.launcher(f"sum{len(arrays)}", stream)(out, *arrays, N)
 
-    def bump(self, stream: bascule.Stream | int | None, array: object) -> None:
-        with self.touching(reads=[array], writes=[array]):
+    def bump(self, stream: Stream | None, array: object) -> None:
+        with self.touching(writes=[array]):
             self.launcher("bump", stream)(array, N)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from conftest import traced
-from plain_launches import add, array_on, issued, prepared
+from plain_launches import add, array_on, issued, ordered, prepared
+from scene import in_threads
 
 import bascule
 
@@ -25,29 +26,12 @@ Made = tuple[bascule.Stream, Callable[[], object], Steps, list[int]]
 def at_once(work: Callable[[int], None]) -> None:
     """`work(number)` in as many threads, which begin together; raises what one of them raised."""
     together = threading.Barrier(THREADS)
-    failures: list[BaseException] = []
 
     def run(number: int) -> None:
         together.wait()
-        try:
-            work(number)
-        except BaseException as error:
-            failures.append(error)
+        work(number)
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
-
-
-def ordered(c: bascule.Stream, *producers: bascule.Stream) -> Steps:
-    """What rule 2 wants of one operation on c."""
-    before = [step for p in producers for step in (("record", p.handle), ("wait", c.handle))]
-    behind = [("record", c.handle), *(("wait", p.handle) for p in producers)] if producers else []
-    return [*before, ("launch", c.handle), *behind]
+    in_threads([lambda number=number: run(number) for number in range(THREADS)])
 
 
 GONE = 0xDEAD0  # no stream; the handle of one that was destroyed may be some other thread's new one
@@ -222,13 +206,7 @@ def test_rule_13_every_thread_captures_a_graph_of_its_own():
     trace = [(o.kind, o.stream) for o in operations if o.kind in ("record", "wait", "graph launch")]
     for p, c in zip(producers, consumers, strict=True):
         own = [step for step in trace if step[1] in (p.handle, c.handle)]
-        assert own == [
-            ("record", p.handle),
-            ("wait", c.handle),
-            ("graph launch", c.handle),
-            ("record", c.handle),
-            ("wait", p.handle),
-        ]
+        assert own == ordered(c, p, kind="graph launch")
     bascule.synchronize()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import ForeignArray, traced
+from plain_launches import ordered
 
 import bascule
 
@@ -41,13 +42,6 @@ def ordering(action: Callable[[], object]) -> list[tuple[str, int]]:
     return [(operation.kind, operation.stream) for operation in operations if operation.kind in wanted]
 
 
-def between(work: str, c: bascule.Stream, *producers: bascule.Stream) -> list[tuple[str, int]]:
-    """What rule 2 wants of one operation on c."""
-    before = [step for p in producers for step in (("record", p.handle), ("wait", c.handle))]
-    after = [("wait", p.handle) for p in producers]
-    return [*before, (work, c.handle), ("record", c.handle), *after]
-
-
 # A name, what is done to an array on p, the kind of operation that it is; all on the stream c.
 ONE_ARRAY = {
     "fill": (lambda x, c: x.fill(2, stream=c), "fill"),
@@ -67,7 +61,7 @@ def test_rules_2_and_3_hold_for_what_is_done_to_one_array(name):
     p, c = bascule.stream(), bascule.stream()
     x = array(p)
     action(x, c)
-    assert ordering(lambda: action(x, c)) == between(work, c, p)
+    assert ordering(lambda: action(x, c)) == ordered(c, p, kind=work)
     assert ordering(lambda: action(x, p)) == [(work, p.handle)]
     assert ordering(lambda: action(x, None)) == [(work, p.handle)]
     bascule.synchronize()  # nothing else orders what comes now
@@ -83,25 +77,25 @@ def test_rules_2_and_4_hold_for_assignments_between_arrays(step):
     x, y, z = array(p), array(q), array(p)
     x[part] = y[part]
     with c:
-        assert ordering(lambda: x.__setitem__(part, y[part])) == between(work, c, q, p)
-        assert ordering(lambda: x.__setitem__(part, z[part])) == between(work, c, p)
+        assert ordering(lambda: x.__setitem__(part, y[part])) == ordered(c, q, p, kind=work)
+        assert ordering(lambda: x.__setitem__(part, z[part])) == ordered(c, p, kind=work)
     assert ordering(lambda: x.__setitem__(part, z[part])) == [(work, p.handle)]
     default = bascule.legacy_default_stream()
-    assert ordering(lambda: x.__setitem__(part, y[part])) == between(work, default, q, p)
+    assert ordering(lambda: x.__setitem__(part, y[part])) == ordered(default, q, p, kind=work)
 
 
 def test_a_foreign_array_is_assigned_after_its_own_stream():
     p, q = bascule.stream(), bascule.stream()
     x, y = array(p), ForeignArray(array(q))
     with p:
-        assert ordering(lambda: x.__setitem__(slice(None), y)) == between("copy", p, q)
+        assert ordering(lambda: x.__setitem__(slice(None), y)) == ordered(p, q, kind="copy")
 
 
 def test_a_pinned_array_that_is_filled_from_a_device_array_is_ordered_with_its_own_stream():
     p, q, c = bascule.stream(), bascule.stream(), bascule.stream()
     x, out = array(p), bascule.pinned_array(COUNT, stream=q)
-    assert ordering(lambda: x.copy_to_host(out=out, stream=c)) == between("copy", c, p, q)
-    assert ordering(lambda: x.copy_to_host(out=out, stream=q)) == between("copy", q, p)
+    assert ordering(lambda: x.copy_to_host(out=out, stream=c)) == ordered(c, p, q, kind="copy")
+    assert ordering(lambda: x.copy_to_host(out=out, stream=q)) == ordered(q, p, kind="copy")
     same = bascule.pinned_array(COUNT, stream=p)
     assert ordering(lambda: x.copy_to_host(out=same)) == [("copy", p.handle)]
 
@@ -109,9 +103,9 @@ def test_a_pinned_array_that_is_filled_from_a_device_array_is_ordered_with_its_o
 def test_a_pinned_array_that_is_copied_to_the_device_is_read_after_its_own_stream():
     p, q = bascule.stream(), bascule.stream()
     x, values = array(p), bascule.pinned_array(COUNT, stream=q)
-    assert ordering(lambda: x.copy_from_host(values)) == between("copy", p, q)
+    assert ordering(lambda: x.copy_from_host(values)) == ordered(p, q, kind="copy")
     with p:
-        assert ordering(lambda: bascule.to_device(values)) == between("copy", p, q)
+        assert ordering(lambda: bascule.to_device(values)) == ordered(p, q, kind="copy")
 
 
 def test_what_a_kernel_still_writes_to_pinned_memory_is_what_is_copied(kernels):

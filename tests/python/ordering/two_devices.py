@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from conftest import ForeignArray, traced
+from plain_launches import rule_2
 
 import bascule
 
@@ -25,7 +26,7 @@ __global__ void add(const float* a, const float* b, float* out) { out[threadIdx.
 __global__ void nothing(int i) {}
 """
 module = bascule.compile(ADD)
-KINDS = ("record", "wait", "launch", "copy", "fill")
+KINDS = ("record", "wait", "launch", "copy", "fill", "graph launch")
 first, second = bascule.device(0), bascule.device(1)
 
 
@@ -44,6 +45,16 @@ def ordering(action: Callable[[], object]) -> list[tuple[str, int, int]]:
     with traced() as operations:
         action()
     return [(o.kind, o.device, o.stream) for o in operations if o.kind in KINDS]
+
+
+def ordered(c: bascule.Stream, *producers: bascule.Stream, kind: str = "launch") -> list[tuple[str, int, int]]:
+    """What rule 2 wants of one operation on c."""
+    return [(what, s.device.ordinal, s.handle) for what, s in rule_2(c, *producers, kind=kind)]
+
+
+def default_stream(device: bascule.Device, handle: int) -> bascule.Stream:
+    with device:
+        return bascule.external_stream(handle)
 
 
 @contextmanager
@@ -202,13 +213,7 @@ def rule_12_each_event_belongs_to_the_device_that_records_it() -> None:  # a cas
     with traced() as operations:
         launcher(x, y, out)
     steps = [o for o in operations if o.kind in ("record", "wait", "launch")]
-    assert [(o.kind, o.stream) for o in steps] == [
-        ("record", p.handle),
-        ("wait", c.handle),
-        ("launch", c.handle),
-        ("record", c.handle),
-        ("wait", p.handle),
-    ]
+    assert [(o.kind, o.device, o.stream) for o in steps] == ordered(c, p)
     e, waited, _, f, held = steps
     assert e.event == waited.event != f.event == held.event
     assert context_of_event(e.event) == 1
@@ -229,16 +234,8 @@ def rule_12_stream_1_of_one_device_is_not_stream_1_of_the_other() -> None:  # a 
     x, out = ones(second), ones(first)
     launcher = kernel[1, COUNT, 1].options(peer=True)
     launcher(x, x, out)  # 1 is the first device's, as the current one
-    with traced() as operations:
-        launcher(x, x, out)
-    steps = [o for o in operations if o.kind in ("record", "wait", "launch")]
-    assert [(o.kind, o.device, o.stream) for o in steps] == [
-        ("record", 1, 1),
-        ("wait", 0, 1),
-        ("launch", 0, 1),
-        ("record", 0, 1),
-        ("wait", 1, 1),
-    ]
+    steps = ordering(lambda: launcher(x, x, out))
+    assert steps == ordered(default_stream(first, 1), default_stream(second, 1))
     assert (out.copy_to_host() == 2).all()
     # Nor is it the stream that every array names.
     bound = kernel[1, COUNT].options(peer=True).bind(out, x, out)
@@ -252,13 +249,7 @@ def peer_takes_foreign_arrays_of_other_devices() -> None:  # a case
     x, out = ones(second, p), ones(first, c)
     foreign = ForeignArray(x)
     steps = ordering(lambda: kernel.launch(1, COUNT, (foreign, foreign, out), stream=c, peer=True))
-    assert [(kind, stream) for kind, _, stream in steps] == [
-        ("record", p.handle),
-        ("wait", c.handle),
-        ("launch", c.handle),
-        ("record", c.handle),
-        ("wait", p.handle),
-    ]
+    assert steps == ordered(c, p)
     assert (out.copy_to_host() == 2).all()
 
 
@@ -267,13 +258,7 @@ def an_array_of_another_device_is_assigned_by_the_drivers_copies() -> None:  # a
     x, y = ones(first, p), ones(second, q)
     y.fill(5)
     with p:
-        assert [(kind, stream) for kind, _, stream in ordering(lambda: x.__setitem__(slice(None), y))] == [
-            ("record", q.handle),
-            ("wait", p.handle),
-            ("copy", p.handle),
-            ("record", p.handle),
-            ("wait", q.handle),
-        ]
+        assert ordering(lambda: x.__setitem__(slice(None), y)) == ordered(p, q, kind="copy")
     assert (x.copy_to_host() == 5).all()
     y.fill(6)
     x[::2] = y[::2]

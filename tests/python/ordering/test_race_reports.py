@@ -1,16 +1,12 @@
-"""Races that were planted are reported, and how they are told."""
+"""Where a race is raised, and what its report says."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from planted import LETHAL, PLANTED, poll, read_on, set_on
+from edges import poll_until_done
 from scene import N, Scene, kernels, unordered
 
 import bascule
@@ -28,54 +24,11 @@ def reported() -> Iterator[list[str]]:
     races.extend(caught.value.races)
 
 
-@pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_race_is_reported(name):
-    program, named = PLANTED[name]
-    scene = Scene()
-    with reported() as races:
-        program(scene)
-    assert any(all(word in race for word in named) for race in races), races
-    # Both places are lines of the program's own files, whichever of Bascule's own lie between.
-    assert any(race.count(".py:") >= 2 for race in races), races
-
-
-@pytest.mark.parametrize("name", LETHAL)
-def test_a_planted_race_that_may_be_a_fault_is_reported_where_it_is_none(name):
-    _, named = LETHAL[name]
-    text = f"""
-import planted, scene, bascule
-try:
-    with bascule.emulated.checks(races=True):
-        planted.LETHAL[{name!r}][0](scene.Scene())
-except bascule.RaceError as error:
-    print(error)
-"""
-    # In the order in which they are issued, the operations do no harm.
-    environment = os.environ | {"BASCULE_EMULATED_SCHEDULE": "eager"}
-    child = subprocess.run(
-        [sys.executable, "-c", text],
-        cwd=Path(__file__).parent,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert child.stdout.startswith("stream race"), child.stderr
-    assert all(word in child.stdout for word in named)
-
-
-def test_at_least_twenty_kinds_are_planted():
-    assert len(PLANTED) >= 20
-
-
-# --- What is raised, and where
-
-
 def race(scene: Scene) -> None:
     p, c = scene.streams(2)
     x = scene.array(p)
-    set_on(scene, p, x)
-    read_on(scene, c, x)
+    scene.produce(p, x)
+    scene.consume(c, x)
 
 
 @pytest.mark.parametrize("wait", ["stream", "event", "device", "query", "event query", "copy"])
@@ -85,8 +38,8 @@ def test_a_race_is_raised_by_the_next_call_that_waits(wait):
         p, c = scene.streams(2)
         x, other = scene.array(p), scene.array(c)
         event = bascule.event()
-        set_on(scene, p, x)
-        read_on(scene, c, x)
+        scene.produce(p, x)
+        scene.consume(c, x)
         event.record(p)
         event.wait(c)
         event.record(c)
@@ -94,8 +47,8 @@ def test_a_race_is_raised_by_the_next_call_that_waits(wait):
             "stream": c.synchronize,
             "event": event.synchronize,
             "device": bascule.synchronize,
-            "query": lambda: poll(c),
-            "event query": lambda: poll(event),
+            "query": lambda: poll_until_done(c),
+            "event query": lambda: poll_until_done(event),
             "copy": other.copy_to_host,
         }
         with pytest.raises(bascule.RaceError, match="^stream race"):
@@ -128,11 +81,11 @@ def test_a_report_names_both_lines_and_the_bytes():
         p, c = scene.streams(2)
         x = scene.array(p)
         kernels().set[1, N, p](unordered(x), 1, N)  # the writer
-        kernels().read[1, 3, c](unordered(x), N)  # the reader
+        kernels().read[1, N, c](unordered(x), 3)  # the reader
     (report,) = races
     assert "kernels().set[1, N, p](unordered(x), 1, N)  # the writer" in report
-    assert "kernels().read[1, 3, c](unordered(x), N)  # the reader" in report
-    assert report.count("test_planted_races.py:") >= 2
+    assert "kernels().read[1, N, c](unordered(x), 3)  # the reader" in report
+    assert report.count("test_race_reports.py:") >= 2
     assert "12 bytes" in report
 
 
@@ -163,8 +116,8 @@ def test_many_races_are_told_in_few_words():
 
     def race_often() -> None:
         for x in [scene.array(p) for _ in range(20)]:
-            set_on(scene, p, x)
-            read_on(scene, c, x)
+            scene.produce(p, x)
+            scene.consume(c, x)
 
     with pytest.raises(bascule.RaceError) as caught, bascule.emulated.checks(races=True):
         race_often()

@@ -1,0 +1,49 @@
+"""What the race detector finds in each program of race_programs.py; as a script in a process with two devices, as JSON.
+
+python tests/python/ordering/race_outcomes.py lethal | others
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from typing import Any
+
+from race_programs import PROGRAMS
+from scene import Scene, release_owners
+
+import bascule
+
+
+def names(devices: int, *, lethal: bool = False) -> list[str]:
+    """The programs that run on as many devices."""
+    return [name for name, program in PROGRAMS.items() if devices in program.devices and program.lethal == lethal]
+
+
+def outcome(name: str, devices: int) -> dict[str, Any]:
+    """The reports of races, how many bytes were compared, and the error that the program ended with otherwise."""
+    races: list[str] = []
+    error = ""
+    scene = Scene(devices, notes_bytes=False)
+    before = bascule.emulated.race_statistics().bytes
+    try:
+        with bascule.emulated.checks(races=True):
+            PROGRAMS[name].run(scene)
+    except bascule.RaceError as found:
+        races = list(found.races)
+    except Exception:
+        error = traceback.format_exc()
+    release_owners(devices)
+    return {"races": races, "bytes": bascule.emulated.race_statistics().bytes - before, "error": error}
+
+
+def main(which: str) -> None:
+    # Those that are not lethal need no other process where they use one device.
+    lethal = which == "lethal"
+    chosen = [(name, n) for n in ((1, 2) if lethal else (2,)) for name in names(n, lethal=lethal)]
+    json.dump({f"{name} on {devices}": outcome(name, devices) for name, devices in chosen}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,92 @@
+"""Of the programs in race_programs.py exactly those with a race are reported, on one device and on two."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edges import EDGES
+from operations import OPERATIONS
+from race_outcomes import names, outcome
+from race_programs import COMBINATIONS, PROGRAMS
+
+pytestmark = pytest.mark.usefixtures("emulated")
+
+
+@functools.cache
+def outcomes_on_two_devices(which: str, schedule: str) -> dict[str, dict[str, Any]]:
+    run = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("race_outcomes.py")), which],
+        env=os.environ | {"BASCULE_EMULATED_DEVICES": "2", "BASCULE_EMULATED_SCHEDULE": schedule},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def complaint(name: str, devices: int) -> str:
+    """Why the detector is wrong about a program; empty where it is right."""
+    program = PROGRAMS[name]
+    if program.lethal:  # in the order in which they are issued, the operations do no harm
+        found = outcomes_on_two_devices("lethal", "eager")[f"{name} on {devices}"]
+    elif devices == 2:
+        found = outcomes_on_two_devices("others", "lazy")[f"{name} on 2"]
+    else:
+        found = outcome(name, 1)
+    races = found["races"]
+    if found["error"]:
+        return found["error"]
+    if not program.races:
+        return f"reported, without a race: {races}" if races else "" if found["bytes"] else "no byte was compared"
+    if not any(all(word in race for word in program.named) for race in races):
+        return f"no report names {program.named}: {races}"
+    # Both places are lines of the program's own files, whichever of Bascule's own lie between.
+    return "" if any(race.count(".py:") >= 2 for race in races) else f"no report has two places: {races}"
+
+
+def complaints(programs: list[str], devices: int) -> dict[str, str]:
+    return {name: wrong for name in programs if (wrong := complaint(name, devices))}
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_an_operation_races_with_each_that_conflicts_unless_an_event_orders_them(operation, devices):
+    programs = [
+        name
+        for name in names(devices)
+        if name in COMBINATIONS
+        and COMBINATIONS[name][0] == operation
+        and COMBINATIONS[name][1] in ("nothing", "an_event")
+    ]
+    assert complaints(programs, devices) == {}
+    assert {PROGRAMS[name].races for name in programs} == ({False} if OPERATIONS[operation].waits else {False, True})
+
+
+@pytest.mark.parametrize(("edge", "devices"), [(name, n) for name, edge in EDGES.items() for n in edge.devices])
+def test_an_edge_orders_reads_and_writes_exactly_if_it_says_so(edge, devices):
+    programs = [
+        "-".join([*pair, "device"])
+        for pair in [("write", edge, "read"), ("read", edge, "write"), ("write", edge, "write")]
+    ]
+    assert complaints(programs, devices) == {}
+
+
+OTHERS = [(name, n) for name, program in PROGRAMS.items() if name not in COMBINATIONS for n in program.devices]
+
+
+@pytest.mark.parametrize(("name", "devices"), [(name, n) for name, n in OTHERS if PROGRAMS[name].races])
+def test_a_program_with_a_race_is_reported(name, devices):
+    assert complaint(name, devices) == ""
+
+
+@pytest.mark.parametrize(("name", "devices"), [(name, n) for name, n in OTHERS if not PROGRAMS[name].races])
+def test_a_program_without_a_race_is_not_reported(name, devices):
+    assert complaint(name, devices) == ""
