@@ -86,6 +86,11 @@ def installed(tmp_path_factory):
     return python, build
 
 
+def package_of(python):
+    found = "import importlib.util as u; print(u.find_spec('bascule').submodule_search_locations[0])"
+    return Path(run(python, "-c", found).strip())
+
+
 @pytest.fixture(scope="module")
 def report(installed, tmp_path_factory):
     python, _ = installed
@@ -137,12 +142,18 @@ def test_the_package_has_its_types_and_nothing_of_the_build(installed):
     assert not others
 
 
+def test_what_tests_switch_off_cannot_be_switched_off_in_what_is_installed(installed):
+    python, _ = installed
+    package = package_of(python)
+    for file in [*package.glob("*.so"), *package.glob("*.pyi")]:
+        content = file.read_bytes()
+        for hook in (b"_switch_check", b"_drop_operation"):
+            assert hook not in content, f"{file.name} has {hook.decode()}"
+
+
 def test_nothing_but_libc_and_libstdcxx_is_linked(installed):
     python, _ = installed
-    package = run(
-        python, "-c", "import importlib.util as u; print(u.find_spec('bascule').submodule_search_locations[0])"
-    )
     allowed = {"libc.so.6", "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0"}
-    for library in Path(package.strip()).glob("*.so"):
+    for library in package_of(python).glob("*.so"):
         needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-d", library)))
         assert needed - allowed <= {name for name in needed if name.startswith("ld-linux")}, library
