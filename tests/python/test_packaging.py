@@ -6,9 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
@@ -149,6 +152,15 @@ def test_what_tests_switch_off_cannot_be_switched_off_in_what_is_installed(insta
         content = file.read_bytes()
         for hook in (b"_switch_check", b"_drop_operation"):
             assert hook not in content, f"{file.name} has {hook.decode()}"
+
+
+def test_the_package_is_built_with_the_minor_version_of_pybind11_that_the_tests_use():
+    """The bindings read the layout of its objects, which `import bascule` checks: a new one is to be tried first."""
+    used = Version(re.search(r"^pybind11==(.+)$", (ROOT / "tests" / "requirements.txt").read_text(), re.MULTILINE)[1])
+    requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    admitted = next(each.specifier for each in map(Requirement, requires) if each.name == "pybind11")
+    assert used in admitted
+    assert Version(f"{used.major}.{used.minor + 1}.0") not in admitted
 
 
 def test_nothing_but_libc_and_libstdcxx_is_linked(installed):
