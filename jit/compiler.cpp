@@ -148,9 +148,16 @@ Image compile_variable(const Program& program, const Nvrtc& nvrtc, std::span<con
     if (version.major > 12 || version.minor >= 4)
         options.push_back("-fdevice-syntax-only");  // no code is made
     const Instance& variable = program.instances.at(0);
-    const std::vector<std::string> names = {variable.expression, variable_expression(variable.kernel)};
     const std::string canonical = canonical_name(program.source.text);
-    Nvrtc::Result result = nvrtc.compile(program.source.text, canonical, headers, options, names);
+    const auto compile = [&](const std::string& reflecting) {
+        const std::vector<std::string> names = {variable.expression, reflecting};
+        return nvrtc.compile(program.source.text, canonical, headers, options, names);
+    };
+    Nvrtc::Result result = compile(variable_expression(variable.kernel));
+    if (!result.succeeded && result.log.find("unnamed type") != result.log.npos) {
+        Nvrtc::Result nameless = compile(nameless_variable_expression(variable.kernel));
+        if (nameless.succeeded) result = std::move(nameless);
+    }
     if (result.succeeded) {
         Image image;
         image.arch = program.arch;

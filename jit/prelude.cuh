@@ -168,4 +168,21 @@ struct variable_of {
 template <class T_, int N_, int... E_>
 struct variable_of<T_[N_], E_...> : variable_of<T_, E_..., N_> {};
 
+/// The same without the element's type, for one without a name: a __global__ template cannot be told of it.
+struct bytes {};
+template <class T_>
+struct bytes_of {
+    using result_ = bytes;
+};
+template <class T_>
+struct bytes_of<const T_> {
+    using result_ = const bytes;
+};
+template <class T_, int... E_>
+struct nameless_variable_of {
+    using result_ = void (*)(typename bytes_of<T_>::result_*, values<static_cast<int>(sizeof(T_)), E_...>*);
+};
+template <class T_, int N_, int... E_>
+struct nameless_variable_of<T_[N_], E_...> : nameless_variable_of<T_, E_..., N_> {};
+
 }  // namespace bascule

@@ -329,8 +329,11 @@ std::string substituted(const std::string& text, const KernelDeclaration& kernel
     const LexedText lexed = lex(text);
     std::string out;
     std::size_t copied = 0;
+    bool qualified = false;  // "Traits<T>::U" names another U than the template's
     for (const Token& token : lexed.tokens) {
-        if (token.kind != Token::Kind::word) continue;
+        const bool is_name = token.kind == Token::Kind::word && !qualified;
+        qualified = token.is("::");
+        if (!is_name) continue;
         for (std::size_t i = 0; i < kernel.template_parameters.size(); ++i) {
             if (!token.is(kernel.template_parameters[i].name) || deduction.entries[i].texts.size() != 1)
                 continue;

@@ -2,6 +2,8 @@
 #include <array>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include <bascule/jit/lexer.hpp>
 #include <bascule/jit/type_pattern.hpp>
 
@@ -104,6 +106,55 @@ class Reader {
     int autos_ = 0;
 };
 
+std::string name_of_parameter(std::size_t index) { return fmt::format("bascule_parameter_{}", index); }
+
+/// "7919" of "7919ul"; nothing for a token that is no integer.
+std::string_view digits_of(const Token& token) {
+    const std::size_t end = std::min(token.text.find_first_not_of("0123456789"), token.text.size());
+    const bool is_integer = end > 0 && token.text.find_first_not_of("uUlL", end) == std::string_view::npos;
+    return is_integer ? token.text.substr(0, end) : std::string_view{};
+}
+
+bool same(const Token& token, const Token& of_marker) {
+    const std::string_view number = digits_of(of_marker);
+    return number.empty() ? token.text == of_marker.text : digits_of(token) == number;
+}
+
+/// The tokens of `text`, without the one that ends them.
+std::vector<Token> tokens_of(std::string_view text) {
+    std::vector<Token> tokens = lex(text).tokens;
+    tokens.pop_back();
+    return tokens;
+}
+
+/// `type` with the names of parameters in place of their markers.
+std::string unmarked(std::string_view type, std::span<const std::vector<Token>> markers) {
+    const std::vector<Token> tokens = tokens_of(type);
+    std::string out;
+    const char* copied = type.data();
+    for (std::size_t at = 0; at < tokens.size();) {
+        const std::span rest = std::span(tokens).subspan(at);
+        const bool qualified = at > 0 && tokens[at - 1].is("::");  // somebody else's bascule::marker
+        const auto found =
+            std::find_if(markers.begin(), markers.end(), [&](const std::vector<Token>& marker) {
+                return !qualified && marker.size() <= rest.size() &&
+                       std::equal(
+                           marker.begin(), marker.end(), rest.begin(),
+                           [](const Token& expected, const Token& token) { return same(token, expected); });
+            });
+        if (found == markers.end()) {
+            ++at;
+            continue;
+        }
+        const std::string_view last = rest[found->size() - 1].text;
+        out.append(copied, rest[0].text.data());
+        out += name_of_parameter(static_cast<std::size_t>(found - markers.begin()));
+        copied = last.data() + last.size();
+        at += found->size();
+    }
+    return out.append(copied, type.data() + type.size());
+}
+
 }  // namespace
 
 std::vector<TypePattern> read_patterns(std::span<const std::string> types,
@@ -112,6 +163,43 @@ std::vector<TypePattern> read_patterns(std::span<const std::string> types,
     std::vector<TypePattern> patterns;
     for (const std::string& type : types) patterns.push_back(reader.read(type));
     return patterns;
+}
+
+std::vector<std::string> markers_for(std::span<const TemplateParameter> parameters, std::string_view text) {
+    std::vector<std::string_view> numbers;
+    for (const Token& token : lex(text).tokens) {
+        if (!digits_of(token).empty()) numbers.push_back(digits_of(token));
+    }
+    // Far from each other, so that an expression like N + 1 gives no other parameter's number.
+    constexpr int distance = 1009;
+    int number = 7919;
+    std::vector<std::string> markers;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        if (parameters[i].kind != TemplateParameter::Kind::value) {
+            markers.push_back(fmt::format("bascule::marker<{}>", i));
+            continue;
+        }
+        while (std::find(numbers.begin(), numbers.end(), std::to_string(number)) != numbers.end())
+            number += distance;
+        markers.push_back(std::to_string(number));
+        number += distance;
+    }
+    return markers;
+}
+
+std::vector<TypePattern> read_marked_patterns(std::span<const std::string> types,
+                                              std::span<const std::string> markers) {
+    std::vector<std::vector<Token>> marker_tokens;
+    std::vector<TemplateParameter> parameters;
+    for (const std::string& marker : markers) {
+        TemplateParameter parameter;
+        parameter.name = name_of_parameter(marker_tokens.size());
+        parameters.push_back(std::move(parameter));
+        marker_tokens.push_back(tokens_of(marker));
+    }
+    std::vector<std::string> unmarked_types;
+    for (const std::string& type : types) unmarked_types.push_back(unmarked(type, marker_tokens));
+    return read_patterns(unmarked_types, parameters);
 }
 
 }  // namespace bascule

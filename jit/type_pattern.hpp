@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <bascule/jit/template_header.hpp>
@@ -31,5 +32,13 @@ struct TypePattern {
 /// One pattern a type, as the types are written. An `auto` is the next template parameter with `is_auto`.
 std::vector<TypePattern> read_patterns(std::span<const std::string> types,
                                        std::span<const TemplateParameter> parameters);
+
+/// Template arguments, one a parameter, by which the parameters can be told in the types that the compiler
+/// makes of them: a type of our own, or a number that `text` does not have.
+std::vector<std::string> markers_for(std::span<const TemplateParameter> parameters, std::string_view text);
+
+/// One pattern a type, as the compiler spells the types of the instance with these markers.
+std::vector<TypePattern> read_marked_patterns(std::span<const std::string> types,
+                                              std::span<const std::string> markers);
 
 }  // namespace bascule

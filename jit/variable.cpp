@@ -49,6 +49,10 @@ std::string variable_expression(const std::string& name) {
     return fmt::format("bascule::signature<bascule::variable_of<decltype({})>::result_>", name);
 }
 
+std::string nameless_variable_expression(const std::string& name) {
+    return fmt::format("bascule::signature<bascule::nameless_variable_of<decltype({})>::result_>", name);
+}
+
 Variable read_variable(const KernelImage& image) {
     const Signature signature = read_signature(image.reflected, image.name, {"element", "layout"});
     const std::vector<std::int64_t> layout = signature.parameters.size() == 2
@@ -179,6 +183,8 @@ class VariableFinder {
                 if (tokens_[at_].is("(")) skip("(", ")");
             } else if (token.is("<")) {
                 skip("<", ">");
+            } else if (token.is("struct") || token.is("class") || token.is("union") || token.is("enum")) {
+                type_specifier();
             } else if (token.is("(") || token.is("__global__")) {
                 ++at_;
                 return;
@@ -196,6 +202,27 @@ class VariableFinder {
                 ++at_;
             }
         }
+    }
+
+    /// `struct`, and the definition or the name that may follow: "struct {...}", "enum class E : int {...}".
+    void type_specifier() {
+        std::size_t end = at_ + 1;
+        int names = 0;
+        bool has_base = false;
+        for (; tokens_[end].kind == Token::Kind::word || tokens_[end].is("::") || tokens_[end].is(":");
+             ++end) {
+            has_base = has_base || tokens_[end].is(":");
+            const bool is_name = tokens_[end].kind == Token::Kind::word && !tokens_[end].is("class") &&
+                                 !tokens_[end].is("final") && !tokens_[end - 1].is("::");
+            if (is_name) ++names;
+        }
+        // "struct S v {...}" initialises v.
+        if (!tokens_[end].is("{") || (names > 1 && !has_base)) {
+            ++at_;
+            return;
+        }
+        at_ = end;
+        skip("{", "}");
     }
 
     void add(const std::string& name) {

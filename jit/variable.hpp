@@ -14,8 +14,9 @@ namespace bascule {
 struct Variable {
     std::string name;          ///< as it was asked for: "ns::table", "scale<float>"
     std::string lowered_name;  ///< as an image calls it that was compiled as this was
-    DType dtype;       ///< of an element: a struct is opaque bytes, an enumeration or a pointer an integer
-    Dimensions shape;  ///< the declared extents; a vector type (float4) is one axis more
+    DType
+        dtype;  ///< of an element: a struct or union is opaque bytes, an enumeration or a pointer an integer
+    Dimensions shape;       ///< the declared extents; a vector type (float4) is one axis more
     bool constant = false;  ///< declared const: what the host writes may never be read
 
     std::uint64_t bytes() const noexcept;
@@ -36,6 +37,8 @@ std::vector<std::string> find_variables(std::string_view text);
 
 /// The name expression that reflects a variable's type.
 std::string variable_expression(const std::string& name);
+/// The same where the type has no name (`struct { int n; } v;`), which the compiler refuses above: its size.
+std::string nameless_variable_expression(const std::string& name);
 
 /// Reads what a compile gave for it. Throws: Error when it is not of that form (a defect of ours).
 Variable read_variable(const KernelImage& image);

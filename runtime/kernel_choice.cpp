@@ -14,9 +14,6 @@ namespace {
 
 using ErrorKind = ArgumentError::Kind;
 
-// A value parameter in a signature is told by a number nobody writes.
-constexpr int first_value_marker = 7919;
-
 /// Whether nothing is left for the arguments of a launch to say.
 bool says_all(const KernelDeclaration& declaration, const Deduction& deduction) {
     if (!deduction.complete()) return false;
@@ -29,20 +26,6 @@ bool says_all(const KernelDeclaration& declaration, const Deduction& deduction) 
         }
     }
     return true;
-}
-
-/// `type` as the compiler spelled it, with template parameters in place of their markers.
-std::string unmarked(std::string type, const KernelDeclaration& declaration) {
-    for (std::size_t i = 0; i < declaration.template_parameters.size(); ++i) {
-        const std::string name = fmt::format("bascule_parameter_{}", i);
-        for (const std::string& marker : {fmt::format("bascule::marker<{}>", i),
-                                          std::to_string(first_value_marker + static_cast<int>(i))}) {
-            for (std::size_t at = type.find(marker); at != type.npos; at = type.find(marker, at)) {
-                type.replace(at, marker.size(), name);
-            }
-        }
-    }
-    return type;
 }
 
 }  // namespace
@@ -179,26 +162,18 @@ struct Kernel::Chooser {
             if (known != module().asked_patterns.end()) return known->second;
         }
         std::vector<TypePattern> patterns = in_text;
-        if (const auto types = types_with_markers(declaration)) {
-            std::vector<TemplateParameter> marked = declaration.template_parameters;
-            for (std::size_t i = 0; i < marked.size(); ++i) {
-                marked[i].name = fmt::format("bascule_parameter_{}", i);
-                marked[i].is_auto = false;
-            }
-            patterns = read_patterns(*types, marked);
+        const std::vector<std::string> markers =
+            markers_for(declaration.template_parameters, module().source.text);
+        if (const auto types = types_with_markers(declaration, markers)) {
+            patterns = read_marked_patterns(*types, markers);
         }
         const std::lock_guard lock(module().growing);
         module().asked_patterns.emplace(&declaration, patterns);
         return patterns;
     }
 
-    std::optional<std::vector<std::string>> types_with_markers(const KernelDeclaration& declaration) const {
-        std::vector<std::string> markers;
-        for (std::size_t i = 0; i < declaration.template_parameters.size(); ++i) {
-            const bool is_type = declaration.template_parameters[i].kind != TemplateParameter::Kind::value;
-            markers.push_back(is_type ? fmt::format("bascule::marker<{}>", i)
-                                      : std::to_string(first_value_marker + static_cast<int>(i)));
-        }
+    std::optional<std::vector<std::string>> types_with_markers(const KernelDeclaration& declaration,
+                                                               std::span<const std::string> markers) const {
         Program program{module().source, module().options, arch(), {}, Program::Purpose::signatures};
         const std::string expression = fmt::format("{}<{}>", declaration.name, fmt::join(markers, ", "));
         program.instances = {{declaration.name, expression}};
@@ -206,7 +181,7 @@ struct Kernel::Chooser {
             const auto image = module().cache.image(program).image;
             std::vector<std::string> types;
             for (const Parameter& parameter : image->find(expression)->signature.parameters) {
-                types.push_back(unmarked(parameter.spelling, declaration));
+                types.push_back(parameter.spelling);
             }
             return types;
         } catch (const CompileError&) {

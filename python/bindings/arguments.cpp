@@ -67,6 +67,14 @@ bool is_host_array(PyObject* object) {
     return !PyType_Check(object) && PyObject_HasAttr(object, names().array_interface) != 0;
 }
 
+/// Whether what is a NumPy scalar, or an array of NumPy's, is a numpy.void or an array of no dimensions of
+/// it.
+bool is_void(PyObject* object) {
+    const py::handle value(object);
+    if (value.attr("ndim").cast<int>() != 0) return false;
+    return std::string(py::str(value.attr("dtype").attr("kind"))) == "V";
+}
+
 /// What `action` returns; its errors name the argument.
 template <class Action>
 auto named(int index, const Parameter& parameter, Action&& action) {
@@ -128,14 +136,6 @@ bool ArgumentReader::read_bytes(PyObject* argument, RawBytes& bytes) {
     buffers_.push_back(buffer);
     bytes.bytes = {static_cast<const std::byte*>(buffer.buf), static_cast<std::size_t>(buffer.len)};
     return true;
-}
-
-/// Whether what is a NumPy scalar, or an array of NumPy's, is a numpy.void or an array of no dimensions of
-/// it.
-bool is_void(PyObject* object) {
-    const py::handle value(object);
-    if (value.attr("ndim").cast<int>() != 0) return false;
-    return std::string(py::str(value.attr("dtype").attr("kind"))) == "V";
 }
 
 /// A structured scalar, or bytes without a meaning.

@@ -97,8 +97,9 @@ ArrayObject copy(const py::object& self, const std::string& order, const py::obj
 
 /// One element as NumPy converts the value: its rules, its errors.
 py::object element_of(const ArrayView& view, const py::object& value) {
-    py::object element = numpy().attr("zeros")(py::tuple(), "dtype"_a = numpy_dtype(view));
-    element[py::tuple()] = value;
+    const py::object dtype = numpy_dtype(view);
+    py::object element = numpy().attr("zeros")(py::tuple(), "dtype"_a = dtype);
+    element[py::tuple()] = as_opaque(value, dtype, {});
     return element;
 }
 

@@ -1,5 +1,6 @@
 #include "array_object.hpp"
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -37,6 +38,19 @@ PyTypeObject* array_type = nullptr;  // set once by bind_arrays, held by the mod
 std::size_t length(const ArrayObject& array) {
     if (array.view.ndim() == 0) throw py::type_error("len() of a 0-dimensional array");
     return static_cast<std::size_t>(array.view.shape[0]);
+}
+
+/// as_array reads what pybind11 calls a detail: it must find what pybind11 itself puts into an object and
+/// takes out. The object made for that borrows memory that nobody reads. Throws: ImportError.
+void require_known_layout() {
+    alignas(ArrayObject) std::byte memory[sizeof(ArrayObject)];
+    auto* const inside = reinterpret_cast<ArrayObject*>(memory);
+    const py::object object = py::cast(inside, py::return_value_policy::reference);
+    if (as_array(object.ptr()) == inside && object.cast<ArrayObject*>() == inside) return;
+    throw py::import_error(
+        fmt::format("bascule was built with pybind11 {}.{}, whose objects have another layout than bascule "
+                    "knows. Build it with pybind11 3.1: pip install --no-binary bascule bascule.",
+                    PYBIND11_VERSION_MAJOR, PYBIND11_VERSION_MINOR));
 }
 
 }  // namespace
@@ -88,8 +102,7 @@ void require_writable(const ArrayObject& array) {
 
 const ArrayObject* as_array(PyObject* object) noexcept {
     if (Py_TYPE(object) != array_type) return nullptr;
-    // An exact instance of a pybind11 class with one base keeps its value in the first slot of the simple
-    // layout.
+    // Where pybind11's simple layout has the value: require_known_layout().
     const auto* instance = reinterpret_cast<const py::detail::instance*>(object);
     return static_cast<const ArrayObject*>(instance->simple_value_holder[0]);
 }
@@ -140,6 +153,7 @@ array([[0., 3.],
         .def("__len__", &length)
         .def("__repr__", &repr_of_array);
     array_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+    require_known_layout();
     bind_masks(module, type);
     bind_dlpack(type);
     bind_array_indexing(type);

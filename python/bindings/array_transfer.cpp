@@ -110,8 +110,8 @@ void wait_if_the_host_reads(const py::object& values, const ArrayView& target) {
 }
 
 /// The values as a host array of exactly this shape and dtype, laid out as the device array is.
-py::object host_values(const py::object& values, const ArrayView& view) {
-    if (is_numpy_masked(values)) {
+py::object host_values(const py::object& given, const ArrayView& view) {
+    if (is_numpy_masked(given)) {
         throw ArgumentError(
             ArgumentError::Kind::not_supported,
             "`values` is a numpy.ma array, and copy_from_host leaves the mask of an array as it is: "
@@ -119,6 +119,7 @@ py::object host_values(const py::object& values, const ArrayView& view) {
             {.field = "values"});
     }
     const py::object dtype = numpy_dtype(view);
+    const py::object values = as_opaque(given, dtype, view.shape);
     const bool is_array = py::isinstance(values, numpy().attr("ndarray"));
     wait_if_the_host_reads(values, view);
     const py::object host =

@@ -15,12 +15,14 @@
 #include <bascule/runtime/captured_owners.hpp>
 #include <bascule/runtime/ordering.hpp>
 
+#include "array_object.hpp"
 #include "callable_object.hpp"
 #include "current_stream.hpp"
 #include "debug_object.hpp"
 #include "device_object.hpp"
 #include "gil.hpp"
 #include "owners.hpp"
+#include "stream_object.hpp"
 #include "without_gil.hpp"
 
 namespace py = pybind11;
@@ -28,10 +30,11 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-/// A stream that a binding was launched on, and the object that owns it where that was the current one.
+/// A stream that a binding was launched on.
 struct UsedStream {
     StreamRef stream;
-    py::object object;
+    bool stays = false;               // it is there until the binding goes
+    std::shared_ptr<Stream> owned{};  // what makes it stay; null for a default stream
 };
 
 /// What one binding fixed. Launches share it, with each other and with a rebind that replaces it.
@@ -50,14 +53,15 @@ struct Binding {
           device(the_device),
           pack(function.loaded(device).image->signature) {}
 
-    /// What a launch may still use is kept until it is done.
+    /// What a launch may still use is kept until it is done. A stream that others own may be gone by now, and
+    /// the driver must not be asked about it: each launch there has handed its owners over.
     ~Binding() {
-        for (std::size_t i = 1; i < streams.size(); ++i) {
-            OwnerList more;
-            copy_owners(more);
-            keep_until_done(streams[i].stream, more.hand_over());
+        for (const UsedStream& used : streams) {
+            if (!used.stays) continue;
+            OwnerList copies;
+            copy_owners(copies);
+            keep_until_done(used.stream, copies.hand_over());
         }
-        if (!streams.empty()) keep_until_done(streams[0].stream, owners.hand_over());
     }
 
     void copy_owners(OwnerList& to) const {
@@ -166,37 +170,62 @@ void launch_on(StreamRef stream, const LaunchPlan& plan, Binding& binding, std::
     }
 }
 
-void note_stream(Binding& binding, StreamRef stream) {
-    const auto known = [&] {
-        return std::any_of(binding.streams.begin(), binding.streams.end(),
-                           [&](const UsedStream& used) { return used.stream == stream; });
+/// The stream where `object` is a bascule.Stream that owns it, else null.
+std::shared_ptr<Stream> owned_by(const py::object& object, StreamRef stream) {
+    if (!object || !py::isinstance<StreamObject>(object)) return nullptr;
+    const auto& candidate = object.cast<const StreamObject&>();
+    return candidate.ref == stream ? candidate.owned : nullptr;
+}
+
+/// What owns the stream that a launch chose, where that is Bascule's: it was given, is current, or an array
+/// is bound to it.
+std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchPlan& plan, const Binding& binding) {
+    if (auto owned = owned_by(plan.stream_object, stream)) return owned;
+    if (auto owned = owned_by(current_stream_object(binding.device), stream)) return owned;
+    for (const Owner& owner : binding.owners.current()) {
+        const ArrayObject* array = as_array(static_cast<PyObject*>(owner.object));
+        if (array == nullptr) continue;
+        if (auto owned = owned_by(array->stream, stream)) return owned;
+    }
+    return nullptr;
+}
+
+/// Notes the stream of a launch, and says whether it stays until the binding goes.
+bool stays(Binding& binding, StreamRef stream, const LaunchPlan& plan) {
+    const auto known = [&]() -> const UsedStream* {
+        const auto found = std::find_if(binding.streams.begin(), binding.streams.end(),
+                                        [&](const UsedStream& used) { return used.stream == stream; });
+        return found == binding.streams.end() ? nullptr : &*found;
     };
     {
         const std::lock_guard lock(binding.mutex);
-        if (known()) [[likely]]
-            return;
+        if (const UsedStream* used = known()) [[likely]]
+            return used->stays;
     }
-    UsedStream used{stream, current_stream_object(binding.device)};
+    UsedStream used{stream, stream.handle() == 1, owner_of(stream, plan, binding)};
+    used.stays = used.stays || used.owned != nullptr;
     const std::lock_guard lock(binding.mutex);
-    if (!known()) binding.streams.push_back(std::move(used));
+    if (known() == nullptr) binding.streams.push_back(std::move(used));
+    return known()->stays;
 }
 
-/// The arrays are kept for all launches on a stream at once, when the binding goes. What handle 2 means is
-/// another stream in the thread where that happens, and a graph that is being captured has owners of its own,
-/// ours or, once others were seen to capture, theirs: there each launch keeps them.
+/// The arrays are kept for all launches on a stream at once, when the binding goes, where the stream is still
+/// there then. Otherwise each launch keeps them: on a stream that others own; on handle 2, which means
+/// another stream in the thread where the binding goes; and while a graph of ours, or once others were seen
+/// to capture, any, is being captured, because it has owners of its own.
 void launch(Bound& bound) {
     if (bound.plan.empty()) return;
     const std::shared_ptr<Binding> binding = bound.binding();
     const StreamRef stream = choose_stream(bound.plan.stream, current_for(bound.plan, binding->device),
                                            binding->pack.common_stream(), binding->device);
-    if (stream.handle() == 2 || NotedCapture::any() || OthersCapture::seen()) [[unlikely]] {
-        OwnerList owners;
-        binding->copy_owners(owners);
-        launch_on(stream, bound.plan, *binding, owners.hand_over());
+    const bool capturing = NotedCapture::any() || OthersCapture::seen();
+    if (!capturing && stream.handle() != 2 && stays(*binding, stream, bound.plan)) {
+        launch_on(stream, bound.plan, *binding, {});
         return;
     }
-    note_stream(*binding, stream);
-    launch_on(stream, bound.plan, *binding, {});
+    OwnerList owners;
+    binding->copy_owners(owners);
+    launch_on(stream, bound.plan, *binding, owners.hand_over());
 }
 
 PyObject* call_bound(PyObject* self, PyObject* const*, std::size_t flags, PyObject* keywords) {

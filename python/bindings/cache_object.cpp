@@ -27,7 +27,6 @@ void warn(const std::string& text) {
     }
 }
 
-/// Whether nothing on disk can change what this text compiles to, so that an image of it need not be checked.
 /// Whether a module of this text may be handed out again without a look at anything: it reads no file that
 /// could change, and has no variables whose values somebody may have changed.
 bool can_be_shared(const std::string& text, const CompileOptions& options) {

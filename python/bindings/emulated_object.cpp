@@ -97,7 +97,9 @@ void bind_races(py::module_& module) {
     });
     module.def("_finish_devices", &finish_devices, py::call_guard<GilReleased>());
     module.def("_race_statistics", &race_statistics);
+#ifdef BASCULE_TEST_HOOKS
     module.def("_drop_operation", [](std::uint64_t number) { return functions().drop(number); });
+#endif
 }
 
 }  // namespace

@@ -46,10 +46,12 @@ void bind_globals(py::module_& module) {
 
 name : "table", "ns::table", or "scale<float>" for an instance of a variable template.
 
-Shape and dtype are the declared ones: `float table[4][8]` is (4, 8) float32, a vector type such as float4 is one more axis, a struct
-opaque bytes (view it through a NumPy dtype), a pointer an integer. `copy_to_host` reads it and `copy_from_host` writes it, in the
-order of a stream; a launch does not know which variables its kernel uses, so do both on one stream. A template's instances have
-variables of their own.)");
+Shape and dtype are the declared ones: `float table[4][8]` is (4, 8) float32, a vector type such as float4 is one more axis, a
+pointer an integer. A struct is opaque bytes, also one whose type has no name: `struct { float a, b; int n; } cfg` has dtype V12. View
+what is read through a NumPy dtype; write a structured scalar or array, or bytes, of the same size.
+
+`copy_to_host` reads it and `copy_from_host` writes it, in the order of a stream; a launch does not know which variables its kernel
+uses, so do both on one stream. A template's instances have variables of their own.)");
     bound<Module>(module, "Module")
         .def(
             "get_global", &get_global<Module>, "name"_a,

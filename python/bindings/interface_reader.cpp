@@ -436,6 +436,7 @@ void bind_interface_reader(py::module_& module) {
         },
         "descriptor"_a, "times"_a = 1,
         "For tests and benchmarks: parses and checks a descriptor as a launch does, and says what it is.");
+#ifdef BASCULE_TEST_HOOKS
     module.def(
         "_checks",
         [] {
@@ -455,6 +456,7 @@ void bind_interface_reader(py::module_& module) {
             switch_check(*check, on);
         },
         "name"_a, "on"_a, "For tests: switches one check off, to see that its row then fails, and on again.");
+#endif
 }
 
 }  // namespace bascule::python

@@ -37,6 +37,8 @@ list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/libbascule_(interface|jit|
 list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/libbascule_emulator\\.so$")
 list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/cmake/bascule/bascule-[a-z-]+\\.cmake$")
 claim("headers, libraries and CMake's files are all that is installed" NOT ".+")
+set(printed "${headers}")
+claim("nobody can see the checks otherwise than the library does" NOT "interface/checks\\.hpp")
 
 # fmt, xxHash and JSON are used inside; a header that included one would make every user install it.
 set(printed "")

@@ -141,6 +141,12 @@ TEST_CASE(
          {an_int},
          {{}, {{"B", "4"}}},
          "k<double, 4>"},
+        {"a default that mentions a name of another scope",
+         "struct Q { using T = float; }; template <class T, class U = Q::T, int N> __global__ void k(T* p, "
+         "bascule::array_view<int, N> q) {}",
+         {array("<i4"), array("<i4", 2)},
+         {},
+         "k<int, Q::T, 2>"},
         {"a default that mentions another parameter",
          "template <class T, class U = Pair<T>, int B> __global__ void k(T* p) {}",
          {array("<f4")},
@@ -312,4 +318,42 @@ TEST_CASE("a parameter's type is kept as written, without its name and default")
     REQUIRE(kernels.size() == 1);
     CHECK(kernels[0].parameter_types ==
           std::vector<std::string>{"const float* __restrict__", "unsigned int", "A<B, 2>", "int"});
+}
+
+TEST_CASE("markers are types of ours, and numbers that the text does not have, far from each other") {
+    const auto header = find_kernels("template <class T, int N, unsigned M> __global__ void k(T* p) {}")
+                            .front()
+                            .template_parameters;
+    CHECK(markers_for(header, "") == std::vector<std::string>{"bascule::marker<0>", "7919", "8928"});
+    CHECK(markers_for(header, "Tile<7919> a; int b[8928u]; 79190") ==
+          std::vector<std::string>{"bascule::marker<0>", "9937", "10946"});
+}
+
+TEST_CASE("in a type that the compiler spells, a marker is a whole number or a whole name") {
+    using K = TypePattern::Kind;
+    const std::vector<std::string> markers = {"bascule::marker<0>", "7919", "8928u"};
+    struct Spelled {
+        const char* type;
+        TypePattern pattern;
+    };
+    const std::vector<Spelled> rows = {
+        {"bascule::marker<0>*", {K::pointer, 0, -1, false}},
+        {"const bascule::marker<0>", {K::value, 0, -1, false}},
+        {"bascule::array_view<const bascule::marker<0>, 7919>", {K::view, 0, 1, false}},
+        {"bascule::array_view<float, 8928ul>", {K::view, -1, 2, false}},
+        {"Tile<7919>", {K::unclear, -1, -1, false}},
+        {"bascule::array_view<float, 17919>", {}},
+        {"bascule::array_view<float, 79190>", {}},
+        {"bascule::array_view<float, 7920>", {}},
+        {"Tile<17919>", {}},
+        {"Tile<x7919>", {}},
+        {"my::bascule::marker<0>*", {}},
+        {"mybascule::marker<0>*", {}},
+        {"bascule::marker<01>*", {}},
+    };
+    for (const Spelled& row : rows) {
+        CAPTURE(std::string(row.type));
+        const std::vector<std::string> types = {row.type};
+        CHECK(read_marked_patterns(types, markers) == std::vector<TypePattern>{row.pattern});
+    }
 }

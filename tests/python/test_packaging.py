@@ -6,9 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
@@ -86,6 +89,11 @@ def installed(tmp_path_factory):
     return python, build
 
 
+def package_of(python):
+    found = "import importlib.util as u; print(u.find_spec('bascule').submodule_search_locations[0])"
+    return Path(run(python, "-c", found).strip())
+
+
 @pytest.fixture(scope="module")
 def report(installed, tmp_path_factory):
     python, _ = installed
@@ -137,12 +145,27 @@ def test_the_package_has_its_types_and_nothing_of_the_build(installed):
     assert not others
 
 
+def test_what_tests_switch_off_cannot_be_switched_off_in_what_is_installed(installed):
+    python, _ = installed
+    package = package_of(python)
+    for file in [*package.glob("*.so"), *package.glob("*.pyi")]:
+        content = file.read_bytes()
+        for hook in (b"_switch_check", b"_drop_operation"):
+            assert hook not in content, f"{file.name} has {hook.decode()}"
+
+
+def test_the_package_is_built_with_the_minor_version_of_pybind11_that_the_tests_use():
+    """The bindings read the layout of its objects, which `import bascule` checks: a new one is to be tried first."""
+    used = Version(re.search(r"^pybind11==(.+)$", (ROOT / "tests" / "requirements.txt").read_text(), re.MULTILINE)[1])
+    requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    admitted = next(each.specifier for each in map(Requirement, requires) if each.name == "pybind11")
+    assert used in admitted
+    assert Version(f"{used.major}.{used.minor + 1}.0") not in admitted
+
+
 def test_nothing_but_libc_and_libstdcxx_is_linked(installed):
     python, _ = installed
-    package = run(
-        python, "-c", "import importlib.util as u; print(u.find_spec('bascule').submodule_search_locations[0])"
-    )
     allowed = {"libc.so.6", "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0"}
-    for library in Path(package.strip()).glob("*.so"):
+    for library in package_of(python).glob("*.so"):
         needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-d", library)))
         assert needed - allowed <= {name for name in needed if name.startswith("ld-linux")}, library

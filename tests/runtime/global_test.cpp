@@ -19,6 +19,7 @@ __device__ float4 vectors[3];
 extern "C" __device__ Point points[5];
 __device__ float* where;
 __device__ const int fixed = 7;
+namespace nameless { __constant__ struct { float a, b; int n; } settings; }
 template <class T> __device__ T scale = T(3);
 namespace deep { __device__ double value = 2.5; static __device__ short hidden = 3; }
 namespace left { __device__ int same; }
@@ -29,7 +30,7 @@ __global__ void step(float* out) {
     counter += 1;
     deep::value *= 2;
     deep::hidden = static_cast<short>(deep::hidden + 1);
-    out[0] = table[1][2];
+    out[0] = table[1][2] + nameless::settings.b * nameless::settings.n;
     for (int i = 0; i < 5; ++i) points[i].n[1] = 10 * i;
     if (where) *where = fixed * scale<float> / 3;
     vectors[1] = make_float4(5, 6, 7, 8);
@@ -115,6 +116,21 @@ TEST_CASE("kernels and copies of one stream see a variable in the order of the s
     const std::vector<Point> points = read<Point>(world.stream, world.find("points"));
     CHECK(points[3].n[1] == 30);
     CHECK(points[3].n[0] == 0);
+}
+
+TEST_CASE("a variable whose type has no name is its bytes") {
+    World world;
+    const Global settings = world.find("settings");
+    CHECK(settings.variable.name == "nameless::settings");
+    CHECK(to_typestr(settings.variable.dtype) == "|V12");
+    CHECK(settings.variable.bytes() == 12);
+    const struct {
+        float a, b;
+        int n;
+    } values = {1, 2.5, 4};
+    copy_to_device(world.stream, settings.address, &values, sizeof values);
+    world.run();
+    CHECK(on_host(world.stream, world.out)[0] == 10);
 }
 
 TEST_CASE("a pointer is written as the number that it is") {

@@ -207,6 +207,12 @@ Lifetime lifetime_of(Special special) {
     }
 }
 
+// A warp that only went round may go on when others have run.
+bool has_ready(const Warp& warp) {
+    return std::any_of(warp.groups.begin(), warp.groups.end(),
+                       [](const Group& group) { return group.state == Group::State::ready; });
+}
+
 }  // namespace
 
 // Only what has changed since this register file last ran.
@@ -268,12 +274,6 @@ bool Worker::run_all() {
         if (warp.exited != warp.exists) return false;
     }
     return true;
-}
-
-// A warp that only went round may go on when others have run.
-bool has_ready(const Warp& warp) {
-    return std::any_of(warp.groups.begin(), warp.groups.end(),
-                       [](const Group& group) { return group.state == Group::State::ready; });
 }
 
 bool Worker::run_in_turns() {

@@ -97,6 +97,84 @@ def test_structs_are_bytes_that_a_numpy_dtype_reads(module, rng):
     np.testing.assert_array_equal(moved["charge"], -host["charge"])
 
 
+NAMELESS = """
+namespace app { __constant__ struct { float a, b; int n; } cfg; }
+__device__ struct { double d; char c; } pairs[3];
+__device__ const union { int i; float f; } fixed = {7};
+__device__ struct { float a, b; int n; } state;
+__global__ void use(float* out) {
+    out[0] = app::cfg.a + app::cfg.b * app::cfg.n;
+    out[1] = state.a + state.b * state.n;
+    pairs[1].d = fixed.i;
+}
+"""
+CONFIG = np.dtype([("a", "f4"), ("b", "f4"), ("n", "i4")])
+
+
+@pytest.fixture
+def nameless():
+    """Two variables whose types have no names, and what a kernel makes of their values."""
+    kernel = bascule.compile(NAMELESS).use
+    out = bascule.to_device(np.zeros(2, "f4"))
+
+    def used() -> list[float]:
+        kernel[1, 1](out)
+        return out.copy_to_host().tolist()
+
+    return kernel.get_global("cfg"), kernel.get_global("state"), used
+
+
+def test_a_variable_whose_type_has_no_name_is_its_bytes():
+    kernel = bascule.compile(NAMELESS).use
+    cfg, pairs, fixed = (kernel.get_global(name) for name in ("app::cfg", "pairs", "fixed"))
+    assert (cfg.shape, cfg.dtype, cfg.readonly) == ((), np.dtype("V12"), False)
+    assert (pairs.shape, pairs.dtype) == ((3,), np.dtype("V16"))
+    assert (fixed.shape, fixed.dtype, fixed.readonly) == ((), np.dtype("V4"), True)
+    assert fixed.copy_to_host().view("i4") == 7
+
+
+VALUE = np.array((1, 2.5, 4), CONFIG)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [VALUE[()], VALUE, VALUE.view("V12"), VALUE.tobytes(), bytearray(VALUE.tobytes()), memoryview(VALUE.tobytes())],
+    ids=["structured scalar", "structured array", "opaque array", "bytes", "bytearray", "memoryview"],
+)
+def test_opaque_bytes_are_written_from_a_structured_value_or_bytes_of_their_size(nameless, value):
+    cfg, state, used = nameless
+    cfg.copy_from_host(value)
+    state[...] = value
+    assert used() == [11, 11]
+    assert cfg.copy_to_host().view(CONFIG) == VALUE
+
+
+@pytest.mark.parametrize(
+    "value",
+    [bytes(11), bytes(13), b"", np.zeros((), "f8,f8")[()], np.zeros((), "f8,f8"), np.zeros((), "f4")],
+    ids=["11 bytes", "13 bytes", "no bytes", "structured scalar", "structured array", "float"],
+)
+def test_what_has_another_size_than_opaque_bytes_is_refused_and_nothing_is_written(nameless, value):
+    cfg, state, used = nameless
+    cfg.copy_from_host(VALUE)
+    state.copy_from_host(VALUE)
+    with pytest.raises((ValueError, TypeError)):
+        cfg.copy_from_host(value)
+    with pytest.raises((ValueError, TypeError)):
+        state[...] = value
+    assert used() == [11, 11]
+
+
+def test_an_array_of_structs_is_written_from_a_structured_array(module, rng):
+    particles = module.get_global("particles")
+    host = np.zeros(6, PARTICLE)
+    host["charge"] = rng.standard_normal(6)
+    particles.copy_from_host(host)
+    np.testing.assert_array_equal(particles.copy_to_host().view(PARTICLE), host)
+    particles.copy_from_host(host[::-1].tobytes())
+    np.testing.assert_array_equal(particles.copy_to_host().view(PARTICLE), host[::-1])
+
+
 def test_vector_half_and_complex_types_are_arrays_of_their_numbers(module):
     vectors, halves, phases = (module.get_global(name) for name in ("vectors", "halves", "phases"))
     assert (vectors.shape, vectors.dtype) == ((5, 4), np.float32)

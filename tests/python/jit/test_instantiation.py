@@ -210,6 +210,24 @@ def test_the_compiler_sees_through_a_nested_type():
     assert p.copy_to_host()[0] == 1
 
 
+def test_a_rank_that_is_computed_from_one_parameter_does_not_speak_for_another():
+    kernel = bascule.compile("""
+        template <class T, int N> using view = bascule::array_view<T, N>;
+        template <class T, int N, int M> __global__ void k(view<const T, N + 1> x, view<T, M> y) { y[0] = x(1, 0) + M; }
+    """).k
+    x, y = bascule.to_device(np.array([[1, 2], [3, 4]], "f4")), on_device("f4", 1)
+    kernel.instantiate(N=1)[1, 1](x, y)
+    assert y.copy_to_host()[0] == 4
+
+
+def test_a_default_that_names_a_member_of_another_type_is_left_as_it_is():
+    kernel = bascule.compile("""
+        struct Other { using T = float; };
+        template <class T, class U = Other::T, int N> __global__ void k(T* x, bascule::array_view<float, N> y) {}
+    """).k
+    assert kernel.prepare(on_device("i4"), on_device("f4")).name == "k"
+
+
 def test_a_type_that_nothing_tells_is_asked_for():
     module = bascule.compile("template <class T> __global__ void k(double* x) { *x = sizeof(T); }")
     p = on_device("f8", 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import subprocess
@@ -256,6 +257,121 @@ def test_rebind_keeps_the_arrays_of_launches_before_it(kernels, emulated):
     assert alive([old, new]) == [False, True]
     del bound
     assert alive([new]) == [False]
+
+
+ASKS_ABOUT_A_STREAM = ("cuStreamIsCapturing", "cuStreamGetCaptureInfo", "cuEventRecord", "cuStreamSynchronize")
+
+
+class StreamOfOthers:
+    """A stream of another library, which destroys it whenever it likes."""
+
+    def __init__(self) -> None:
+        bascule.device_array(1)  # a context is current in this thread
+        self.driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
+        handle = ctypes.c_void_p()
+        assert self.driver.cuStreamCreate(ctypes.byref(handle), 1) == 0
+        assert handle.value is not None
+        self.handle = handle.value
+
+    def destroy(self) -> None:
+        assert self.driver.cuStreamSynchronize(ctypes.c_void_p(self.handle)) == 0
+        assert self.driver.cuStreamDestroy_v2(ctypes.c_void_p(self.handle)) == 0
+
+
+def calls_about_streams() -> dict[str, int]:
+    return {name: bascule._bascule._driver_calls(name) for name in ASKS_ABOUT_A_STREAM}
+
+
+def launch_bound_to_a_handle(kernels, handle: int, array: ForeignArray):
+    bound = kernels.increment[1, 64, handle].bind(array, 64)
+    bound()
+    return bound
+
+
+def launch_bound_to_an_object_with_a_handle(kernels, handle: int, array: ForeignArray):
+    bound = kernels.increment[1, 64, bascule.external_stream(handle)].bind(array, 64)
+    bound()
+    return bound
+
+
+def launch_bound_on_the_current_stream(kernels, handle: int, array: ForeignArray):
+    bound = kernels.increment[1, 64].bind(array, 64)
+    with bascule.external_stream(handle):
+        bound()
+    return bound
+
+
+def launch_bound_on_the_producers_stream(kernels, handle: int, array: ForeignArray):
+    bascule.synchronize()  # its values are there, whatever stream it names
+    array.changes["stream"] = handle
+    bound = kernels.increment[1, 64].bind(array, 64)
+    bound()
+    return bound
+
+
+def launch_before_a_rebind(kernels, handle: int, array: ForeignArray):
+    bound = launch_bound_to_a_handle(kernels, handle, array)
+    bound.rebind(array, 64)
+    return bound
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        launch_bound_to_a_handle,
+        launch_bound_to_an_object_with_a_handle,
+        launch_bound_on_the_current_stream,
+        launch_bound_on_the_producers_stream,
+        launch_before_a_rebind,
+    ],
+)
+def test_a_binding_that_goes_asks_nothing_about_a_stream_that_others_may_have_destroyed(
+    kernels: bascule.Module, emulated: None, launch: Callable
+) -> None:
+    """A driver need not check handles: with that of a stream that is gone it may do anything."""
+    stream = StreamOfOthers()
+    x = foreign(np.zeros(64, "f4"))
+    owner = weakref.ref(x)
+    bound = launch(kernels, stream.handle, x)
+    bascule.synchronize()
+    del x
+    stream.destroy()
+    before = calls_about_streams()
+    del bound
+    gc.collect()
+    assert calls_about_streams() == before
+    assert alive([owner]) == [False]
+
+
+def test_a_binding_keeps_its_arrays_while_a_stream_of_others_works(kernels, emulated):
+    stream = StreamOfOthers()
+    x = foreign(np.zeros(64, "f4"))
+    array = x.array
+    owner = weakref.ref(x)
+    bound = kernels.increment[1, 64, stream.handle].bind(x, 64)
+    del x
+    bound()
+    bound()
+    del bound
+    assert alive([owner]) == [True], "the launches have not run"
+    bascule.synchronize()
+    assert alive([owner]) == [False]
+    stream.destroy()
+    np.testing.assert_array_equal(array.copy_to_host(), np.full(64, 2, "f4"))
+
+
+def test_a_bound_launch_keeps_the_stream_that_its_array_is_bound_to(kernels, emulated):
+    stream = bascule.stream()
+    x = bascule.to_device(np.zeros(64, "f4"), stream=stream)
+    bound = kernels.increment[1, 64].bind(x, 64)
+    stream.synchronize()
+    del stream, x
+    for _ in range(3):
+        bound()
+    held = bascule._bascule._owners_held()
+    del bound
+    gc.collect()
+    assert (held, bascule._bascule._owners_held()) == (0, 1), "handed over once, when the binding goes"
 
 
 def test_a_refused_rebind_keeps_what_was_bound(kernels):
