@@ -105,8 +105,9 @@ def print_table(run: Run) -> None:
 
 def self_test(program: Path) -> int:
     missed = []
-    for kind in KINDS:
-        run = finished(kind, start(program, "", "--only", kind, "--corrupt"))
+    processes = {kind: start(program, "", "--only", kind, "--corrupt") for kind in KINDS}
+    for kind, process in processes.items():
+        run = finished(kind, process)
         noticed = run.code == 1 and len([c for c in run.complaints if c.startswith("mismatch")]) == 1
         print(f"a wrong reference result among the {kind} vectors is {'noticed' if noticed else 'NOT noticed'}")
         if not noticed:

@@ -221,6 +221,38 @@ TEST_CASE("a lane that holds a lock gets on while the others of its warp spin") 
     CHECK(count[0] == 128);
 }
 
+// Compilers write each register once; PTX by hand need not.
+TEST_CASE("an address register is looked at again once it has changed") {
+    // Consecutive addresses first, then the same ones in reverse.
+    Device device(
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".entry k(.param .u64 pin, .param .u64 pout) {\n.reg .b64 %in, %out, %x; .reg .b32 %t, %a, %b;\n"
+        "ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout]; mov.u32 %t, %tid.x;\n"
+        "mad.wide.u32 %out, %t, 4, %out; mad.wide.u32 %x, %t, 4, %in; ld.global.u32 %a, [%x];\n"
+        "sub.u32 %t, 31, %t; mad.wide.u32 %x, %t, 4, %in; ld.global.u32 %b, [%x];\n"
+        "st.global.u32 [%out], %a; st.global.u32 [%out+128], %b; ret; }");
+    std::vector<int> in(64), out(64), expected(64);
+    for (int i = 0; i < 64; ++i) in[i] = 100 + i;
+    for (int i = 0; i < 32; ++i) expected[i] = in[i], expected[32 + i] = in[31 - i];
+    REQUIRE_FALSE(device.launch("k", {1}, {32}, device.array(in), device.array(out)));
+    CHECK(out == expected);
+}
+
+TEST_CASE("a value that a guarded write may leave alone lives on through the loop") {
+    // %v is 7 until the third round makes it 5. %w is needed only where %v is not until the next round.
+    Device device(
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".entry k(.param .u64 pout) {\n.reg .b64 %out; .reg .b32 %v, %w, %i, %sum; .reg .pred %p;\n"
+        "ld.param.u64 %out, [pout]; mov.u32 %v, 7; mov.u32 %i, 0; mov.u32 %sum, 0;\n"
+        "LOOP: setp.eq.u32 %p, %i, 2; @%p mov.u32 %v, 5; add.u32 %sum, %sum, %v;\n"
+        "mul.lo.u32 %w, %i, 100; add.u32 %sum, %sum, %w;\n"
+        "add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 4; @%p bra LOOP;\n"
+        "st.global.u32 [%out], %sum; ret; }");
+    std::vector<int> out(1);
+    REQUIRE_FALSE(device.launch("k", {1}, {1}, device.array(out)));
+    CHECK(out[0] == 7 + 7 + 5 + 5 + 100 * (0 + 1 + 2 + 3));
+}
+
 TEST_CASE("a pointer in a global variable is relocated") {
     Device device = programs();
     REQUIRE_FALSE(device.launch("indirect", {1}, {32}));

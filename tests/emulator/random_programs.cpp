@@ -25,7 +25,7 @@ using random_programs::scratch_words;
 constexpr std::uint64_t poison = 0xa5a5'5a5a'c3c3'3c3cull;
 
 struct Options {
-    std::uint64_t programs = 10'000, seed = 1;
+    std::uint64_t programs = 4'000, seed = 1;
     bool print = false, corrupt = false;
 };
 
