@@ -1,10 +1,13 @@
 """Reads the reports of ctest and pytest: no test may be missing, and none may be skipped without saying why.
 
-    python tests/check_results.py BUILD_DIRECTORY [--cpp-only]
+    python tests/check_results.py BUILD_DIRECTORY                    all of ctest.xml and pytest.xml, which it holds
+    python tests/check_results.py BUILD_DIRECTORY --only LABEL...    these labels of ctest.xml alone
+    python tests/check_results.py BUILD_DIRECTORY --slowest COUNT    prints the slowest tests with their seconds
 
-BUILD_DIRECTORY holds ctest.xml and, unless --cpp-only, pytest.xml. Prints what is wrong, and exits with 1.
+Prints what is wrong, and exits with 1.
 """
 
+import argparse
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -19,9 +22,12 @@ MAY_BE_ABSENT = ["cudf", "cuml", "cupy", "jax", "pyarrow", "pycuda", "rmm", "tor
 DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|")
 
 
-def missing_cpp_tests(report: Path) -> Iterator[str]:
-    cases = {case.get("name"): case for case in ElementTree.parse(report).iter("testcase")}
-    for label in LABELS:
+def cpp_cases(report: Path) -> dict[str, ElementTree.Element]:
+    return {case.get("name", ""): case for case in ElementTree.parse(report).iter("testcase")}
+
+
+def missing_labels(cases: dict[str, ElementTree.Element], labels: list[str]) -> Iterator[str]:
+    for label in labels:
         if label not in cases:
             yield f"ctest: no test is called {label}; is tests/{label}/CMakeLists.txt still included?"
             continue
@@ -29,13 +35,17 @@ def missing_cpp_tests(report: Path) -> Iterator[str]:
         summary = DOCTEST_SUMMARY.search(output)
         if not summary or int(summary[1]) == 0:
             yield f"ctest: {label} ran no test case"
+    for name, case in cases.items():
+        if case.get("status") in {"notrun", "disabled"} or case.find("skipped") is not None:
+            yield f"ctest: {name} did not run"
+
+
+def missing_cpp_tests(cases: dict[str, ElementTree.Element]) -> Iterator[str]:
+    yield from missing_labels(cases, LABELS)
     if "install" not in cases:
         yield "ctest: the installation was not tried; is tests/install still included?"
     if not any(name.startswith("sample_") for name in cases):
         yield "ctest: no C++ sample was run"
-    for name, case in cases.items():
-        if case.get("status") in {"notrun", "disabled"} or case.find("skipped") is not None:
-            yield f"ctest: {name} did not run"
 
 
 def doubtful_skip(case: ElementTree.Element) -> str | None:
@@ -63,12 +73,30 @@ def missing_python_tests(report: Path) -> Iterator[str]:
             yield f"pytest: nothing of {file.relative_to(ROOT)} ran"
 
 
+def slowest(build: Path, count: int) -> Iterator[str]:
+    """A program of C++ tests counts as one test: its cases are not timed by ctest."""
+    times = [(float(case.get("time") or 0), f"ctest {name}") for name, case in cpp_cases(build / "ctest.xml").items()]
+    for case in ElementTree.parse(build / "pytest.xml").iter("testcase"):
+        times.append((float(case.get("time") or 0), f"{case.get('classname')}.{case.get('name')}"))
+    for seconds, name in sorted(times, reverse=True)[:count]:
+        yield f"{seconds:7.1f} s  {name[:120]}"
+
+
 def main() -> int:
-    build = Path(sys.argv[1])
-    findings = list(missing_cpp_tests(build / "ctest.xml"))
-    if "--cpp-only" not in sys.argv:
-        findings += missing_python_tests(build / "pytest.xml")
-    print("\n".join(findings) if findings else f"{build.name}: every test ran, or says why not")
+    parser = argparse.ArgumentParser(description="Reads the reports of ctest and pytest.")
+    parser.add_argument("build", type=Path, metavar="BUILD_DIRECTORY")
+    parser.add_argument("--only", nargs="+", choices=LABELS, metavar="LABEL")
+    parser.add_argument("--slowest", type=int, metavar="COUNT")
+    options = parser.parse_args()
+    if options.slowest is not None:
+        print(*slowest(options.build, options.slowest), sep="\n")
+        return 0
+    cases = cpp_cases(options.build / "ctest.xml")
+    if options.only:
+        findings = list(missing_labels(cases, options.only))
+    else:
+        findings = [*missing_cpp_tests(cases), *missing_python_tests(options.build / "pytest.xml")]
+    print("\n".join(findings) if findings else f"{options.build.name}: every test ran, or says why not")
     return 1 if findings else 0
 
 

@@ -1,21 +1,24 @@
 # Sourced by samples/run.sh, tests/run.sh and .ci/run: brings a clone to the state in which everything can run.
 # Whatever is there already is left alone, so the second time takes seconds.
 #
+# What a sample needs is a part of what the tests need: `set_up_samples` brings the first, `set_up` both.
+#
 # BASCULE_CMAKE_ARGS   further arguments for CMake's first configuration, split at spaces
 # BASCULE_HOST_PYTHON  the interpreter to make .venv with (default: the first python3 >= 3.11 found)
 # CI                   set and not empty: warnings are errors
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 venv_python=$root/.venv/bin/python
-debian_packages=(g++ cmake ninja-build pkg-config nlohmann-json3-dev doctest-dev libfmt-dev libmpfr-dev libxxhash-dev
-                 python3 python3-venv python3-dev git)
+sample_packages=(g++ cmake ninja-build pkg-config nlohmann-json3-dev libfmt-dev libxxhash-dev python3 python3-venv
+                 python3-dev)
+test_packages=("${sample_packages[@]}" doctest-dev libmpfr-dev ccache mold git)
 
 say() { printf 'bascule: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
 # Installs those of the named Debian packages that are missing.
 install_debian_packages() {
-    command -v dpkg-query >/dev/null || { say "no Debian or Ubuntu: expecting to find what ${debian_packages[*]} provide"; return; }
+    command -v dpkg-query >/dev/null || { say "no Debian or Ubuntu: expecting to find what $* provide"; return; }
     local package missing=() as_root=()
     for package in "$@"; do
         [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
@@ -44,7 +47,7 @@ PY
     die "no Python >= 3.11 with venv and headers was found; name one: BASCULE_HOST_PYTHON=/path/to/python3"
 }
 
-# .venv with exactly what tests/requirements.txt says.
+# .venv with exactly what samples/requirements.txt says or, for `tests`, tests/requirements.txt, which contains it.
 make_virtual_environment() {
     if ! "$venv_python" -c '' 2>/dev/null; then
         local host
@@ -52,48 +55,94 @@ make_virtual_environment() {
         say "making the virtual environment .venv with $("$host" --version)"
         "$host" -m venv --clear "$root/.venv" || die "python -m venv failed; see its message above"
     fi
-    local wanted installed=$root/.venv/installed-requirements
-    wanted=$(sha256sum <"$root/tests/requirements.txt")
-    [ "$wanted" = "$(cat "$installed" 2>/dev/null)" ] && return
-    say "installing tests/requirements.txt into .venv"
-    "$venv_python" -m pip install -q --disable-pip-version-check -r "$root/tests/requirements.txt" \
-        || die "pip could not install tests/requirements.txt; see its message above"
-    printf '%s\n' "$wanted" >"$installed"
+    local of_samples wanted installed=$root/.venv/installed-requirements
+    of_samples="samples $(sha256sum <"$root/samples/requirements.txt")"
+    wanted=$of_samples
+    [ "$1" = samples ] || wanted="$1 $(cat "$root"/{samples,tests}/requirements.txt | sha256sum)"
+    grep -qsxF "$wanted" "$installed" && return
+    say "installing $1/requirements.txt into .venv (downloads some 300 MB the first time)"
+    "$venv_python" -m pip install -q --disable-pip-version-check -r "$root/$1/requirements.txt" \
+        || die "pip could not install $1/requirements.txt; see its message above"
+    printf '%s\n' "$of_samples" "$wanted" >"$installed"
 }
 
-# Configures build/PRESET once (again when the clone was moved, or when other arguments are asked for).
+# Configures build/PRESET with further arguments for CMake: once, and again when the clone was moved or when an argument
+# is new. What was asked for before stays.
 configure() {
-    local preset=$1 build=$root/build/$1 arguments=()
-    read -ra arguments <<<"${BASCULE_CMAKE_ARGS:-}"
-    [ -z "${CI:-}" ] || arguments+=(-DBASCULE_WERROR=ON)
-    local stamp=$build/configured-with
-    if [ -f "$build/build.ninja" ] && grep -qsxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
-        [ ${#arguments[@]} -gt 0 ] && [ "${arguments[*]}" != "$(cat "$stamp" 2>/dev/null)" ] || return 0
+    local preset=$1 build=$root/build/$1 stamp=$root/build/$1/configured-with argument asked=() new=()
+    shift
+    read -ra asked <<<"${BASCULE_CMAKE_ARGS:-}"
+    [ -z "${CI:-}" ] || asked+=(-DBASCULE_WERROR=ON)
+    asked+=("$@")
+    if is_configured "$preset"; then
+        for argument in "${asked[@]}"; do
+            grep -qsxF -e "$argument" "$stamp" || new+=("$argument")
+        done
+        [ ${#new[@]} -gt 0 ] || return 0
     else
         rm -rf -- "$build"
+        new=("${asked[@]}")
     fi
-    say "configuring build/$preset ${arguments[*]}"
-    (cd "$root" && cmake --preset "$preset" "${arguments[@]}") >/dev/null || die "CMake could not configure build/$preset"
-    printf '%s\n' "${arguments[*]}" >"$stamp"
+    say "configuring build/$preset ${new[*]}"
+    (cd "$root" && cmake --preset "$preset" "${new[@]}") >/dev/null || die "CMake could not configure build/$preset"
+    printf '%s\n' "${new[@]}" >>"$stamp"
 }
 
-# Builds build/PRESET; silent when nothing has changed.
+is_configured() {
+    [ -f "$root/build/$1/build.ninja" ] &&
+        grep -qsxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$root/build/$1/CMakeCache.txt"
+}
+
+# Builds targets of build/PRESET (none: everything) and says how far it is. Silent when there is nothing to do.
 build() {
-    local preset=$1 jobs
-    jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
-    configure "$preset"
-    local todo
-    todo=$(ninja -C "$root/build/$preset" -n 2>/dev/null | grep -c '^\[')
-    [ "$todo" -gt 0 ] || return 0
-    say "building build/$preset ($todo steps)"
-    ninja -C "$root/build/$preset" -j "$jobs" $([ -t 2 ] || echo --quiet) >&2 || die "the build of build/$preset failed"
+    local preset=$1 steps jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+    shift
+    steps=$(ninja -C "$root/build/$preset" -n "$@" 2>/dev/null | grep -c '^\[')
+    [ "$steps" -gt 0 ] || return 0
+    say "building build/$preset: $steps steps, $jobs at a time"
+    NINJA_STATUS='[%f/%t] ' ninja -C "$root/build/$preset" -j "$jobs" "$@" | show_progress >&2 \
+        || die "the build of build/$preset failed; see its message above"
 }
 
-# Everything up to a .venv/bin/python that can `import bascule` from the build tree.
+# ninja's lines `[STEP/STEPS] ...` as one line that renews itself in a terminal, and as a line every 10 % elsewhere. What
+# the compiler says is passed on.
+show_progress() {
+    local renew=0
+    [ ! -t 2 ] || renew=1
+    awk -v renew="$renew" '
+        match($0, /^\[[0-9]+\/[0-9]+\] /) {
+            split(substr($0, 2, RLENGTH - 3), count, "/")
+            tenth = int(10 * count[1] / count[2])
+            if (renew) printf "\r\033[Kbascule: %d of %d steps done", count[1], count[2]
+            else if (tenth > last) printf "bascule: %d of %d steps done\n", count[1], count[2]
+            if (renew && count[1] == count[2]) printf "\n"
+            last = tenth
+            fflush()
+            next
+        }
+        /^ninja: Entering directory/ { next }
+        { if (renew) printf "\r\033[K"; print; fflush() }'
+}
+
+# A .venv/bin/python that can `import bascule` from the build tree, and further targets; no tests.
+set_up_samples() {
+    install_debian_packages "${sample_packages[@]}"
+    make_virtual_environment samples
+    if is_configured dev; then configure dev; else configure dev -DBASCULE_TESTS=OFF; fi
+    build dev bascule_python "$@"
+    import_from_build_tree
+}
+
+# The same, and everything that the tests need.
 set_up() {
-    install_debian_packages "${debian_packages[@]}"
-    make_virtual_environment
+    install_debian_packages "${test_packages[@]}"
+    make_virtual_environment tests
+    configure dev -DBASCULE_TESTS=ON
     build dev
+    import_from_build_tree
+}
+
+import_from_build_tree() {
     local site_packages
     site_packages=$("$venv_python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     printf '%s\n' "$root/build/dev/python" >"$site_packages/bascule-build-dev.pth"

@@ -1,12 +1,13 @@
 """How fast the emulated device runs kernels, as ratios to plain scalar C++ doing the same arithmetic.
 
-    python tests/bench/emulator.py [NAME...]
+    python tests/bench/emulator.py [--rounds N] [NAME...]
 
 Memory checks on; one worker thread, then two, each in a process of its own. The C++ is compiled here by g++ -O2 without
-vectorisation and runs on one thread. Both run in turn, nine times; ratios are of medians. Every result is compared with
-the C++'s before anything is timed. Goals are for one worker.
+vectorisation and runs on one thread. Both run in turn, in N rounds (9); ratios are of medians. Every result is compared
+with the C++'s before anything is timed. Goals are for one worker.
 """
 
+import argparse
 import ctypes
 import json
 import os
@@ -161,7 +162,6 @@ void nbody(const float* __restrict bodies, float* __restrict forces, int n) {
 }
 """
 
-ROUNDS = 9
 # What the ratio was on a throwaway prototype, what it is to be at first, and in the end.
 GOALS = {
     "saxpy": (9.5, 13, 6),
@@ -291,16 +291,16 @@ def milliseconds(function):
     return 1e3 * (time.perf_counter() - start)
 
 
-def measure(case):
+def measure(case, rounds):
     def emulated():
         case.run()
         bascule.synchronize()
 
-    pairs = [(milliseconds(emulated), milliseconds(case.run_scalar)) for _ in range(ROUNDS)]
+    pairs = [(milliseconds(emulated), milliseconds(case.run_scalar)) for _ in range(rounds)]
     return [statistics.median(times) for times in zip(*pairs, strict=True)]
 
 
-def run_cases(names):
+def run_cases(names, rounds):
     """One line of JSON a case: [title, emulated ms, C++ ms], or [name, why it does not run]."""
     with tempfile.TemporaryDirectory() as directory:
         cases = make_cases(compile_scalar(Path(directory)))
@@ -311,27 +311,33 @@ def run_cases(names):
             except (bascule.Error, AssertionError) as error:
                 print(json.dumps([name, str(error).splitlines()[0]]))
                 continue
-            print(json.dumps([case.title, *measure(case)]), flush=True)
+            print(json.dumps([case.title, *measure(case, rounds)]), flush=True)
 
 
-def run_with(workers, names):
+def run_with(workers, names, rounds):
     environment = {**os.environ, "BASCULE_EMULATED_WORKERS": str(workers)}
-    command = [sys.executable, __file__, "--here", *names]
+    command = [sys.executable, __file__, "--here", f"--rounds={rounds}", *names]
     run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
 def main():
-    here = sys.argv[1:2] == ["--here"]
-    names = sys.argv[1 + here :] or list(GOALS)
+    parser = argparse.ArgumentParser(description="Ratios of the emulated device to plain C++.")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    names = options.names or list(GOALS)
     if unknown := [name for name in names if name not in GOALS]:
         sys.exit(f"emulator: no kernel is called {', '.join(unknown)}; there are {', '.join(GOALS)}")
-    if here:
-        return run_cases(names)
-    print(f"{bascule.current_device()!r}, memory checks on; median of {ROUNDS}")
+    if options.here:
+        return run_cases(names, options.rounds)
+    print(f"{bascule.current_device()!r}, memory checks on; median of {options.rounds}")
     print(f"{'':31}{'emulated ms':>12}{'C++ ms':>8}{'ratio':>7}   prototype first house   goal{'two workers':>14}")
     failed = False
-    for name, one, two in zip(names, run_with(1, names), run_with(2, names), strict=True):
+    for name, one, two in zip(
+        names, run_with(1, names, options.rounds), run_with(2, names, options.rounds), strict=True
+    ):
         if len(one) == 2:
             failed = True
             print(f"{name:31}does not run: {one[1]}")

@@ -4,7 +4,7 @@
 #   tests/fuzz/hostile.sh 1000000 7
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
-make_virtual_environment
+make_virtual_environment tests
 configure asan
 ninja -C "$root/build/asan" -j "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" --quiet bascule_python \
     || die "the build of build/asan failed"
