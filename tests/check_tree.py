@@ -1,4 +1,4 @@
-"""The rules of the house that a compiler does not check. Prints what breaks one, and exits with 1.
+"""The rules of the repository that a compiler does not check. Prints what breaks one, and exits with 1.
 
 Each check is a function that yields sentences; tests/python/test_tree.py runs every one as a test.
 """
@@ -54,7 +54,7 @@ def source_files() -> list[str]:
 
 
 def layer_files() -> list[tuple[str, str]]:
-    """(path, layer) of every C++ file of the house proper."""
+    """(path, layer) of every C++ file of the layers."""
     return [(path, layer) for path in source_files() if Path(path).suffix in CPP and (layer := layer_of(path))]
 
 
