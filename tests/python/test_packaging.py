@@ -1,4 +1,4 @@
-"""`pip install .` gives a working package in a fresh virtual environment, without a CUDA toolkit."""
+"""A wheel is built without a CUDA toolkit, and installed and used without a compiler."""
 
 import json
 import os
@@ -57,6 +57,11 @@ def without_toolkit(**more):
     return environment | more
 
 
+def without_compiler(directory, **more):
+    """The same, and nothing on the PATH: no compiler, no CMake, no toolkit."""
+    return without_toolkit(PATH=str(directory), **more)
+
+
 def run(*command, **options):
     done = subprocess.run(command, capture_output=True, text=True, timeout=1500, **options)
     assert done.returncode == 0, f"{command}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
@@ -65,7 +70,7 @@ def run(*command, **options):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The Python of a virtual environment in which `pip install .` was run, and the directory it was built in."""
+    """The Python of a virtual environment in which the wheel was installed, and the directory it was built in."""
     directory = tmp_path_factory.mktemp("a place for packaging")
     source = directory / "source"
     # What a clone has: tracked files, in their present state.
@@ -74,18 +79,20 @@ def installed(tmp_path_factory):
         if (ROOT / path).is_file():
             (source / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / path, source / path)
-    run(sys.executable, "-m", "venv", directory / "venv")
-    python = directory / "venv" / "bin" / "python"
     build = directory / "build"
     # A toolkit on this machine is out of CMake's sight, so that the headers must come from build-system.requires.
     toolkits = ["/usr/local/include", *(str(path / "include") for path in Path("/usr/local").glob("cuda*"))]
-    pip_install = [python, "-m", "pip", "install", "--disable-pip-version-check"]
+    pip = ["-m", "pip", "--disable-pip-version-check"]
     run(
-        *(*pip_install, f"--config-settings=build-dir={build}", source),
+        *(sys.executable, *pip, "wheel", "--no-deps", f"--config-settings=build-dir={build}", "-w", directory, source),
         cwd=directory,
         # Where everything ends up is tested here, not how fast it is: unoptimised it compiles in half the time.
         env=without_toolkit(CMAKE_ARGS=f"-DCMAKE_IGNORE_PATH={';'.join(toolkits)} -DCMAKE_CXX_FLAGS_RELEASE=-O0"),
     )
+    (wheel,) = directory.glob("bascule-*.whl")
+    run(sys.executable, "-m", "venv", directory / "venv")
+    python = directory / "venv" / "bin" / "python"
+    run(python, *pip, "install", wheel, cwd=directory, env=without_compiler(directory))
     return python, build
 
 
@@ -98,7 +105,7 @@ def package_of(python):
 def report(installed, tmp_path_factory):
     python, _ = installed
     directory = tmp_path_factory.mktemp("elsewhere")
-    printed = run(python, "-c", PROGRAM, cwd=directory, env=without_toolkit(BASCULE_DEVICE="emulated"))
+    printed = run(python, "-c", PROGRAM, cwd=directory, env=without_compiler(directory, BASCULE_DEVICE="emulated"))
     return json.loads(printed.splitlines()[-1])
 
 
@@ -156,7 +163,7 @@ def test_what_tests_switch_off_cannot_be_switched_off_in_what_is_installed(insta
 
 def test_the_package_is_built_with_the_minor_version_of_pybind11_that_the_tests_use():
     """The bindings read the layout of its objects, which `import bascule` checks: a new one is to be tried first."""
-    used = Version(re.search(r"^pybind11==(.+)$", (ROOT / "tests" / "requirements.txt").read_text(), re.MULTILINE)[1])
+    used = Version(re.search(r"^pybind11==(.+)$", (ROOT / "samples" / "requirements.txt").read_text(), re.MULTILINE)[1])
     requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     admitted = next(each.specifier for each in map(Requirement, requires) if each.name == "pybind11")
     assert used in admitted
