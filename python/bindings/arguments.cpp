@@ -187,7 +187,7 @@ void ArgumentReader::read_mask_for(const Parameter& parameter, const py::object&
         view.mask = std::make_shared<const MaskView>();
         return;
     }
-    view.mask = read_mask(mask.ptr(), view, home_.device);
+    view.mask = read_mask(mask.ptr(), view, home_);
     owners_->keep(mask.ptr(), view.size);
 }
 
@@ -281,7 +281,7 @@ ArrayView ArgumentReader::own_view(const ArrayObject& own) {
                     to_string(own.device), bascule::describe(home_)));
         }
         enable_peer_access(home_.device, own.device);
-        view.device = own.device.ordinal();
+        set_stream_device(view, own.device);
         return view;
     }
     home_.device = own.device;

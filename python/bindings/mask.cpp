@@ -27,7 +27,7 @@ struct BitMask {
     py::object stream;  // the bound stream's object, or None
 };
 
-ArrayView read_view(PyObject* mask, Device device) {
+ArrayView read_view(PyObject* mask, Home& home) {
     InterfaceSnapshot snapshot;
     if (!read_interface(mask, snapshot) && checked(Check::mask_interface)) {
         throw ArgumentError(ErrorKind::type,
@@ -42,7 +42,8 @@ ArrayView read_view(PyObject* mask, Device device) {
                             "valid must be true or false. Fill the mask's own invalid elements first.",
                             {.field = "mask"});
     }
-    ArrayView view = resolve(validate(snapshot.raw), device);
+    ArrayView view = validate(snapshot.raw);
+    resolve_at_home(view, home);
     if (!interface_sync()) view.has_stream = false;
     return view;
 }
@@ -94,17 +95,26 @@ py::object invalid_on_host(const ArrayObject& array) {
 
 }  // namespace
 
-std::shared_ptr<const MaskView> read_mask(PyObject* mask, const ArrayView& array, Device device) {
+std::shared_ptr<const MaskView> read_mask(PyObject* mask, const ArrayView& array, Home& home) {
     try {
-        return mask_for(array, read_view(mask, device));
+        return mask_for(array, read_view(mask, home));
     } catch (const ArgumentError& error) {
         fail_inside(error);
     }
 }
 
+void set_stream_device(ArrayView& view, Device device) {
+    view.device = device.ordinal();
+    if (view.mask == nullptr) return;
+    MaskView mask = *view.mask;
+    mask.array.device = device.ordinal();
+    view.mask = std::make_shared<const MaskView>(std::move(mask));
+}
+
 void import_mask(ArrayObject& array, const py::object& mask, bool sync) {
     if (!mask) return;
-    const std::shared_ptr<const MaskView> read = read_mask(mask.ptr(), array.view, array.device);
+    Home home{.device = array.device, .decided = true};
+    const std::shared_ptr<const MaskView> read = read_mask(mask.ptr(), array.view, home);
     ArrayView view = read->array;
     py::object stream = py::none();
     if (!sync) {

@@ -8,15 +8,20 @@
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/mask.hpp>
-#include <bascule/runtime/device.hpp>
+#include <bascule/runtime/home_device.hpp>
 
 #include "array_object.hpp"
 
 namespace bascule::python {
 
-/// Reads the `__cuda_array_interface__` of `mask` once, as the mask of `array` on `device`. The caller keeps
-/// the object alive. Throws: ArgumentError about 'mask'; the object's own exception unchanged.
-std::shared_ptr<const MaskView> read_mask(PyObject* mask, const ArrayView& array, Device device);
+/// Reads the `__cuda_array_interface__` of `mask` once, as the mask of `array`, which was resolved at `home`:
+/// so is the mask. The caller keeps the object alive. Throws: ArgumentError about 'mask'; the object's own
+/// exception unchanged.
+std::shared_ptr<const MaskView> read_mask(PyObject* mask, const ArrayView& array, Home& home);
+
+/// Says in the view of a DeviceArray, for a launch on another device, that its stream and its mask's are the
+/// array's device's.
+void set_stream_device(ArrayView& view, Device device);
 
 /// Gives an imported array, whose stream is bound, the mask that its descriptor names; null does nothing. A
 /// mask that names no stream is bound to the array's; with sync=False to none. Throws: as read_mask.

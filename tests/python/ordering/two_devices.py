@@ -25,6 +25,12 @@ ADD = """
 __global__ void add(const float* a, const float* b, float* out) { out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x]; }
 __global__ void nothing(int i) {}
 """
+SUM_VALID = """
+__global__ void sum(bascule::masked_view<const float, 1> x, float* out) {
+    out[0] = out[1] = 0;
+    for (int i = 0; i < x.extent(0); ++i) if (x.valid(i)) { out[0] += x(i); out[1] += 1; }
+}
+"""
 module = bascule.compile(ADD)
 KINDS = ("record", "wait", "launch", "copy", "fill", "graph launch")
 first, second = bascule.device(0), bascule.device(1)
@@ -251,6 +257,66 @@ def peer_takes_foreign_arrays_of_other_devices() -> None:  # a case
     steps = ordering(lambda: kernel.launch(1, COUNT, (foreign, foreign, out), stream=c, peer=True))
     assert steps == ordered(c, p)
     assert (out.copy_to_host() == 2).all()
+
+
+def masked(device: bascule.Device, stream: Any) -> tuple[np.ma.MaskedArray, bascule.DeviceArray]:
+    host = np.ma.array(np.arange(COUNT, dtype="f4"), mask=np.arange(COUNT) % 3 == 1)
+    with device:
+        return host, bascule.to_device(host, stream=stream)
+
+
+def sum_of_valid(array: object, out: bascule.DeviceArray, host: np.ma.MaskedArray, **options: Any) -> None:
+    kernel = bascule.compile(SUM_VALID).sum
+    kernel.launch(1, 1, (array, out), peer=True, **options)
+    assert out.copy_to_host().tolist() == [host.sum(), host.count()]
+
+
+def peer_takes_masks_of_other_devices() -> None:  # a case
+    p, c = stream_of(second), stream_of(first)
+    host, x = masked(second, p)
+    out = bascule.device_array(2, "f4", stream=c)
+    bits = np.packbits(~host.mask, bitorder="little")
+    with second:
+        packed = bascule.to_device(bits, stream=p)
+    for mask in (
+        ForeignArray(x.mask),
+        ForeignArray(x.mask, stream=None),
+        ForeignArray(packed, shape=(COUNT,), typestr="|t1", strides=None),
+    ):
+        sum_of_valid(ForeignArray(x, mask=mask), out, host, stream=c)
+    sum_of_valid(ForeignArray(x, mask=bascule.to_device(~host.mask, stream=c)), out, host, stream=c)
+    on_first = bascule.to_device(host.data, stream=c)
+    sum_of_valid(ForeignArray(on_first, mask=ForeignArray(x.mask)), out, host, stream=c)
+    sum_of_valid(ForeignArray(on_first, mask=ForeignArray(x.mask)), out, host)
+
+
+def without_peer_a_mask_of_another_device_is_refused_with_both_named() -> None:  # a case
+    kernel = bascule.compile(SUM_VALID).sum.prepare()
+    _, x = masked(second, stream_of(second))
+    data, out = ones(first), ones(first)
+    with refused("argument 1 'x'", "'mask'", "device 1", "device 0", "peer=True"):
+        kernel[1, 1](ForeignArray(data, mask=ForeignArray(x.mask)), out)
+
+
+def rule_12_a_mask_is_ordered_with_the_stream_of_its_own_device() -> None:  # a case
+    p, q, c = stream_of(second), stream_of(second), stream_of(first)
+    host, x = masked(second, p)
+    out = bascule.device_array(2, "f4", stream=c)
+    with second:
+        mask = bascule.to_device(~host.mask, stream=q)
+    foreign = ForeignArray(x, mask=ForeignArray(mask))
+    viewed = bascule.as_cuda_array(foreign)
+    launcher = bascule.compile(SUM_VALID).sum[1, 1, c].options(peer=True)
+    for array in (foreign, viewed):
+        launcher(array, out)
+        assert ordering(lambda array=array: launcher(array, out)) == ordered(c, p, q)
+    assert out.copy_to_host().tolist() == [host.sum(), host.count()]
+    # Stream 1 of the second device is not stream 1 of the first.
+    _, on_default = masked(second, None)
+    launcher = bascule.compile(SUM_VALID).sum[1, 1, 1].options(peer=True)
+    near = ones(first)
+    launcher(on_default, near)
+    assert ordering(lambda: launcher(on_default, near)) == ordered(default_stream(first, 1), default_stream(second, 1))
 
 
 def an_array_of_another_device_is_assigned_by_the_drivers_copies() -> None:  # a case
