@@ -85,7 +85,8 @@ std::string describe(const ArgumentType& type) {
 }
 
 Fit fit(const ArgumentType& argument, const ParameterType& parameter) noexcept {
-    const bool scalar = argument.kind == ArgumentKind::strong_scalar || argument.kind == ArgumentKind::weak_scalar;
+    const bool scalar =
+        argument.kind == ArgumentKind::strong_scalar || argument.kind == ArgumentKind::weak_scalar;
     switch (parameter.kind) {
         case ParameterType::Kind::scalar:
             return scalar ? fit_scalar(argument, parameter) : Fit::none;
@@ -94,7 +95,8 @@ Fit fit(const ArgumentType& argument, const ParameterType& parameter) noexcept {
         case ParameterType::Kind::masked_view:
         case ParameterType::Kind::span:
             if (argument.kind == ArgumentKind::none) return Fit::convertible;
-            if (argument.kind != ArgumentKind::array || (argument.readonly && !parameter.constant)) return Fit::none;
+            if (argument.kind != ArgumentKind::array || (argument.readonly && !parameter.constant))
+                return Fit::none;
             if (parameter.kind != ParameterType::Kind::pointer &&
                 argument.rank != parameter.rank + (parameter.lanes > 0 ? 1 : 0)) {
                 return Fit::none;

@@ -93,7 +93,8 @@ std::string opaque_advice(const ParameterType& declared) {
 [[noreturn]] void fail_elements(const Parameter& parameter, const ArrayView& array) {
     const ParameterType& declared = parameter.type;
     if (array.dtype.kind == DType::Kind::bit) {
-        fail(ErrorKind::value, parameter, array, "Arrays of single bits are masks; they are no kernel arguments.");
+        fail(ErrorKind::value, parameter, array,
+             "Arrays of single bits are masks; they are no kernel arguments.");
     }
     switch (declared.element_kind) {
         case Element::function:

@@ -15,13 +15,14 @@ void check_extents(const char* field, const char* unit, Dim3 extents, Dim3 limit
     const std::uint32_t most[] = {limit.x, limit.y, limit.z};
     for (int d = 0; d < 3; ++d) {
         if (given[d] == 0) {
-            fail_config(field, fmt::format(
-                            "is {}: every extent must be at least 1. For a launch over no work use forall(0)",
+            fail_config(
+                field,
+                fmt::format("is {}: every extent must be at least 1. For a launch over no work use forall(0)",
                             to_string(extents)));
         }
         if (given[d] > most[d]) {
             fail_config(field, fmt::format("is {}: {} {} in {} are too many, this device takes {}",
-                                    to_string(extents), given[d], unit, "xyz"[d], most[d]));
+                                           to_string(extents), given[d], unit, "xyz"[d], most[d]));
         }
     }
 }
@@ -47,20 +48,22 @@ void check_attributes(const LaunchConfig& config) {
     const std::uint32_t cluster[] = {config.cluster.x, config.cluster.y, config.cluster.z};
     for (int d = 0; d < 3; ++d) {
         if (cluster[d] == 0)
-            fail_config("cluster", fmt::format("is {}: every extent must be at least 1", to_string(config.cluster)));
-        if (grid[d] % cluster[d] != 0) {
             fail_config("cluster",
-                 fmt::format("is {}: the grid {} has {} blocks in {}, which clusters of {} do not divide. "
-                             "Make the grid a multiple of the cluster",
-                             to_string(config.cluster), to_string(config.grid), grid[d], "xyz"[d],
-                             cluster[d]));
+                        fmt::format("is {}: every extent must be at least 1", to_string(config.cluster)));
+        if (grid[d] % cluster[d] != 0) {
+            fail_config(
+                "cluster",
+                fmt::format("is {}: the grid {} has {} blocks in {}, which clusters of {} do not divide. "
+                            "Make the grid a multiple of the cluster",
+                            to_string(config.cluster), to_string(config.grid), grid[d], "xyz"[d],
+                            cluster[d]));
         }
     }
     if (config.shared_carveout && (*config.shared_carveout < 0 || *config.shared_carveout > 100)) {
         fail_config("shared_carveout",
-             fmt::format("is {}: it is a percentage, from 0 (as much cache as can be) to 100 (as "
-                         "much shared memory)",
-                         *config.shared_carveout));
+                    fmt::format("is {}: it is a percentage, from 0 (as much cache as can be) to 100 (as "
+                                "much shared memory)",
+                                *config.shared_carveout));
     }
 }
 
@@ -70,17 +73,19 @@ void check(const LaunchConfig& config, const LaunchLimits& limits) {
     check_extents("grid", "blocks", config.grid, limits.grid);
     check_extents("block", "threads", config.block, limits.block);
     if (config.block.count() > limits.threads) {
-        fail_config("block",
-             fmt::format("is {}: {} threads are too many, a block of this kernel takes {} on this device{}",
-                         to_string(config.block), config.block.count(), limits.threads, reason(limits)));
+        fail_config(
+            "block",
+            fmt::format("is {}: {} threads are too many, a block of this kernel takes {} on this device{}",
+                        to_string(config.block), config.block.count(), limits.threads, reason(limits)));
     }
     if (config.shared_bytes > limits.shared_bytes) {
         const std::uint32_t own = limits.static_shared_bytes;
-        fail_config("shared_bytes",
-             fmt::format(
-                 "is {}: a block of this kernel can have {} bytes of dynamic shared memory on this device{}",
-                 config.shared_bytes, limits.shared_bytes,
-                 own == 0 ? "" : fmt::format(", beside the {} that it declares itself", own)));
+        fail_config(
+            "shared_bytes",
+            fmt::format(
+                "is {}: a block of this kernel can have {} bytes of dynamic shared memory on this device{}",
+                config.shared_bytes, limits.shared_bytes,
+                own == 0 ? "" : fmt::format(", beside the {} that it declares itself", own)));
     }
     if (config.has_attributes()) check_attributes(config);
 }

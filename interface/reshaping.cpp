@@ -16,8 +16,8 @@ namespace {
 }
 
 [[noreturn]] void fail_size(const ArrayView& array, const Dimensions& shape) {
-    fail_shape("shape",
-         fmt::format("cannot reshape an array of size {} into shape {}.", array.size, to_string(shape)));
+    fail_shape("shape", fmt::format("cannot reshape an array of size {} into shape {}.", array.size,
+                                    to_string(shape)));
 }
 
 /// The shape with its -1 replaced by what is left over.
@@ -26,9 +26,10 @@ Dimensions complete(const ArrayView& array, const Dimensions& shape) {
     int unknown = -1;
     for (int d = 0; d < shape.size(); ++d) {
         if (shape[d] < -1) {
-            fail_shape("shape", fmt::format("the shape {} has the extent {}: only -1 may be negative, for the one "
-                                      "that follows from the others.",
-                                      to_string(shape), shape[d]));
+            fail_shape("shape",
+                       fmt::format("the shape {} has the extent {}: only -1 may be negative, for the one "
+                                   "that follows from the others.",
+                                   to_string(shape), shape[d]));
         }
         if (shape[d] == -1) {
             if (unknown >= 0) fail_shape("shape", "can only specify one unknown dimension (-1).");
@@ -96,9 +97,10 @@ ArrayView reshape(const ArrayView& array, const Dimensions& shape) {
     if (array.c_contiguous) {
         view.strides = c_strides(view.shape, array.dtype.itemsize);
     } else if (!find_strides(array, view.shape, view.strides)) {
-        fail_shape("shape", fmt::format("an array of shape {} and strides {} has no view of shape {}. Copy it "
-                                  "first: x.copy().reshape(...).",
-                                  to_string(array.shape), to_string(array.strides), to_string(view.shape)));
+        fail_shape("shape",
+                   fmt::format("an array of shape {} and strides {} has no view of shape {}. Copy it "
+                               "first: x.copy().reshape(...).",
+                               to_string(array.shape), to_string(array.strides), to_string(view.shape)));
     }
     find_contiguity(view);
     return view;
@@ -108,14 +110,15 @@ ArrayView transpose(const ArrayView& array, std::span<const std::int64_t> axes) 
     const auto ndim = static_cast<std::int64_t>(array.ndim());
     if (static_cast<std::int64_t>(axes.size()) != ndim) {
         fail_shape("axes", fmt::format("axes don't match array: there are {} for an array of {} dimensions.",
-                                 axes.size(), ndim));
+                                       axes.size(), ndim));
     }
     ArrayView view = array;
     std::vector<bool> seen(axes.size());
     for (std::size_t d = 0; d < axes.size(); ++d) {
         const std::int64_t axis = axes[d] < 0 ? axes[d] + ndim : axes[d];
         if (axis < 0 || axis >= ndim) {
-            fail_shape("axes", fmt::format("axis {} is out of bounds for array of dimension {}.", axes[d], ndim));
+            fail_shape("axes",
+                       fmt::format("axis {} is out of bounds for array of dimension {}.", axes[d], ndim));
         }
         if (seen[static_cast<std::size_t>(axis)]) {
             fail_shape("axes", fmt::format("repeated axis in transpose: {}.", axes[d]));
@@ -143,21 +146,24 @@ ArrayView view_as(const ArrayView& array, DType dtype, std::shared_ptr<const Str
     if (old_size == new_size) return view;
     const int last = array.ndim() - 1;
     if (last < 0) {
-        fail_shape("dtype", fmt::format("an array of no dimensions keeps its item size of {} bytes: {} has {}.",
-                                  old_size, to_string(dtype), new_size));
+        fail_shape("dtype",
+                   fmt::format("an array of no dimensions keeps its item size of {} bytes: {} has {}.",
+                               old_size, to_string(dtype), new_size));
     }
     if (array.shape[last] != 1 && !array.empty() && array.strides[last] != old_size) {
-        fail_shape("dtype",
-             fmt::format("to change to a dtype of a different size, the last axis must be contiguous; its "
-                         "stride is {} bytes for elements of {}. Copy the array first: x.copy().view(...).",
-                         array.strides[last], old_size));
+        fail_shape(
+            "dtype",
+            fmt::format("to change to a dtype of a different size, the last axis must be contiguous; its "
+                        "stride is {} bytes for elements of {}. Copy the array first: x.copy().view(...).",
+                        array.strides[last], old_size));
     }
     const std::int64_t bytes = array.shape[last] * old_size;
     if (new_size < old_size ? old_size % new_size != 0 : bytes % new_size != 0) {
-        fail_shape("dtype", fmt::format("{} bytes an element do not divide {}.", new_size,
-                                  new_size < old_size ? fmt::format("the {} of an element of {}", old_size,
-                                                                    to_string(array.dtype))
-                                                      : fmt::format("the {} bytes of the last axis", bytes)));
+        fail_shape("dtype",
+                   fmt::format("{} bytes an element do not divide {}.", new_size,
+                               new_size < old_size ? fmt::format("the {} of an element of {}", old_size,
+                                                                 to_string(array.dtype))
+                                                   : fmt::format("the {} bytes of the last axis", bytes)));
     }
     view.shape[last] = bytes / new_size;
     view.strides[last] = new_size;

@@ -129,7 +129,8 @@ void check_narrowing(double before, double after, const Scalar& scalar, const Pa
 
 [[noreturn]] void fail_small(double value, const SmallFloat& format, const Scalar& scalar,
                              const Parameter& parameter) {
-    if (std::isnan(value)) fail(ErrorKind::value, parameter, scalar, "That type has no NaN: declare a wider one.");
+    if (std::isnan(value))
+        fail(ErrorKind::value, parameter, scalar, "That type has no NaN: declare a wider one.");
     if (std::isinf(value)) {
         fail(ErrorKind::overflow, parameter, scalar, "That type has no infinity: declare a wider one.");
     }

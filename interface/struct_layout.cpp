@@ -21,7 +21,7 @@ using ErrorKind = ArgumentError::Kind;
 std::uint64_t count_of(std::span<const std::int64_t> shape, const std::string& name) {
     if (shape.size() > static_cast<std::size_t>(max_dimensions)) {
         fail(ErrorKind::value, fmt::format("gives field '{}' {} dimensions; {} is the most.", shortened(name),
-                                      shape.size(), max_dimensions));
+                                           shape.size(), max_dimensions));
     }
     std::uint64_t count = 1;
     for (const std::int64_t extent : shape) {
@@ -30,7 +30,8 @@ std::uint64_t count_of(std::span<const std::int64_t> shape, const std::string& n
                  fmt::format("gives field '{}' a negative extent, {}.", shortened(name), extent));
         }
         if (__builtin_mul_overflow(count, static_cast<std::uint64_t>(extent), &count)) {
-            fail(ErrorKind::value, fmt::format("gives field '{}' more than 2**64 elements.", shortened(name)));
+            fail(ErrorKind::value,
+                 fmt::format("gives field '{}' more than 2**64 elements.", shortened(name)));
         }
     }
     return count;
@@ -138,9 +139,10 @@ StructLayout parse_descr(std::span<const DescrEntry> descr, std::uint32_t bytes)
     std::uint64_t end = 0;
     StructLayout layout{bytes, lay_out(descr, end)};
     if (end != bytes && checked(Check::descr_total)) {
-        fail(ErrorKind::value, fmt::format("describes {} bytes, and 'typestr' says {}: for the array's library to "
-                                      "mend.",
-                                      end, bytes));
+        fail(ErrorKind::value,
+             fmt::format("describes {} bytes, and 'typestr' says {}: for the array's library to "
+                         "mend.",
+                         end, bytes));
     }
     return layout;
 }

@@ -159,8 +159,8 @@ bool name_element(const DemangledType& type, Facts facts, ParameterType& out) {
     }
     if (facts.form >= Form::signed_enumeration && facts.form <= Form::bool_enumeration) {
         const DTypeKind kind = facts.form == Form::signed_enumeration     ? DTypeKind::signed_integer
-                          : facts.form == Form::unsigned_enumeration ? DTypeKind::unsigned_integer
-                                                                     : DTypeKind::boolean;
+                               : facts.form == Form::unsigned_enumeration ? DTypeKind::unsigned_integer
+                                                                          : DTypeKind::boolean;
         out.dtype = {kind, facts.bytes};
         return true;
     }

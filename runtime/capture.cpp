@@ -245,7 +245,8 @@ bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
         const std::lock_guard lock(capture_registry().mutex);
         // Where nobody knows, a graph of this thread takes them: better kept too long than given up too
         // early.
-        GraphNeeds* needs = state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
+        GraphNeeds* needs =
+            state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
         if (needs == nullptr) return false;
         needs->owners.insert(needs->owners.end(), owners.begin(), owners.end());
         return true;

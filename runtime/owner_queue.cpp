@@ -21,7 +21,8 @@ struct QueueRegistry {
 };
 
 QueueRegistry& queue_registry() {
-    static auto* made = new QueueRegistry;  // outlives every static object: destructors at exit release through it
+    static auto* made =
+        new QueueRegistry;  // outlives every static object: destructors at exit release through it
     return *made;
 }
 

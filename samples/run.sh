@@ -6,10 +6,10 @@ set -uo pipefail
 name=${1:-edges}
 [ $# -eq 0 ] || shift
 if [ -f "$root/samples/$name.py" ]; then
-    set_up_samples
+    set_up_sample bascule_python
     exec "$venv_python" "$root/samples/$name.py" "$@"
 elif [ -f "$root/samples/cpp/$name.cpp" ]; then
-    set_up_samples "$name"
+    set_up_sample "$name"
     exec "$root/build/dev/samples/$name" "$@"
 fi
 samples=$(cd "$root/samples" && for file in *.py cpp/*.cpp; do [ -f "$file" ] && printf ' %s' "$(basename "${file%.*}")"; done)

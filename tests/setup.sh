@@ -1,7 +1,7 @@
 # Sourced by samples/run.sh, tests/run.sh and .ci/run: brings a clone to the state in which everything can run.
 # Whatever is there already is left alone, so the second time takes seconds.
 #
-# What a sample needs is a part of what the tests need: `set_up_samples` brings the first, `set_up` both.
+# What a sample needs is a part of what the tests need: `set_up_sample` brings the first, `set_up` both.
 #
 # BASCULE_CMAKE_ARGS   further arguments for CMake's first configuration, split at spaces
 # BASCULE_HOST_PYTHON  the interpreter to make .venv with (default: the first python3 >= 3.11 found)
@@ -124,16 +124,17 @@ show_progress() {
         { if (renew) printf "\r\033[K"; print; fflush() }'
 }
 
-# A .venv/bin/python that can `import bascule` from the build tree, and further targets; no tests.
-set_up_samples() {
+# What one sample needs, by its target: `bascule_python` gives a .venv/bin/python that can `import bascule` from the build
+# tree. No tests.
+set_up_sample() {
     install_debian_packages "${sample_packages[@]}"
     make_virtual_environment samples
     if is_configured dev; then configure dev; else configure dev -DBASCULE_TESTS=OFF; fi
-    build dev bascule_python "$@"
+    build dev "$1"
     import_from_build_tree
 }
 
-# The same, and everything that the tests need.
+# All of that, and everything that the tests need.
 set_up() {
     install_debian_packages "${test_packages[@]}"
     make_virtual_environment tests

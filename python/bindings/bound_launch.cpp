@@ -310,7 +310,8 @@ py::object make_bound_launch(const Kernel& kernel, const LaunchPlan& plan, const
 }
 
 void register_bound_launch(py::module_& module) {
-    bound_type = register_callable<Bound>(module, "bascule.BoundLaunch", bound_documentation, bound_methods, &repr_of_bound);
+    bound_type = register_callable<Bound>(module, "bascule.BoundLaunch", bound_documentation, bound_methods,
+                                          &repr_of_bound);
 }
 
 }  // namespace bascule::python

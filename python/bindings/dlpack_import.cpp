@@ -141,9 +141,10 @@ dlpack::DeviceId ask_device(PyObject* object) {
     const py::object method = attribute(object, names().dlpack_device);
     if (!method) {
         throw ArgumentError(
-            ErrorKind::type, fmt::format("an object of type {} has __dlpack__ and no __dlpack_device__: DLPack "
-                                    "asks for both; this is for its library to mend.",
-                                    Py_TYPE(object)->tp_name));
+            ErrorKind::type,
+            fmt::format("an object of type {} has __dlpack__ and no __dlpack_device__: DLPack "
+                        "asks for both; this is for its library to mend.",
+                        Py_TYPE(object)->tp_name));
     }
     const py::object pair = method();
     if (PyTuple_Check(pair.ptr()) && PyTuple_GET_SIZE(pair.ptr()) == 2) {

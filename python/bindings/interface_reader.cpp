@@ -126,7 +126,8 @@ std::int64_t read_int64_slowly(PyObject* object, const IntegerField& field) {
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
     if (overflow != 0 && checked(field.range)) {
-        fail(ErrorKind::value, field.name, fmt::format("{} between -2**63 and 2**63 - 1", field.expected), object);
+        fail(ErrorKind::value, field.name, fmt::format("{} between -2**63 and 2**63 - 1", field.expected),
+             object);
     }
     return value;
 }
@@ -144,7 +145,8 @@ std::uint64_t read_uint64_slowly(PyObject* object, const IntegerField& field) {
     if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) {
         PyErr_Clear();
         if (!checked(field.range)) return PyLong_AsUnsignedLongLongMask(integer.ptr());
-        fail(ErrorKind::value, field.name, fmt::format("{}, at least 0 and below 2**64", field.expected), object);
+        fail(ErrorKind::value, field.name, fmt::format("{}, at least 0 and below 2**64", field.expected),
+             object);
     }
     return value;
 }

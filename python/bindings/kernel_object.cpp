@@ -73,9 +73,9 @@ py::object forall(const KernelObject& self, const py::object& work, const py::ob
 }
 
 void launch_kernel(const KernelObject& self, py::handle grid, py::handle block, const py::tuple& arguments,
-            const py::object& stream, py::handle shared_bytes, bool cooperative, py::handle cluster,
-            bool programmatic, std::optional<int> priority, std::optional<int> shared_carveout,
-            const py::object& peer, const py::object& sync, const py::object& streams) {
+                   const py::object& stream, py::handle shared_bytes, bool cooperative, py::handle cluster,
+                   bool programmatic, std::optional<int> priority, std::optional<int> shared_carveout,
+                   const py::object& peer, const py::object& sync, const py::object& streams) {
     const LaunchConfig config =
         to_config(grid, block, shared_bytes, cooperative, cluster, programmatic, priority, shared_carveout);
     LaunchPlan plan = to_plan(config, stream);
@@ -260,8 +260,8 @@ any thread may use it.)")
             "forall", &forall, "work"_a, py::kw_only(), "stream"_a = py::none(), "shared_bytes"_a = 0,
             R"(A launcher with one thread for each of `work` items (an int, or up to three extents); the block size fills the device.
 With no work the call checks its arguments and launches nothing.)")
-        .def("launch", &launch_kernel, "grid"_a, "block"_a, "arguments"_a, py::kw_only(), "stream"_a = py::none(),
-             "shared_bytes"_a = 0, "cooperative"_a = false, "cluster"_a = py::none(),
+        .def("launch", &launch_kernel, "grid"_a, "block"_a, "arguments"_a, py::kw_only(),
+             "stream"_a = py::none(), "shared_bytes"_a = 0, "cooperative"_a = false, "cluster"_a = py::none(),
              "programmatic"_a = false, "priority"_a = py::none(), "shared_carveout"_a = py::none(),
              "peer"_a = py::none(), "sync"_a = py::none(), "streams"_a = py::none(),
              "Launch once with every option by name: those of bascule.LaunchConfig, and peer, sync and "

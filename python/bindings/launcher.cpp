@@ -303,7 +303,8 @@ py::object make_launcher(const Kernel& kernel, LaunchPlan plan) {
 }
 
 void register_launcher(py::module_& module) {
-    launcher_type = register_callable<Launch>(module, "bascule.Launcher", launcher_documentation, launcher_methods, &repr_of_launcher);
+    launcher_type = register_callable<Launch>(module, "bascule.Launcher", launcher_documentation,
+                                              launcher_methods, &repr_of_launcher);
 }
 
 }  // namespace bascule::python

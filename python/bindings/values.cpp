@@ -125,7 +125,8 @@ shared_carveout : int, percent of the on-chip memory to prefer as shared memory;
 
 [[noreturn]] void fail_option(const char* name, const std::string& expected, py::handle got) {
     const auto text = std::string(py::repr(got));
-    throw ArgumentError(ErrorKind::type, fmt::format("the option `{}` must be {}, got {}.", name, expected, text),
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("the option `{}` must be {}, got {}.", name, expected, text),
                         {.field = name, .expected = expected, .got = text});
 }
 

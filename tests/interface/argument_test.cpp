@@ -189,7 +189,8 @@ TEST_CASE("an array in constant memory goes to const elements alone") {
     check_accepted(view_parameter("const float", "<f4", 1), view);
     check_not_accepted(pointer_parameter("float*", "<f4"), view, Kind::value,
                        {"argument 1 'p'", "shape (8,) in constant memory", "const"});
-    check_not_accepted(view_parameter("float", "<f4", 1), view, Kind::value, {"argument 1 'p'", "constant memory"});
+    check_not_accepted(view_parameter("float", "<f4", 1), view, Kind::value,
+                       {"argument 1 'p'", "constant memory"});
 }
 
 TEST_CASE("an address that no element can have is refused, unless there is none") {

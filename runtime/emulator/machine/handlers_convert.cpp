@@ -1,6 +1,5 @@
 // cvt between every pair of types.
 #include <fenv.h>
-
 #include <type_traits>
 
 #include "machine/half.hpp"
@@ -170,9 +169,7 @@ inline double odd_double(S v) {
 }
 template <class H, class S, Flag R>
 struct SmallFromInteger {
-    static H run(In<S> a) {
-        return rounded_to_small<H, R>(odd_double<S>(static_cast<S>(a)));
-    }
+    static H run(In<S> a) { return rounded_to_small<H, R>(odd_double<S>(static_cast<S>(a))); }
 };
 
 // --- between floats ----------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ inline std::uint32_t pack_mask(const std::uint32_t* words) {
 
 template <class D, class Loop>
 inline __attribute__((always_inline)) const Instruction* for_each_lane(Lanes& s, const Instruction* i,
-                                                                     Loop&& loop) {
+                                                                       Loop&& loop) {
     D* d = lanes_at<D>(s, i->operand[0]);
     alignas(64) D aside[32];
     const bool all = s.write_mask == full_mask;
@@ -129,20 +129,22 @@ inline __attribute__((always_inline)) const Instruction* for_each_lane(Lanes& s,
 template <class F, class D, class A>
 const Instruction* unary(Lanes& s, const Instruction* i) {
     const A* a = lanes_at<A>(s, i->operand[1]);
-    return for_each_lane<D>(s, i, [&](D* to) __attribute__((always_inline)) {
-        BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l]);
-    });
+    return for_each_lane<D>(
+        s, i, [&](D * to) __attribute__((always_inline)) {
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l]);
+        });
 }
 
 template <class F, class D, class A, class B>
 const Instruction* binary(Lanes& s, const Instruction* i) {
     const A* a = lanes_at<A>(s, i->operand[1]);
     const B* b = lanes_at<B>(s, i->operand[2]);
-    return for_each_lane<D>(s, i, [&](D* to) __attribute__((always_inline)) {
-        BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l], b[l]);
-    });
+    return for_each_lane<D>(
+        s, i, [&](D * to) __attribute__((always_inline)) {
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l], b[l]);
+        });
 }
 
 template <class F, class D, class A, class B, class C>
@@ -150,10 +152,11 @@ const Instruction* ternary(Lanes& s, const Instruction* i) {
     const A* a = lanes_at<A>(s, i->operand[1]);
     const B* b = lanes_at<B>(s, i->operand[2]);
     const C* c = lanes_at<C>(s, i->operand[3]);
-    return for_each_lane<D>(s, i, [&](D* to) __attribute__((always_inline)) {
-        BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l], b[l], c[l]);
-    });
+    return for_each_lane<D>(
+        s, i, [&](D * to) __attribute__((always_inline)) {
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l], b[l], c[l]);
+        });
 }
 
 template <class F, class T>

@@ -122,7 +122,8 @@ void Lowering::keep_frame(Operation operation) {
 
 // The parameter that [name+4] names, if it does.
 const ptx::Variable* Lowering::argument_variable(const ptx::Operand& given) const {
-    if (given.kind != OperandKind::address || given.parts.size() != 1 || given.parts[0].kind != OperandKind::variable)
+    if (given.kind != OperandKind::address || given.parts.size() != 1 ||
+        given.parts[0].kind != OperandKind::variable)
         return nullptr;
     const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(given.parts[0].index)];
     return variable.space == ptx::Space::param ? &variable : nullptr;

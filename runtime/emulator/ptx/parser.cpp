@@ -603,7 +603,8 @@ class Parser {
         if (after.kind == TokenKind::floating || after.kind == TokenKind::float_bits) {
             if (negative) take();
             take();
-            made.kind = after.kind == TokenKind::floating ? Operand::Kind::floating : Operand::Kind::float_bits;
+            made.kind =
+                after.kind == TokenKind::floating ? Operand::Kind::floating : Operand::Kind::float_bits;
             made.bits = after.bits;
             if (negative) made.bits ^= after.kind == TokenKind::floating ? 1ull << 63 : 1ull << 31;
             return made;
