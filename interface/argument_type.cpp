@@ -47,7 +47,8 @@ const char* article(const std::string& word) noexcept {
 
 ArgumentType type_of(const ArgumentValue& value) noexcept {
     if (const auto* array = std::get_if<ArrayView>(&value)) {
-        return {ArgumentKind::array, array->dtype, array->ndim(), array->readonly, array->mask != nullptr};
+        return {ArgumentKind::array, array->dtype, array->ndim(), !array->writable_by_kernels(),
+                array->mask != nullptr};
     }
     if (const auto* scalar = std::get_if<Scalar>(&value)) {
         if (scalar->dtype) return {ArgumentKind::strong_scalar, *scalar->dtype};

@@ -21,7 +21,7 @@ struct ArgumentType {
     Kind kind = Kind::none;
     DType dtype;
     std::int32_t rank = 0;
-    bool readonly = false;
+    bool readonly = false;  ///< kernels must not write it
     bool masked = false;
 
     bool operator==(const ArgumentType&) const = default;

@@ -132,7 +132,12 @@ bool is_own_view(const ParameterType& declared) noexcept {
 }
 
 void check_access(const Parameter& parameter, const ArrayView& array) {
-    if (array.readonly && !parameter.type.constant && checked(Check::readonly_access)) {
+    if (!array.writable_by_kernels() && !parameter.type.constant && checked(Check::readonly_access)) {
+        if (array.in_constant_memory) {
+            fail(ErrorKind::value, parameter, array,
+                 "Kernels cannot write to constant memory through a pointer: declare the elements const, or "
+                 "pass a copy.");
+        }
         fail(ErrorKind::value, parameter, array,
              "The kernel could write to it: declare the elements const, or pass a copy.");
     }

@@ -208,6 +208,7 @@ std::string describe(const ArrayView& view) {
             ? fmt::format("an array of {} an element and shape {}", dtype, to_string(view.shape))
             : fmt::format("{} {} array of shape {}", article, dtype, to_string(view.shape));
     if (!view.contiguous()) text += fmt::format(" with strides {}", to_string(view.strides));
+    if (view.in_constant_memory) text += " in constant memory";
     if (view.readonly) text += " that is read-only";
     if (view.mask != nullptr) text += view.readonly ? " and has a mask" : " with a mask";
     return text;

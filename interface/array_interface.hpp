@@ -84,6 +84,7 @@ struct ArrayView {
     std::uint64_t pointer = 0;  ///< the first logical element, as the device sees it; may be 0 when empty
     DType dtype;
     bool readonly = false;
+    bool in_constant_memory = false;  ///< a `__constant__` variable: copies write it, and kernels cannot
     /// Axes of extent 1 have any stride; empty arrays are contiguous in every order.
     bool c_contiguous = false;
     bool f_contiguous = false;
@@ -101,6 +102,7 @@ struct ArrayView {
     int ndim() const noexcept { return shape.size(); }
     bool empty() const noexcept { return size == 0; }
     bool contiguous() const noexcept { return c_contiguous || f_contiguous; }
+    bool writable_by_kernels() const noexcept { return !readonly && !in_constant_memory; }
 };
 
 /// The checks of the interface's texts on one descriptor: version, shape, typestr, pointer, strides, stream.

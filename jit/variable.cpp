@@ -86,6 +86,8 @@ Variable read_variable(const KernelImage& image) {
 
 namespace {
 
+constexpr std::string_view name_letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$";
+
 constexpr std::array<std::string_view, 2> local_scopes = {"_INTERNAL_", "_GLOBAL__N_"};
 
 bool is_local(std::string_view name) {
@@ -114,17 +116,30 @@ std::string without_local_scopes(std::string name) {
 
 std::string name_in_image(const Variable& variable, const Image& image) {
     if (!is_local(variable.lowered_name)) return variable.lowered_name;
-    static constexpr std::string_view letters =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$";
     const std::string wanted = without_local_scopes(variable.lowered_name);
     const std::string_view ptx = image.ptx;
     for (std::size_t at = ptx.find("_ZN"); at != ptx.npos; at = ptx.find("_ZN", at)) {
         const std::string_view rest = ptx.substr(at);
-        const std::string name(rest.substr(0, rest.find_first_not_of(letters)));
+        const std::string name(rest.substr(0, rest.find_first_not_of(name_letters)));
         if (is_local(name) && without_local_scopes(name) == wanted) return name;
         at += name.size();
     }
     return variable.lowered_name;
+}
+
+/// PTX declares it on one line: ".visible .const .align 4 .b8 table[128];".
+bool is_in_constant_memory(std::string_view name, const Image& image) noexcept {
+    const std::string_view ptx = image.ptx;
+    for (std::size_t at = ptx.find(name); at != ptx.npos; at = ptx.find(name, at + name.size())) {
+        const std::size_t end = at + name.size();
+        if (end < ptx.size() && name_letters.find(ptx[end]) != name_letters.npos) continue;
+        const std::string_view before = ptx.substr(0, at);
+        const std::size_t newline = before.rfind('\n');
+        const std::string_view line = before.substr(newline == before.npos ? 0 : newline + 1);
+        const bool declares = line.ends_with(' ') && line.find('=') == line.npos;
+        if (declares && (line.starts_with(".const ") || line.find(" .const ") != line.npos)) return true;
+    }
+    return false;
 }
 
 // --- The text's own variables

@@ -31,6 +31,9 @@ Variable reflect_variable(Cache& cache, Program program, const std::string& name
 /// made from what else was compiled with it, so that an image of a template's instances has another one.
 std::string name_in_image(const Variable& variable, const Image& image);
 
+/// Whether it is a `__constant__` variable. `name` is what `image` calls it.
+bool is_in_constant_memory(std::string_view name, const Image& image) noexcept;
+
 /// The names of the variables that the text declares itself, as messages list them: what headers, macros and
 /// templates bring is not seen.
 std::vector<std::string> find_variables(std::string_view text);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <bascule/interface/argument.hpp>
@@ -13,6 +15,7 @@
 #include <bascule/runtime/elementwise.hpp>
 #include <bascule/runtime/elementwise_kernels.hpp>
 #include <bascule/runtime/kernel.hpp>
+#include <bascule/runtime/memory.hpp>
 #include <bascule/runtime/ordering.hpp>
 
 namespace bascule {
@@ -170,6 +173,47 @@ void fill_run(StreamRef stream, const ArrayView& destination, const std::byte* e
     });
 }
 
+void copy_run(StreamRef stream, std::uint64_t destination, std::uint64_t source, std::size_t bytes,
+              std::span<const Producer> producers) {
+    in_order(stream, producers, [&](const Driver& driver) {
+        driver.check(driver.api().cuMemcpyDtoDAsync(destination, source, bytes, stream.native()),
+                     stream.native(), "cuMemcpyDtoDAsync", "copying an array");
+    });
+}
+
+/// The first byte that an array touches, and how many there are up to its last.
+std::pair<std::uint64_t, std::size_t> range_of(const ArrayView& array) noexcept {
+    std::uint64_t first = array.pointer;
+    std::size_t bytes = array.dtype.itemsize;
+    for (int d = 0; d < array.ndim(); ++d) {
+        const std::int64_t reach = (array.shape[d] - 1) * array.strides[d];
+        if (reach < 0) first += static_cast<std::uint64_t>(reach);
+        bytes += static_cast<std::size_t>(std::abs(reach));
+    }
+    return {first, bytes};
+}
+
+/// `write` of a copy of the destination that kernels can write, which then replaces it, gaps and all. The
+/// copy has the destination's alignment.
+template <class Write>
+void write_by_copies(StreamRef stream, const ArrayView& destination, const Write& write) {
+    const auto [first, bytes] = range_of(destination);
+    const std::uint64_t shift = first % 16;
+    auto copy = std::make_unique<DeviceBuffer>(bytes + shift, stream.device());
+    const std::uint64_t start = copy->address() + shift;
+    const Owner owner{copy.release(),
+                      [](void* buffer) noexcept { delete static_cast<DeviceBuffer*>(buffer); }, bytes};
+    const OwnersKept kept(stream, {&owner, 1});
+    Producers producers;
+    producers.add(destination);
+    if (!destination.contiguous()) copy_run(stream, start, first, bytes, producers.get());
+    ArrayView staged = destination;
+    staged.in_constant_memory = false;
+    staged.pointer = start + (destination.pointer - first);
+    write(staged);
+    copy_run(stream, first, start, bytes, producers.get());
+}
+
 }  // namespace
 
 bool can_convert(DType from, DType to) noexcept {
@@ -188,12 +232,13 @@ void copy_elements(StreamRef stream, const ArrayView& destination, const ArrayVi
     ElementwiseJob job = loop_over(destination, &source);
     const std::int64_t itemsize = destination.dtype.itemsize;
     if (is_one_run(job, job.to_strides, itemsize) && is_one_run(job, job.from_strides, itemsize)) {
-        in_order(stream, producers.get(), [&](const Driver& driver) {
-            driver.check(driver.api().cuMemcpyDtoDAsync(destination.pointer, source.pointer,
-                                                        destination.size * destination.dtype.itemsize,
-                                                        stream.native()),
-                         stream.native(), "cuMemcpyDtoDAsync", "copying an array");
-        });
+        copy_run(stream, destination.pointer, source.pointer, destination.size * destination.dtype.itemsize,
+                 producers.get());
+        return;
+    }
+    if (destination.in_constant_memory) {
+        write_by_copies(stream, destination,
+                        [&](const ArrayView& staged) { copy_elements(stream, staged, source); });
         return;
     }
     const std::uint64_t unit =
@@ -207,6 +252,11 @@ void convert_elements(StreamRef stream, const ArrayView& destination, const Arra
                       std::span<const Owner> owners) {
     const OwnersKept kept(stream, owners);
     if (destination.empty()) return;
+    if (destination.in_constant_memory) {
+        write_by_copies(stream, destination,
+                        [&](const ArrayView& staged) { convert_elements(stream, staged, source); });
+        return;
+    }
     Producers producers;
     producers.add(source);
     producers.add(destination);
@@ -234,6 +284,11 @@ void fill_elements(StreamRef stream, const ArrayView& destination, std::span<con
     if (unit && destination.pointer % *unit == 0 &&
         is_one_run(job, job.to_strides, destination.dtype.itemsize)) {
         fill_run(stream, destination, element.data(), *unit, producers.get());
+        return;
+    }
+    if (destination.in_constant_memory) {
+        write_by_copies(stream, destination,
+                        [&](const ArrayView& staged) { fill_elements(stream, staged, element); });
         return;
     }
     std::memcpy(job.element, element.data(), element.size());

@@ -10,6 +10,8 @@
 
 namespace bascule {
 
+// Kernels cannot write to constant memory: its new elements are made in a copy, which the driver copies back.
+
 /// Whether `convert_elements` knows how: numbers and bools; complex numbers to complex ones and bool only.
 bool can_convert(DType from, DType to) noexcept;
 

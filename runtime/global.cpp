@@ -69,6 +69,7 @@ ArrayView Global::view() const {
     fields.pointer = address;
     fields.readonly = variable.constant;
     ArrayView view = validate(fields);
+    view.in_constant_memory = in_constant_memory;
     view.dtype = variable.dtype;  // says more than a typestr: which format of small numbers
     return view;
 }
@@ -86,8 +87,8 @@ Global find_global(const Kernel& kernel, const std::string& name, Device device)
         if (error.details().name_expression.empty()) throw;
         fail_name(error, name, known, source, library.image());
     }
-    const std::optional<LoadedVariable> loaded =
-        library.variable(name_in_image(global.variable, library.image()), device);
+    const std::string name_there = name_in_image(global.variable, library.image());
+    const std::optional<LoadedVariable> loaded = library.variable(name_there, device);
     if (!loaded) {
         fail(fmt::format(
                  "{} has variable '{}', but kernel '{}' does not use it, and the compiler left it out of "
@@ -102,6 +103,7 @@ Global find_global(const Kernel& kernel, const std::string& name, Device device)
                         wanted, loaded->bytes, global.variable.bytes()));
     }
     global.address = loaded->address;
+    global.in_constant_memory = is_in_constant_memory(name_there, library.image());
     return global;
 }
 

@@ -15,9 +15,10 @@ struct Global {
     Variable variable;
     std::uint64_t address = 0;
     Device device;
+    bool in_constant_memory = false;  ///< a `__constant__` variable
 
     /// What a kernel or a copy takes. Read-only where the variable is declared const; __constant__ alone is
-    /// for the kernels: the host may write it.
+    /// for the kernels: copies, conversions and fills (elementwise.hpp) write it.
     ArrayView view() const;
 };
 

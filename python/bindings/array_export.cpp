@@ -64,7 +64,7 @@ py::dict interface_of(const ArrayView& view) {
     fields["shape"] = to_tuple(view.shape);
     fields["typestr"] = to_typestr(view.dtype);
     if (view.layout != nullptr) fields["descr"] = structured_dtype(*view.layout).attr("descr");
-    fields["data"] = py::make_tuple(view.empty() ? 0 : view.pointer, view.readonly);
+    fields["data"] = py::make_tuple(view.empty() ? 0 : view.pointer, !view.writable_by_kernels());
     fields["version"] = newest_version;
     fields["strides"] = view.c_contiguous ? py::object(py::none()) : py::object(to_tuple(view.strides));
     return fields;

@@ -198,13 +198,13 @@ py::object make_tensor_capsule(const dlpack::Tensor& tensor, const ArrayView& vi
 
 py::object share(const py::object& self, const ArrayObject& array, const dlpack::Tensor& tensor,
                  bool versioned) {
-    if (array.view.readonly && !versioned) {
+    if (!array.view.writable_by_kernels() && !versioned) {
         raise_buffer_error(
             "the array is read-only, which DLPack can say since 1.0: pass max_version=(1, 0) or a later one, "
             "or copy=True.");
     }
     return make_tensor_capsule(tensor, array.view, self, versioned,
-                               array.view.readonly ? BASCULE_DL_READ_ONLY : 0);
+                               array.view.writable_by_kernels() ? 0 : BASCULE_DL_READ_ONLY);
 }
 
 /// A copy in host memory, which is there when this returns.

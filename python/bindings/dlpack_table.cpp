@@ -63,7 +63,7 @@ void order_work_stream_after(const ArrayObject& array) {
 int tensor_from_object(void* object, dlpack::Tensor* out) {
     return status_of([&] {
         const ArrayObject& array = array_of(object);
-        if (array.view.readonly) {
+        if (!array.view.writable_by_kernels()) {
             raise_buffer_error(
                 "the array is read-only, which a borrowed DLPack tensor cannot say: take a managed one.");
         }
@@ -80,9 +80,9 @@ int managed_from_object(void* object, dlpack::ManagedVersioned** out) {
         const dlpack::Tensor tensor = tensor_without_extents(array);
         std::vector<std::int64_t> extents = extents_of(array.view);
         order_work_stream_after(array);
-        *out = make_managed<dlpack::ManagedVersioned>(tensor, std::move(extents),
-                                                      kept_object(static_cast<PyObject*>(object)),
-                                                      array.view.readonly ? BASCULE_DL_READ_ONLY : 0);
+        *out = make_managed<dlpack::ManagedVersioned>(
+            tensor, std::move(extents), kept_object(static_cast<PyObject*>(object)),
+            array.view.writable_by_kernels() ? 0 : BASCULE_DL_READ_ONLY);
     });
 }
 

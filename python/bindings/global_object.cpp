@@ -51,7 +51,8 @@ pointer an integer. A struct is opaque bytes, also one whose type has no name: `
 what is read through a NumPy dtype; write a structured scalar or array, or bytes, of the same size.
 
 `copy_to_host` reads it and `copy_from_host` writes it, in the order of a stream; a launch does not know which variables its kernel
-uses, so do both on one stream. A template's instances have variables of their own.)");
+uses, so do both on one stream. A `__constant__` variable is filled and assigned like any array; kernels take it where they declare
+const elements, and other libraries get it read-only, since no kernel can write it. A template's instances have variables of their own.)");
     bound<Module>(module, "Module")
         .def(
             "get_global", &get_global<Module>, "name"_a,

@@ -182,6 +182,17 @@ TEST_CASE("a read-only array goes to const elements alone") {
     check_not_accepted(view_parameter("float", "<f4", 1), view, Kind::value, {"argument 1 'p'", "read-only"});
 }
 
+TEST_CASE("an array in constant memory goes to const elements alone") {
+    ArrayView view = array("<f4", {8});
+    view.in_constant_memory = true;
+    check_accepted(pointer_parameter("const float*", "<f4"), view);
+    check_accepted(view_parameter("const float", "<f4", 1), view);
+    check_not_accepted(pointer_parameter("float*", "<f4"), view, Kind::value,
+                       {"argument 1 'p'", "shape (8,) in constant memory", "const"});
+    check_not_accepted(view_parameter("float", "<f4", 1), view, Kind::value,
+                       {"argument 1 'p'", "constant memory"});
+}
+
 TEST_CASE("an address that no element can have is refused, unless there is none") {
     RawInterface raw = raw_array("<f8", {8});
     raw.pointer = address + 4;

@@ -144,6 +144,21 @@ TEST_CASE("a variable has the name that images call it by") {
     CHECK(reflect(text, "ns::scale<float>").lowered_name == "_ZN2ns5scaleIfEE");
 }
 
+TEST_CASE("an image tells which variables are in constant memory") {
+    const Image image = compile(
+        "__constant__ float table[4]; __constant__ double table2 = 1; extern \"C\" __constant__ int plain;\n"
+        "__device__ int tab; __device__ float counts[2] = {1, 2}; __constant__ const float* where = counts;\n"
+        "__global__ void use(float* p) { p[0] = table[0] + table2 + plain + tab + *where; }\n");
+    for (const char* name : {"table", "table2", "plain", "where"}) {
+        CAPTURE(std::string(name));
+        CHECK(is_in_constant_memory(name, image));
+    }
+    for (const char* name : {"tab", "counts", "able", "use", "p"}) {
+        CAPTURE(std::string(name));
+        CHECK_FALSE(is_in_constant_memory(name, image));
+    }
+}
+
 TEST_CASE("a variable that only one file sees is found in images with other contents") {
     const std::string text =
         "static __device__ int hidden; namespace ns { namespace { __device__ int deep; } }\n"

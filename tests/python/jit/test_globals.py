@@ -207,6 +207,122 @@ def test_a_const_variable_can_only_be_read(module):
         fixed.copy_from_host(np.zeros(2, "i4"))
 
 
+CONSTANTS = """
+#include <cuda/std/complex>
+struct Wide { char bytes[24]; };
+__constant__ float table[4][8];
+__constant__ char padding = 1;
+__constant__ short odd[3][5];
+__constant__ char letters[7];
+__constant__ cuda::std::complex<double> phases[6];
+__constant__ Wide wide[4];
+namespace { __constant__ double hidden = 1; }
+__device__ const float* where = &table[0][0];
+__device__ float plain[4];
+__global__ void use(double* out) {
+    *out = table[1][2] + padding + odd[0][1] + letters[2] + phases[1].real() + wide[2].bytes[1] + hidden
+           + *where + plain[0];
+}
+__global__ void read(const float* from, float* out) { out[threadIdx.x] = from[threadIdx.x]; }
+__global__ void write(float* target) { target[threadIdx.x] = 1; }
+__global__ void view(bascule::array_view<float, 2> target) { target(0, 0) = 1; }
+"""
+WRITES = {
+    "all": lambda x, value, other: x.__setitem__(..., value),
+    "fill": lambda x, value, other: x.fill(value),
+    "every other": lambda x, value, other: x.__setitem__((..., slice(None, None, 2)), value),
+    "backwards": lambda x, value, other: x.__setitem__((..., slice(None, None, -2)), other[..., ::-2]),
+    "another array": lambda x, value, other: x.__setitem__(..., other),
+    "a strided array": lambda x, value, other: x.__setitem__(..., other[..., ::-1]),
+    "its own elements": lambda x, value, other: x.__setitem__(..., x[..., ::-1]),
+    "one": lambda x, value, other: x.__setitem__((*(0,) * (x.ndim - 1), 1), value),
+    "a reshaped transposed view": lambda x, value, other: x.reshape(-1, 1).T.__setitem__((..., slice(1, 5)), value),
+}
+
+
+@pytest.fixture
+def constants():
+    return bascule.compile(CONSTANTS).use
+
+
+@pytest.mark.parametrize("way", WRITES)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("table", "f4"), ("odd", "i2"), ("letters", "i1"), ("phases", "c16"), ("wide", "V24")],
+)
+def test_elements_of_constant_memory_are_written_as_numpys_are(constants, rng, name, dtype, way):
+    target = constants.get_global(name)
+    assert target.dtype == np.dtype(dtype)
+    assert not target.readonly
+    size = target.nbytes
+    expected, other = (rng.integers(0, 100, size, "u1").view(dtype).reshape(target.shape) for _ in range(2))
+    target.copy_from_host(expected)
+    value = rng.integers(1, 100, target.itemsize, "u1").view(dtype)[0]
+    WRITES[way](expected, value, other) if way != "fill" else expected.__setitem__(..., value)
+    stream = bascule.stream()
+    with stream:
+        WRITES[way](target, value, bascule.to_device(other))
+        np.testing.assert_array_equal(target.copy_to_host().view("u1"), expected.view("u1"))
+
+
+def test_one_constant_is_assigned_and_used_by_a_kernel(constants):
+    hidden, padding = constants.get_global("hidden"), constants.get_global("padding")
+    out = bascule.device_array(1, "f8")
+    hidden[...] = 2.5
+    padding.fill(3)
+    constants[1, 1](out)
+    assert out.copy_to_host() == 5.5
+
+
+def test_values_from_the_host_go_to_strided_constant_memory(constants, rng):
+    table, expected = constants.get_global("table"), np.zeros((4, 8), "f4")
+    values = rng.standard_normal((4, 3)).astype("f4")
+    table.fill(0)
+    table[:, 1:7:2].copy_from_host(values)
+    expected[:, 1:7:2] = values
+    np.testing.assert_array_equal(table.copy_to_host(), expected)
+    np.testing.assert_array_equal(table[::2, ::3].astype("i4").copy_to_host(), expected[::2, ::3].astype("i4"))
+
+
+def test_writes_to_constant_memory_are_captured(constants):
+    table, stream = constants.get_global("table"), bascule.stream()
+    table.copy_from_host(np.zeros((4, 8), "f4"))
+    table[:, ::2] = 1  # compiles what is captured
+    bascule.synchronize()
+    with bascule.Graph() as graph, graph.stream:
+        table[:, ::2] = 7
+    table.copy_from_host(np.full((4, 8), 3, "f4"), stream=stream)
+    graph.launch(stream)
+    expected = np.full((4, 8), 3, "f4")
+    expected[:, ::2] = 7
+    np.testing.assert_array_equal(table.copy_to_host(stream=stream), expected)
+
+
+def test_a_kernel_that_could_write_constant_memory_is_refused_before_it_is_launched():
+    module = bascule.compile(CONSTANTS)
+    table, out = module.get_global("table"), bascule.device_array(8, "f4")
+    for kernel, parameter in ((module.write, "float*"), (module.view, "bascule::array_view<float, 2>")):
+        for array in (table, table[1:]):
+            with pytest.raises(ValueError, match="argument 1 'target'.*in constant memory.*const") as caught:
+                kernel[1, 8](array)
+            assert parameter in str(caught.value)
+    table.copy_from_host(np.arange(32, dtype="f4").reshape(4, 8))
+    module.read[1, 8](table[1], out)
+    np.testing.assert_array_equal(out.copy_to_host(), np.arange(8, 16))
+    module.write[1, 4](module.get_global("plain"))
+    assert (module.get_global("plain").copy_to_host() == 1).all()
+
+
+def test_other_libraries_get_constant_memory_read_only(constants):
+    table = constants.get_global("table")
+    assert table.__cuda_array_interface__["data"][1]
+    assert bascule.as_cuda_array(table).readonly
+    assert bascule.from_dlpack(table).readonly
+    with pytest.raises(BufferError, match="read-only"):
+        table.__dlpack__()
+    assert not constants.get_global("where").__cuda_array_interface__["data"][1]
+
+
 def test_values_of_another_shape_or_type_are_refused_and_nothing_is_written(module):
     table = module.get_global("table")
     before = table.copy_to_host()
