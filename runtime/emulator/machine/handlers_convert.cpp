@@ -38,8 +38,8 @@ template <class D, class S>
 struct Resize {
     static In<D> run(In<S> a) { return static_cast<In<D>>(static_cast<D>(static_cast<S>(a))); }
 };
-// Conversions that do the same to the bits share one handler. Only a wider result depends on the sign of the source, and
-// only eight bits, which lie in a wider register, on the sign of the result.
+// Conversions that do the same to the bits share one handler. Only a wider result depends on the sign of the
+// source, and only a result of eight bits, which lies in a wider register, on its own sign.
 template <class D, class S>
 constexpr Handler resize() {
     using Result = std::conditional_t<sizeof(D) == 1, D, Bits<D>>;
