@@ -5,7 +5,7 @@
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
 make_virtual_environment tests
-configure asan
+configure asan -DBASCULE_PYTHON=ON
 ninja -C "$root/build/asan" -j "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" --quiet bascule_python \
     || die "the build of build/asan failed"
 # A sanitizer's dlopen looks for NVRTC's builtins where the loader is told to, not beside NVRTC.
