@@ -107,21 +107,22 @@ build() {
 # ninja's lines `[STEP/STEPS] ...` as one line that renews itself in a terminal, and as a line every 10 % elsewhere. What
 # the compiler says is passed on.
 show_progress() {
-    local renew=0
-    [ ! -t 2 ] || renew=1
-    awk -v renew="$renew" '
-        match($0, /^\[[0-9]+\/[0-9]+\] /) {
-            split(substr($0, 2, RLENGTH - 3), count, "/")
-            tenth = int(10 * count[1] / count[2])
-            if (renew) printf "\r\033[Kbascule: %d of %d steps done", count[1], count[2]
-            else if (tenth > last) printf "bascule: %d of %d steps done\n", count[1], count[2]
-            if (renew && count[1] == count[2]) printf "\n"
-            last = tenth
-            fflush()
-            next
-        }
-        /^ninja: Entering directory/ { next }
-        { if (renew) printf "\r\033[K"; print; fflush() }'
+    local line tenth last=0
+    while IFS= read -r line; do
+        if [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
+            tenth=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+            if [ -t 2 ]; then
+                printf '\r\033[Kbascule: %d of %d steps done' "${BASH_REMATCH[@]:1:2}"
+                [ "${BASH_REMATCH[1]}" != "${BASH_REMATCH[2]}" ] || printf '\n'
+            elif [ $tenth -gt $last ]; then
+                say "${BASH_REMATCH[1]} of ${BASH_REMATCH[2]} steps done"
+            fi
+            last=$tenth
+        elif [[ $line != "ninja: Entering directory"* ]]; then
+            [ ! -t 2 ] || printf '\r\033[K'
+            printf '%s\n' "$line"
+        fi
+    done
 }
 
 # What one sample needs, by its target: `bascule_python` gives a .venv/bin/python that can `import bascule` from the build
