@@ -60,7 +60,8 @@ constexpr const char* implicit_reason =
     "be ordered with that stream. Capture a non-blocking stream (bascule.stream()), or use another stream "
     "than the default one";
 
-[[noreturn]] void fail_capture(CUresult code, const char* name, std::string message, const char* doing) {
+[[noreturn]] void fail_capture(CUresult code, const char* name, const std::string& message,
+                               const char* doing) {
     throw CudaError(message, {.code = code, .code_name = name, .call = {}, .doing = doing, .report = {}});
 }
 
@@ -245,7 +246,8 @@ bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
         const std::lock_guard lock(capture_registry().mutex);
         // Where nobody knows, a graph of this thread takes them: better kept too long than given up too
         // early.
-        GraphNeeds* needs = state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
+        GraphNeeds* needs =
+            state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
         if (needs == nullptr) return false;
         needs->owners.insert(needs->owners.end(), owners.begin(), owners.end());
         return true;

@@ -125,7 +125,8 @@ shared_carveout : int, percent of the on-chip memory to prefer as shared memory;
 
 [[noreturn]] void fail_option(const char* name, const std::string& expected, py::handle got) {
     const auto text = std::string(py::repr(got));
-    throw ArgumentError(ErrorKind::type, fmt::format("the option `{}` must be {}, got {}.", name, expected, text),
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("the option `{}` must be {}, got {}.", name, expected, text),
                         {.field = name, .expected = expected, .got = text});
 }
 
@@ -253,6 +254,7 @@ constexpr std::array compile_options = {
 
 [[noreturn]] void fail_unknown_option(const std::string& name) {
     std::vector<std::string> names;
+    names.reserve(std::size(compile_options));
     for (const Option& option : compile_options) names.emplace_back(option.name);
     const std::string nearest = nearest_name(name, names);
     const std::string hint = nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);
