@@ -31,6 +31,7 @@ class Dimensions {
         std::copy_n(other.values_, size_, values_);
     }
     Dimensions& operator=(const Dimensions& other) noexcept {
+        if (this == &other) return *this;
         size_ = other.size_;
         std::copy_n(other.values_, size_, values_);
         return *this;

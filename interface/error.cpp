@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,7 +22,7 @@ namespace {
 std::string first_of(const std::vector<std::string>& races) {
     constexpr std::size_t shown = 5;
     const std::size_t count = std::min(races.size(), shown);
-    std::string text = fmt::format("{}", fmt::join(races.begin(), races.begin() + count, "\n\n"));
+    std::string text = fmt::format("{}", fmt::join(std::span(races).first(count), "\n\n"));
     if (races.size() > count) {
         text += fmt::format("\n\nand {} more, in the attribute `races`. Mend the first, and look again.",
                             races.size() - count);

@@ -164,6 +164,7 @@ Element element_of(const StructField& field, const std::string& path) {
 
 std::vector<const StructField*> by_offset(const std::vector<StructField>& fields) {
     std::vector<const StructField*> sorted;
+    sorted.reserve(fields.size());
     for (const StructField& field : fields) sorted.push_back(&field);
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const StructField* a, const StructField* b) { return a->offset < b->offset; });

@@ -53,7 +53,7 @@ const char* to_string(Origin origin) noexcept {
     return "unknown";
 }
 
-Cache::Cache(std::shared_ptr<Compiler> compiler, std::string directory)
+Cache::Cache(std::shared_ptr<Compiler> compiler, const std::string& directory)
     : compiler_(std::move(compiler)), state_(std::make_unique<State>(absolute_or_empty(directory))) {}
 Cache::~Cache() = default;
 

@@ -37,7 +37,7 @@ class Cache {
     using WarningHandler = std::function<void(const std::string&)>;
 
     /// `directory`: of the images on disk; empty: memory alone.
-    explicit Cache(std::shared_ptr<Compiler> compiler, std::string directory = {});
+    explicit Cache(std::shared_ptr<Compiler> compiler, const std::string& directory = {});
     ~Cache();
 
     struct Lookup {

@@ -220,7 +220,7 @@ class Reader {
         while (next() == 'r' || next() == 'V' || next() == 'K') {
             const char c = next();
             rest_.remove_prefix(1);
-            qualifiers = (c == 'K' ? " const" : c == 'V' ? " volatile" : " restrict") + qualifiers;
+            qualifiers.insert(0, c == 'K' ? " const" : c == 'V' ? " volatile" : " restrict");
         }
         Text base = type();
         base.left += qualifiers;

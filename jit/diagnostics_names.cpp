@@ -308,7 +308,7 @@ std::string help_for_name(const std::string& name, const Diagnostic& diagnostic,
         const std::string nearest = nearest_name(last, {"array_view", "masked_view", "grid_stride"});
         if (!nearest.empty()) return fmt::format("did you mean bascule::{}?", nearest);
     }
-    if (const std::string help = find_row(unqualified, name); !help.empty()) return help;
+    if (std::string help = find_row(unqualified, name); !help.empty()) return help;
     const std::string nearest = nearest_known(name, source);
     return nearest.empty() ? std::string() : fmt::format("did you mean {}?", nearest);
 }

@@ -23,10 +23,8 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const std::string& source_
         CacheDirectory::File file;
         std::string problem;
         switch (directory_.read(file_name(key, place), file, problem)) {
+            // Places fill up in order, and nothing but an eviction leaves a gap.
             case CacheDirectory::Answer::missing:
-                // Places fill up in order, and nothing but an eviction leaves a gap.
-                if (!free) free = place;
-                continue;
             case CacheDirectory::Answer::refused:
                 if (!free) free = place;
                 continue;

@@ -138,8 +138,8 @@ class Scan {
 
         // The canonical name of a program is a path of this directory, and NVRTC looks beside it.
         follow(include_directives(source.text), std::string("/bascule"));
-        for (const auto& [name, text] : options.headers) {
-            follow(include_directives(text), [&] { return parent_of(absolute(name)); });
+        for (const auto& header : options.headers) {
+            follow(include_directives(header.second), [&] { return parent_of(absolute(header.first)); });
         }
         while (scan_.certain && !waiting_.empty()) {
             const auto [facts, directory] = std::move(waiting_.back());

@@ -249,8 +249,10 @@ Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArgument
         if (!parameters[at].is_pack) ++at;
     }
     for (const auto& [name, text] : given.named) {
-        const auto found = std::find_if(parameters.begin(), parameters.end(),
-                                        [&](const TemplateParameter& each) { return each.name == name; });
+        // Named, because clang before 16 cannot capture a structured binding.
+        const auto found =
+            std::find_if(parameters.begin(), parameters.end(),
+                         [&, &name = name](const TemplateParameter& each) { return each.name == name; });
         if (found == parameters.end()) {
             throw ArgumentError(ErrorKind::type,
                                 fmt::format("kernel '{}' has no template parameter '{}'; it has: {}.",

@@ -206,7 +206,8 @@ class Finder {
                 kernel.is_template = specialised = true;
             } else {
                 if (token.kind == Token::Kind::word) {
-                    name = joined ? name + std::string(token.text) : std::string(token.text);
+                    if (!joined) name.clear();
+                    name += token.text;
                     kernel.line = token.line;
                 } else if (token.is("::")) {
                     name += name.empty() ? "" : "::";
@@ -281,7 +282,7 @@ class Finder {
     /// A parameter's name is the last word outside brackets, if a type stands before it: `const float* x[4]`,
     /// and no name: `float`, `const Point`, `ns::Point`.
     static std::string parameter_name(std::span<const Token> tokens) {
-        if (const std::string name = name_in_declarator(tokens); !name.empty()) return name;
+        if (std::string name = name_in_declarator(tokens); !name.empty()) return name;
         std::string name;
         bool has_type = false;
         bool joined = false;

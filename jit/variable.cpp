@@ -120,7 +120,7 @@ std::string name_in_image(const Variable& variable, const Image& image) {
     const std::string_view ptx = image.ptx;
     for (std::size_t at = ptx.find("_ZN"); at != ptx.npos; at = ptx.find("_ZN", at)) {
         const std::string_view rest = ptx.substr(at);
-        const std::string name(rest.substr(0, rest.find_first_not_of(name_letters)));
+        std::string name(rest.substr(0, rest.find_first_not_of(name_letters)));
         if (is_local(name) && without_local_scopes(name) == wanted) return name;
         at += name.size();
     }

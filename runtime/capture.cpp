@@ -60,7 +60,8 @@ constexpr const char* implicit_reason =
     "be ordered with that stream. Capture a non-blocking stream (bascule.stream()), or use another stream "
     "than the default one";
 
-[[noreturn]] void fail_capture(CUresult code, const char* name, std::string message, const char* doing) {
+[[noreturn]] void fail_capture(CUresult code, const char* name, const std::string& message,
+                               const char* doing) {
     throw CudaError(message, {.code = code, .code_name = name, .call = {}, .doing = doing, .report = {}});
 }
 

@@ -134,7 +134,7 @@ struct Kernel::Chooser {
 
     /// The instance's own name; among several templates of a name, the one whose parameter types these are.
     std::string expression_for(const KernelDeclaration& declaration, const Deduction& deduction) const {
-        const std::string name = instance_name(declaration, deduction);
+        std::string name = instance_name(declaration, deduction);
         const auto templates =
             std::count_if(kernel.family_->declarations.begin(), kernel.family_->declarations.end(),
                           [](const KernelDeclaration& each) { return each.is_template; });
@@ -194,7 +194,8 @@ struct Kernel::Chooser {
     std::optional<Candidate> rated(Candidate candidate) const {
         const Kernel chosen(kernel.module_, kernel.family_, candidate.function, nullptr);
         const auto image = chosen.compile(arch()).image;
-        return rated(std::move(candidate), image->find(candidate.function->expression)->signature);
+        const Signature& signature = image->find(candidate.function->expression)->signature;
+        return rated(std::move(candidate), signature);
     }
 
     /// Nothing when an argument does not fit.
@@ -227,6 +228,7 @@ struct Kernel::Chooser {
         std::vector<std::string> given;
         for (const ArgumentType& argument : arguments) given.push_back(describe(argument));
         std::vector<std::string> spellings;
+        spellings.reserve(candidates.size());
         for (const Candidate& candidate : candidates) spellings.push_back(candidate.spelling);
         if (candidates.empty()) {
             throw ArgumentError(

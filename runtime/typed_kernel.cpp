@@ -9,7 +9,7 @@ namespace bascule::detail {
 namespace {
 
 std::string spell(const HostType& type) {
-    const std::string element(type.dtype.itemsize > 0 ? cuda_name(type.dtype) : "void");
+    std::string element(type.dtype.itemsize > 0 ? cuda_name(type.dtype) : "void");
     switch (type.kind) {
         case HostType::Kind::scalar:
             return element;

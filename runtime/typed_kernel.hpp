@@ -118,7 +118,7 @@ class TypedKernel<void(Parameters...)> {
     Kernel kernel_;
 };
 
-template <class Signature>
+template <class Signature>  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved below, in the lambda
 TypedKernel<Signature> Kernel::typed(std::vector<std::string> template_arguments, Device device) const {
     return [&]<class... Parameters>(std::type_identity<void(Parameters...)>) {
         const std::array<HostType, sizeof...(Parameters)> types = {detail::host_type<Parameters>()...};

@@ -55,7 +55,7 @@ def changed_since(commit: str) -> list[str]:
 
 
 def compiled_files() -> list[str]:
-    """Configures build/tidy and returns the files of the repository that it would compile."""
+    """Configures build/tidy and returns the C++ files of the repository that it would compile."""
     configured = subprocess.run(
         ["cmake", "--preset", "dev", "--fresh", "-B", str(BUILD), "-DBASCULE_BATCHES=OFF", "-DBASCULE_COMPILER_CACHE=",
          "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"],
@@ -64,7 +64,8 @@ def compiled_files() -> list[str]:
     if configured.returncode:
         raise CannotRunError(f"CMake could not configure build/tidy:\n{configured.stderr}")
     entries = json.loads((BUILD / "compile_commands.json").read_text())
-    once = {entry["file"]: entry for entry in reversed(entries) if not Path(entry["file"]).is_relative_to(BUILD)}
+    sources = [entry for entry in reversed(entries) if entry["file"].endswith(".cpp")]
+    once = {entry["file"]: entry for entry in sources if not Path(entry["file"]).is_relative_to(BUILD)}
     COMMANDS.mkdir(exist_ok=True)
     (COMMANDS / "compile_commands.json").write_text(json.dumps(list(once.values()), indent=1))
     return sorted(Path(file).relative_to(ROOT).as_posix() for file in once)

@@ -80,7 +80,7 @@ py::object as_type(const py::object& self, const py::object& dtype, const py::ob
     ArrayObject converted = allocate({.shape = array.view.shape, .dtype = to, .fortran = fortran},
                                      array.device, stream_object_for(array, stream));
     share_mask(converted, array);
-    const py::object result = py::cast(std::move(converted));
+    py::object result = py::cast(std::move(converted));
     enqueue(result, self, stream_for(array, stream), &convert_elements);
     return result;
 }

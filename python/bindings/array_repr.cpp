@@ -66,7 +66,7 @@ py::object ends_of(const ArrayObject& array) {
         shape[static_cast<std::size_t>(d)] = py::int_(last.at + last.stop - last.start);
     }
     const py::object library = array.mask ? py::object(numpy().attr("ma")) : numpy();
-    const py::object host = library.attr("empty")(shape, "dtype"_a = numpy_dtype(view));
+    py::object host = library.attr("empty")(shape, "dtype"_a = numpy_dtype(view));
     std::vector<std::size_t> chosen(pieces.size(), 0);
     for (bool more = true; more;) {
         std::vector<IndexEntry> index;
@@ -94,7 +94,7 @@ py::object ends_of(const ArrayObject& array) {
 /// What array2string prints as it should: of a masked array, objects that say `--` where it is invalid.
 py::object shown(const py::object& host) {
     if (!is_numpy_masked(host)) return host;
-    const py::object elements = host.attr("data").attr("astype")("O");
+    py::object elements = host.attr("data").attr("astype")("O");
     elements[host.attr("mask")] = numpy().attr("ma").attr("masked_print_option");
     return elements;
 }

@@ -40,7 +40,7 @@ py::object checked_out(const py::object& out, const ArrayView& view) {
                                         Py_TYPE(out.ptr())->tp_name),
                             {.field = "out"});
     }
-    const py::object host = is_host ? out : py::object(numpy().attr("asarray")(out));
+    py::object host = is_host ? out : py::object(numpy().attr("asarray")(out));
     if (!py::object(host.attr("shape")).equal(to_tuple(view.shape)) ||
         !py::object(host.attr("dtype")).equal(numpy_dtype(view))) {
         throw ArgumentError(

@@ -113,7 +113,7 @@ LaunchSite find_site() {
 }
 
 /// As people would name the file where they are.
-std::string seen_from_here(std::string place) {
+std::string seen_from_here(const std::string& place) {
     std::error_code failed;
     const std::string here = std::filesystem::current_path(failed).string() + "/";
     return !failed && place.starts_with(here) ? place.substr(here.size()) : place;

@@ -165,7 +165,7 @@ bool read_managed(PyObject* object, const Exchange& exchange, Home& home, OwnerL
     std::unique_ptr<dlpack::ManagedVersioned, void (*)(dlpack::ManagedVersioned*) noexcept> guard(
         managed, &free_managed<dlpack::ManagedVersioned>);
     const py::object holder = make_holder(managed);
-    guard.release();
+    static_cast<void>(guard.release());  // the holder deletes it
     if (managed->version.major != dlpack::version.major || !is_for_kernels(managed->tensor.device)) {
         return false;
     }

@@ -253,7 +253,7 @@ py::object export_capsule(const py::object& self, const py::object& stream, cons
         if (consumer.kind == Consumer::Kind::host) return copy_for_host(self, array, tensor, versioned);
         return copy_on_device(self, consumer, versioned);
     }
-    const py::object capsule = share(self, array, tensor, versioned);
+    py::object capsule = share(self, array, tensor, versioned);
     order(consumer, array);
     return capsule;
 }

@@ -81,7 +81,7 @@ void destroy_holder(PyObject* capsule) noexcept {
 
 /// A tensor with the extents (shape, then strides in elements), which gives up `owner` when it is deleted:
 /// on any thread, with or without the GIL. Takes the owner over, also when it throws.
-template <class Form>
+template <class Form>  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved from below
 Form* make_managed(const dlpack::Tensor& tensor, std::vector<std::int64_t> extents, Owner owner,
                    std::uint64_t flags) {
     detail::Exported<Form>* exported = nullptr;

@@ -5,6 +5,7 @@
 #include <new>
 #include <set>
 #include <string>
+#include <utility>
 
 #include <pybind11/stl.h>
 
@@ -91,7 +92,7 @@ void raise_cuda_error(const CudaError& error) {
 
 void translate(std::exception_ptr exception) {
     try {
-        std::rethrow_exception(exception);
+        std::rethrow_exception(std::move(exception));
     } catch (const ArgumentError& error) {
         raise_argument_error(error);
     } catch (const CompileError& error) {

@@ -139,7 +139,7 @@ py::object find_stream(PyObject* object, Device home, StreamRef consumer, ArrayV
         case Policy::How::registered:
             break;
     }
-    const py::object answer = policy.function(py::handle(object), home.ordinal());
+    py::object answer = policy.function(py::handle(object), home.ordinal());
     const bool registered = policy.how == Policy::How::registered;
     if (answer.is_none()) return {};
     // 0 is what libraries call the driver's null stream.

@@ -254,6 +254,7 @@ constexpr std::array compile_options = {
 
 [[noreturn]] void fail_unknown_option(const std::string& name) {
     std::vector<std::string> names;
+    names.reserve(std::size(compile_options));
     for (const Option& option : compile_options) names.emplace_back(option.name);
     const std::string nearest = nearest_name(name, names);
     const std::string hint = nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);

@@ -46,7 +46,7 @@ TEST_CASE("functions call themselves and one another, each lane to its own depth
             const Triple p = shifted({i, 2, 1.0}, i % 5);
             int buffer[4] = {1, 2, 3, 4};
             fill(buffer, i % 7);
-            const int* got = &out[static_cast<std::size_t>(6 * i)];
+            const int* got = &out[6 * static_cast<std::size_t>(i)];
             CHECK(got[0] == fibonacci(i % n));
             CHECK(got[1] == p.a + 100 * p.b + 10000 * static_cast<int>(p.c));
             CHECK(got[2] == buffer[0] + 3 * buffer[1]);

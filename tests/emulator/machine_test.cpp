@@ -24,6 +24,7 @@ bool same(T a, T b) {
     if constexpr (std::is_floating_point_v<T>) {
         if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
     }
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): 0 and -0 differ
     return std::memcmp(&a, &b, sizeof a) == 0;
 }
 

@@ -21,7 +21,7 @@ struct Trace {
     std::uint64_t dropped = drop_none;
 };
 
-Trace& the_trace() noexcept {
+Trace& the_trace() {
     static Trace& trace = *new Trace;
     return trace;
 }

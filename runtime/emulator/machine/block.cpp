@@ -113,7 +113,7 @@ void Worker::fill_constants(std::byte* registers) const {
         if (constant.global >= 0) value += request_->globals[constant.global];
         std::byte* at = registers + constant.offset;
         if (constant.bytes == 0) std::memcpy(at, &value, 4);
-        for (std::uint32_t l = 0; l < 32; ++l) std::memcpy(at + l * constant.bytes, &value, constant.bytes);
+        for (std::size_t l = 0; l < 32; ++l) std::memcpy(at + l * constant.bytes, &value, constant.bytes);
     }
 }
 
@@ -123,7 +123,7 @@ void Worker::fill_special(std::byte* registers, const Code::SpecialSlot& slot, s
     const auto each = [&](auto&& value) {
         for (std::uint32_t l = 0; l < 32; ++l) d[l] = value(l);
     };
-    const auto thread = [&](unsigned axis) { std::memcpy(d, &threads_[axis][32 * warp], 128); };
+    const auto thread = [&](unsigned axis) { std::memcpy(d, &threads_[axis][std::size_t{32} * warp], 128); };
     switch (slot.special) {
         case Special::tid_x:
             return thread(0);

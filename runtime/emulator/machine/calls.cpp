@@ -87,9 +87,9 @@ const Code::Callee* callee_at(const Lanes& s, std::uint64_t address) {
 // Places of a call as the instruction lists them.
 struct Places {
     Places(const Lanes& s, const Instruction* i) : at(s.lists + i->operand[0]), count(i->count) {}
-    std::uint32_t offset(unsigned k) const { return at[3 * k]; }
-    std::uint32_t stride(unsigned k) const { return at[3 * k + 1]; }
-    std::uint32_t bytes(unsigned k) const { return at[3 * k + 2]; }
+    std::uint32_t offset(std::size_t k) const { return at[3 * k]; }
+    std::size_t stride(std::size_t k) const { return at[3 * k + 1]; }
+    std::uint32_t bytes(std::size_t k) const { return at[3 * k + 2]; }
     const std::uint32_t* at;
     unsigned count;
 };
@@ -123,7 +123,7 @@ const Instruction* call_pointer(Lanes& s, const Instruction* i) {
         s.write_mask = s.mask | s.dead;
     }
     for (unsigned k = 0; k < arguments.count; ++k) {
-        const std::uint32_t stride = arguments.stride(k);
+        const std::size_t stride = arguments.stride(k);
         each_lane(s.mask, [&](unsigned l) {
             std::memcpy(s.registers + callee->parameters[k].offset + l * stride,
                         s.registers + arguments.offset(k) + l * stride, stride);
@@ -140,7 +140,7 @@ const Instruction* take_results(Lanes& s, const Instruction* i) {
     each_lane(s.mask, [&](unsigned l) {
         const Code::Callee* callee = callee_at(s, pointers[l]);
         for (unsigned k = 0; k < results.count; ++k) {
-            const std::uint32_t stride = results.stride(k);
+            const std::size_t stride = results.stride(k);
             std::memcpy(s.registers + results.offset(k) + l * stride,
                         s.registers + callee->results[k].offset + l * stride, stride);
         }

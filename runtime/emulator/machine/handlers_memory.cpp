@@ -307,7 +307,7 @@ template <class M, class R>
 const Instruction* load_argument(Lanes& s, const Instruction* i) {
     const std::byte* from = s.registers + i->operand[1] + i->immediate;
     alignas(64) R r[32];
-    for (unsigned l = 0; l < 32; ++l) {
+    for (std::size_t l = 0; l < 32; ++l) {
         M v;
         std::memcpy(&v, from + l * i->extra, sizeof v);
         r[l] = static_cast<R>(v);
@@ -320,7 +320,7 @@ const Instruction* store_argument(Lanes& s, const Instruction* i) {
     std::byte* to = s.registers + i->operand[0] + i->immediate;
     const R* a = lanes_at<R>(s, i->operand[1]);
     for (u32 left = s.mask; left; left &= left - 1) {
-        const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+        const auto l = static_cast<std::size_t>(__builtin_ctz(left));
         const M v = static_cast<M>(a[l]);
         std::memcpy(to + l * i->extra, &v, sizeof v);
     }
@@ -328,7 +328,7 @@ const Instruction* store_argument(Lanes& s, const Instruction* i) {
 }
 const Instruction* copy_argument(Lanes& s, const Instruction* i) {
     for (u32 left = s.mask; left; left &= left - 1) {
-        const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+        const auto l = static_cast<std::size_t>(__builtin_ctz(left));
         std::memcpy(s.registers + i->operand[0] + l * i->extra, s.registers + i->operand[1] + l * i->extra,
                     i->extra);
     }

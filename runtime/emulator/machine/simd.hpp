@@ -96,12 +96,12 @@ inline void write_predicate(Lanes& s, std::uint32_t offset, std::uint32_t value)
 inline std::uint32_t pack_mask(const std::uint32_t* words) {
     std::uint32_t mask = 0;
 #if defined(__AVX2__)
-    for (unsigned k = 0; k < 4; ++k) {
+    for (std::size_t k = 0; k < 4; ++k) {
         const __m256 v = _mm256_load_ps(reinterpret_cast<const float*>(words + 8 * k));
         mask |= static_cast<std::uint32_t>(_mm256_movemask_ps(v)) << (8 * k);
     }
 #elif defined(__SSE2__)
-    for (unsigned k = 0; k < 8; ++k) {
+    for (std::size_t k = 0; k < 8; ++k) {
         const __m128 v = _mm_load_ps(reinterpret_cast<const float*>(words + 4 * k));
         mask |= static_cast<std::uint32_t>(_mm_movemask_ps(v)) << (4 * k);
     }

@@ -113,6 +113,7 @@ std::vector<AddressSpace> parts_of(const Window& window, int devices) {
     const DeviceAddress end = window.base() + window.bytes();
     const std::uint64_t part = (end - first) / static_cast<std::uint64_t>(devices) / block * block;
     std::vector<AddressSpace> parts;
+    parts.reserve(static_cast<std::size_t>(devices));
     for (int device = 0; device < devices; ++device) {
         parts.emplace_back(first + static_cast<std::uint64_t>(device) * part, part);
     }

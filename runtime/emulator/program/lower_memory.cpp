@@ -60,6 +60,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     }
     if (wide < bytes) refuse("the destination register is narrower than what is loaded");
     std::vector<Ref> results;
+    results.reserve(parts.size());
     for (const ptx::Operand* part : parts) results.push_back(result(*part, wide));
     Key key{Operation::ld, memory_type(opcode.type, wide), register_type(wide), space_of(opcode.flags)};
 
@@ -118,6 +119,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     }
     if (wide < bytes) refuse("the source register is narrower than what is stored");
     std::vector<Ref> values;
+    values.reserve(parts.size());
     for (const ptx::Operand* part : parts) values.push_back(source(*part, wide, opcode.type));
     Key key{Operation::st, unsigned_of(bytes), register_type(wide), space_of(opcode.flags)};
 
