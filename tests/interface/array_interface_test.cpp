@@ -112,11 +112,11 @@ TEST_CASE("the read-only flag is kept") {
 
 TEST_CASE("strides that are missing, and C strides that are spelled out, are the same") {
     const ArrayView implied = array("<f4", {2, 3, 5});
-    const ArrayView explicit_ = strided("<f4", {2, 3, 5}, {60, 20, 4});
-    for (int d = 0; d < 3; ++d) CHECK(implied.strides[d] == explicit_.strides[d]);
+    const ArrayView spelled_out = strided("<f4", {2, 3, 5}, {60, 20, 4});
+    for (int d = 0; d < 3; ++d) CHECK(implied.strides[d] == spelled_out.strides[d]);
     CHECK(implied.c_contiguous);
-    CHECK(explicit_.c_contiguous);
-    CHECK_FALSE(explicit_.f_contiguous);
+    CHECK(spelled_out.c_contiguous);
+    CHECK_FALSE(spelled_out.f_contiguous);
 }
 
 TEST_CASE("contiguity is found by axes of more than one element") {

@@ -55,7 +55,7 @@ TEST_CASE("a relative include path is one of the current directory") {
 }
 
 TEST_CASE("an option that has a field of its own is refused in extra, with the field") {
-    for (const auto& [option, field] :
+    for (const auto& [given, field] :
          std::vector<std::pair<std::string, std::string>>{{"-arch=sm_90", "`arch`"},
                                                           {"--gpu-architecture=sm_90", "`arch`"},
                                                           {"-std=c++20", "`std`"},
@@ -74,6 +74,7 @@ TEST_CASE("an option that has a field of its own is refused in extra, with the f
                                                           {"", "empty"},
                                                           {"fmad=false", "begins with `-`"},
                                                           {"-Xptxas -v", "--name=value"}}) {
+        const std::string& option = given;
         CAPTURE(option);
         CompileOptions options;
         options.extra = {"--fmad=true", option};

@@ -84,7 +84,8 @@ const std::vector<std::pair<Failing, std::string>> behind_the_launch{
 
 TEST_CASE("rule 8: a record or a wait that fails before the launch stops it") {
     Fixture f;
-    for (const auto& [failure, order] : before_the_launch) {
+    for (const auto& [failing, order] : before_the_launch) {
+        const Failing& failure = failing;
         CAPTURE(failure.function);
         CAPTURE(failure.number);
         f.warm();
@@ -112,7 +113,8 @@ TEST_CASE("rule 9: no fence follows a launch that fails") {
 
 TEST_CASE("rule 10: when any part of the fence fails the host has waited for the launch") {
     Fixture f;
-    for (const auto& [failure, order] : behind_the_launch) {
+    for (const auto& [failing, order] : behind_the_launch) {
+        const Failing& failure = failing;
         CAPTURE(failure.function);
         CAPTURE(failure.number);
         f.warm();

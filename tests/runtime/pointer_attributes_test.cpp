@@ -18,7 +18,8 @@ TEST_CASE("each kind of memory is told by its address, and by one in the middle"
     } kinds[] = {{MemoryKind::device, PointerKind::device},
                  {MemoryKind::pinned, PointerKind::pinned},
                  {MemoryKind::managed, PointerKind::managed}};
-    for (const auto& [made, told] : kinds) {
+    for (const auto& [made, told_as] : kinds) {
+        const PointerKind told = told_as;
         CAPTURE(to_string(told));
         const DeviceBuffer buffer(4096, Device::current(), made);
         const auto found = pointer_attributes(buffer.address() + 100);
