@@ -108,7 +108,7 @@ class Reader {
 
 std::string name_of_parameter(std::size_t index) { return fmt::format("bascule_parameter_{}", index); }
 
-/// "7919" of "7919ul"; nothing for a token that is no integer.
+/// "7919" of "7919ul"; nothing for a token that is not an integer.
 std::string_view digits_of(const Token& token) {
     const std::size_t end = std::min(token.text.find_first_not_of("0123456789"), token.text.size());
     const bool is_integer = end > 0 && token.text.find_first_not_of("uUlL", end) == std::string_view::npos;
