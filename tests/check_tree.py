@@ -1,5 +1,9 @@
 """The rules of the repository that a compiler does not check. Prints what breaks one, and exits with 1.
 
+    python tests/check_tree.py [--write]
+
+`--write` writes DESIGN.md's table of files anew, from the first sentence of each file.
+
 Each check is a function that yields sentences; tests/python/test_tree.py runs every one as a test.
 """
 
@@ -21,6 +25,8 @@ TOP_LEVEL = {
 # The layers, lowest first: each may include itself and what stands before it.
 LAYERS = ["interface", "jit", "runtime", "python/bindings"]
 EMULATOR = "runtime/emulator"
+MOST_FILES = 25  # in one folder of a layer
+TABLE = "| file | responsibility |\n"  # how DESIGN.md's written table begins
 
 
 def tracked() -> list[str]:
@@ -80,15 +86,15 @@ def quoted_includes_stay_in_their_directory() -> Iterator[str]:
 
 def one_file_opens_the_driver() -> Iterator[str]:
     for path, layer in layer_files():
-        if layer != EMULATOR and not re.fullmatch(r"runtime/driver\.[ch]pp", path) and "libcuda" in code_of(path):
-            yield f"{path}: only runtime/driver.* names libcuda"
+        if layer != EMULATOR and not re.fullmatch(r"runtime/driver/driver\.[ch]pp", path) and "libcuda" in code_of(path):
+            yield f"{path}: only runtime/driver/driver.* names libcuda"
 
 
 def nvrtc_is_known_to_jit_only() -> Iterator[str]:
     for path, layer in layer_files():
         for number, name in includes_of(path):
-            if name == "nvrtc.h" and not (path == "jit/nvrtc.cpp" or (layer == "jit" and path.endswith(".hpp"))):
-                yield f"{path}:{number}: only jit/nvrtc.cpp and headers of jit/ include nvrtc.h"
+            if name == "nvrtc.h" and not (path == "jit/compile/nvrtc.cpp" or (layer == "jit" and path.endswith(".hpp"))):
+                yield f"{path}:{number}: only jit/compile/nvrtc.cpp and headers of jit/ include nvrtc.h"
 
 
 def python_is_known_to_the_bindings_only() -> Iterator[str]:
@@ -121,22 +127,107 @@ def every_source_is_built() -> Iterator[str]:
             yield f"{path}: named in no CMakeLists.txt"
 
 
-def every_source_is_in_the_design() -> Iterator[str]:
-    listed = set(re.findall(r"^\| *`([^`]+)` *\|", text_of("DESIGN.md"), re.MULTILINE))
-    sources = source_files()
-    for path in sources:
-        stem = (
-            Path(path).with_suffix("").as_posix()
-        )  # a row may stand for header and source: `jit/nvrtc`, `jit/nvrtc.*`
-        home = f"{Path(path).parent.as_posix()}/"  # ... or for a directory, of tests or generated data
-        in_a_directory = any(row.endswith("/") and path.startswith(row) for row in listed)
-        if not {path, stem, f"{stem}.*", home} & listed and not in_a_directory:
-            yield f"{path}: has no row in DESIGN.md's table of files"
-    for row in sorted(listed):
-        if not (ROOT / row.removesuffix(".*")).exists() and not any(
-            s.startswith(row.removesuffix("*")) for s in sources
-        ):
-            yield f"DESIGN.md: its table of files names {row}, which does not exist"
+def rows_of_folders() -> set[str]:
+    """The folders in DESIGN.md's table of folders, and single files of tests and samples."""
+    return set(re.findall(r"^\| *`([^`]+)` *\|", text_of("DESIGN.md").split(TABLE)[0], re.MULTILINE))
+
+
+def every_folder_is_in_the_design() -> Iterator[str]:
+    rows = rows_of_folders()
+    for path in source_files():
+        if path not in rows and not any(row.endswith("/") and path.startswith(row) for row in rows):
+            yield f"{path}: neither it nor its folder has a row in DESIGN.md's table of folders"
+    for row in sorted(rows):
+        if not (ROOT / row).exists():
+            yield f"DESIGN.md: its table of folders names {row}, which does not exist"
+
+
+def no_folder_is_too_full() -> Iterator[str]:
+    counted: dict[str, int] = {}
+    for path, _ in layer_files():
+        folder = Path(path).parent.as_posix()
+        counted[folder] = counted.get(folder, 0) + 1
+    for folder, count in counted.items():
+        if count > MOST_FILES:
+            yield f"{folder}/: {count} files; {MOST_FILES} is the most: split it by topic"
+
+
+def first_sentence(path: str) -> str:
+    """Of the comment or docstring that a file begins with; empty where there is none."""
+    text = text_of(path)
+    if path.endswith((".py", ".pyi")):
+        found = re.match(r'"""(.*?)"""', text, re.DOTALL)
+    else:
+        found = re.match(r"((?://.*\n)+)|/\*(.*?)\*/", text, re.DOTALL if text.startswith("/*") else 0)
+    if not found:
+        return ""
+    words = " ".join(re.sub(r"^(// ?| \* ?)", "", next(filter(None, found.groups())), flags=re.MULTILINE).split())
+    return re.split(r"(?<=[.!?])\s", words)[0]
+
+
+def design_rows() -> Iterator[tuple[str, str]]:
+    """What DESIGN.md's table of files says: a row for each header with its source, and for each file alone."""
+    paths = [path for path, _ in layer_files()]
+    paths += [path for path in source_files() if path.startswith("python/bascule/")]
+    units: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        units.setdefault(Path(path).with_suffix("").as_posix() if path.endswith(("pp", ".h")) else path, []).append(path)
+    for name, files in sorted(units.items()):
+        header = next((file for file in files if file.endswith((".hpp", ".h"))), files[0])
+        yield (name if len(files) > 1 else files[0]), first_sentence(header)
+
+
+def written_table() -> str:
+    rows = "".join(f"| `{name}` | {sentence} |\n" for name, sentence in design_rows())
+    return f"{TABLE}|---|---|\n{rows}"
+
+
+def every_source_is_described() -> Iterator[str]:
+    for name, sentence in design_rows():
+        if not sentence:
+            yield f"{name}: begins with no comment that says what it is for"
+    if TABLE + text_of("DESIGN.md").split(TABLE)[-1] != written_table():
+        yield "DESIGN.md: its table of files is not what the files say: run tests/check_tree.py --write"
+
+
+def units_of(layer: str) -> dict[str, dict[str, str]]:
+    """For each header with its source: the units of its layer that it includes, and in which line."""
+    homes = {EMULATOR: "", **{each: f"bascule/{each}/" for each in LAYERS}, "python/bindings": ""}
+    paths = [path for path, its in layer_files() if its == layer]
+    unit = {path.removeprefix(layer + "/"): Path(path).with_suffix("").as_posix() for path in paths}
+    graph: dict[str, dict[str, str]] = {name: {} for name in unit.values()}
+    for path in paths:
+        here = Path(path).with_suffix("").as_posix()
+        for number, name in includes_of(path):
+            target = unit.get(name.removeprefix(homes[layer])) if name.startswith(homes[layer]) else None
+            if target and target != here:
+                graph[here].setdefault(target, f"{path}:{number}")
+    return graph
+
+
+def no_ring_of_includes() -> Iterator[str]:
+    """A header and its source are one unit: none may reach itself through others."""
+    for layer in [*LAYERS, EMULATOR]:
+        graph = units_of(layer)
+        done: set[str] = set()
+        for start in sorted(graph):
+            trail: list[str] = []
+
+            def visit(unit: str, graph=graph, done=done, trail=trail) -> Iterator[str]:
+                if unit in trail:
+                    ring = [*trail[trail.index(unit) :], unit]
+                    lines = ", ".join(graph[a][b] for a, b in zip(ring, ring[1:], strict=False))
+                    yield f"{' -> '.join(ring)}: a ring of includes ({lines})"
+                    return
+                if unit in done:
+                    return
+                trail.append(unit)
+                for target in sorted(graph[unit]):
+                    yield from visit(target)
+                trail.pop()
+                done.add(unit)
+
+            yield from visit(start)
 
 
 def the_top_level_is_tidy() -> Iterator[str]:
@@ -172,14 +263,22 @@ CHECKS = [
     python_is_known_to_the_bindings_only,
     cmake_lists_its_files,
     every_source_is_built,
-    every_source_is_in_the_design,
+    every_folder_is_in_the_design,
+    every_source_is_described,
     the_top_level_is_tidy,
     no_machine_is_named,
     every_python_test_is_collected,
 ]
 
 
+def write_table() -> None:
+    design = ROOT / "DESIGN.md"
+    design.write_text(design.read_text(encoding="utf-8").split(TABLE)[0] + written_table(), encoding="utf-8")
+
+
 def main() -> int:
+    if "--write" in sys.argv[1:]:
+        write_table()
     findings = [finding for check in CHECKS for finding in check()]
     print("\n".join(findings) if findings else f"the tree keeps its {len(CHECKS)} rules")
     return 1 if findings else 0

@@ -1,22 +1,22 @@
 // The extension module bascule._bascule. Nobody imports it but the package.
 #include <pybind11/pybind11.h>
 
-#include "arguments.hpp"
-#include "array_object.hpp"
-#include "cache_object.hpp"
-#include "debug_object.hpp"
-#include "device_object.hpp"
-#include "dlpack_import.hpp"
-#include "dtype_object.hpp"
-#include "emulated_object.hpp"
-#include "errors.hpp"
-#include "global_object.hpp"
-#include "graph_object.hpp"
-#include "interface_reader.hpp"
-#include "kernel_object.hpp"
-#include "names.hpp"
-#include "producer_streams.hpp"
-#include "stream_object.hpp"
+#include "arrays/array_object.hpp"
+#include "context/cache_object.hpp"
+#include "context/debug_object.hpp"
+#include "context/device_object.hpp"
+#include "context/emulated_object.hpp"
+#include "context/graph_object.hpp"
+#include "context/stream_object.hpp"
+#include "exchange/dlpack_import.hpp"
+#include "exchange/interface_reader.hpp"
+#include "exchange/producer_streams.hpp"
+#include "launch/arguments.hpp"
+#include "launch/global_object.hpp"
+#include "launch/kernel_object.hpp"
+#include "support/errors.hpp"
+#include "support/names.hpp"
+#include "values/dtype_object.hpp"
 
 namespace py = pybind11;
 

@@ -4,9 +4,7 @@
 #include <cstdio>
 #include <vector>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/kernel.hpp>
-#include <bascule/runtime/memory.hpp>
+#include <bascule/bascule.hpp>
 
 namespace {
 

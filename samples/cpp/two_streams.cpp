@@ -11,10 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/global.hpp>
-#include <bascule/runtime/kernel.hpp>
-#include <bascule/runtime/memory.hpp>
+#include <bascule/bascule.hpp>
 
 namespace {
 

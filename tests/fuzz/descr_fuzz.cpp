@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/interface/struct_layout.hpp>
-#include <bascule/interface/struct_source.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/types/struct_layout.hpp>
+#include <bascule/interface/types/struct_source.hpp>
 
 #include "bytes.hpp"
 

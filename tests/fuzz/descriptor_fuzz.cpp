@@ -7,9 +7,9 @@
 #include <iterator>
 #include <string_view>
 
-#include <bascule/interface/argument.hpp>
-#include <bascule/interface/array_interface.hpp>
-#include <bascule/interface/error.hpp>
+#include <bascule/interface/arguments/argument.hpp>
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/errors/error.hpp>
 
 #include "bytes.hpp"
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include <bascule/interface/dtype.hpp>
-#include <bascule/interface/error.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/types/dtype.hpp>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     try {

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include <bascule/interface/checks.hpp>
+#include <bascule/interface/errors/checks.hpp>
 
 #include "support.hpp"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <bascule/interface/dlpack.hpp>
-#include <bascule/interface/mask.hpp>
+#include <bascule/interface/arrays/dlpack.hpp>
+#include <bascule/interface/arrays/mask.hpp>
 
 #include "support.hpp"
 

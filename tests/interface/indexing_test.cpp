@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include <bascule/interface/indexing.hpp>
+#include <bascule/interface/arrays/indexing.hpp>
 
 #include "support.hpp"
 

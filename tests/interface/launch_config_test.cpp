@@ -1,4 +1,4 @@
-#include <bascule/interface/launch_config.hpp>
+#include <bascule/interface/arguments/launch_config.hpp>
 
 #include "support.hpp"
 

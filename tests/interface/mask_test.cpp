@@ -4,9 +4,9 @@
 #include <bit>
 #include <vector>
 
-#include <bascule/interface/argument_type.hpp>
-#include <bascule/interface/mask.hpp>
-#include <bascule/interface/view_layout.hpp>
+#include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/arguments/view_layout.hpp>
+#include <bascule/interface/arrays/mask.hpp>
 
 #include "support.hpp"
 

@@ -1,7 +1,7 @@
 // Expected strides are written by hand; tests/python/arrays compares with NumPy itself.
 #include <array>
 
-#include <bascule/interface/reshaping.hpp>
+#include <bascule/interface/arrays/reshaping.hpp>
 
 #include "support.hpp"
 

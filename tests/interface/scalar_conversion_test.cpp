@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <bascule/interface/scalar_conversion.hpp>
+#include <bascule/interface/arguments/scalar_conversion.hpp>
 
 #include "support.hpp"
 

@@ -3,7 +3,7 @@
 #include <limits>
 #include <map>
 
-#include <bascule/interface/small_float.hpp>
+#include <bascule/interface/types/small_float.hpp>
 
 #include "support.hpp"
 

@@ -2,7 +2,7 @@
 // protocol.
 #include <vector>
 
-#include <bascule/interface/struct_layout.hpp>
+#include <bascule/interface/types/struct_layout.hpp>
 
 #include "support.hpp"
 

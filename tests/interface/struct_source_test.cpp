@@ -1,5 +1,5 @@
 // The text for a layout. That it compiles and means the layout is shown in Python, with NVRTC and NumPy.
-#include <bascule/interface/struct_source.hpp>
+#include <bascule/interface/types/struct_source.hpp>
 
 #include "support.hpp"
 

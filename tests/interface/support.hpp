@@ -10,10 +10,10 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/argument.hpp>
-#include <bascule/interface/array_interface.hpp>
-#include <bascule/interface/error.hpp>
-#include <bascule/interface/signature.hpp>
+#include <bascule/interface/arguments/argument.hpp>
+#include <bascule/interface/arguments/signature.hpp>
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/errors/error.hpp>
 
 namespace bascule::testing {
 

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/diagnostics_help.hpp>
+#include <bascule/jit/diagnostics/diagnostics_help.hpp>
 
 #include "support.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/diagnostics.hpp>
+#include <bascule/jit/diagnostics/diagnostics.hpp>
 
 #include "support.hpp"
 

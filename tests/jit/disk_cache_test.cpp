@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/disk_cache.hpp>
+#include <bascule/jit/cache/disk_cache.hpp>
 
 #include "support.hpp"
 

@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/header_scan.hpp>
+#include <bascule/jit/headers/header_scan.hpp>
 
 #include "support.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/include_directives.hpp>
+#include <bascule/jit/headers/include_directives.hpp>
 
 namespace bascule {
 namespace {

@@ -13,7 +13,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/memory_cache.hpp>
+#include <bascule/jit/cache/memory_cache.hpp>
 
 #include "support.hpp"
 

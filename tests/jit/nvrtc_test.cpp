@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/nvrtc.hpp>
+#include <bascule/jit/compile/nvrtc.hpp>
 
 #include "support.hpp"
 

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <bascule/jit/demangle.hpp>
-#include <bascule/jit/reflection.hpp>
+#include <bascule/jit/types/demangle.hpp>
+#include <bascule/jit/types/reflection.hpp>
 
 #include "support.hpp"
 

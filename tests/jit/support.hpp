@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <utility>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/jit/compiler.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/compile/compiler.hpp>
 
 namespace bascule::testing {
 

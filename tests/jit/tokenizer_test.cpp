@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/tokenizer.hpp>
+#include <bascule/jit/text/tokenizer.hpp>
 
 namespace bascule {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/variable.hpp>
+#include <bascule/jit/types/variable.hpp>
 
 #include "support.hpp"
 

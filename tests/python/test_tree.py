@@ -19,17 +19,18 @@ def test_the_house_keeps_the_rule(check):
 
 
 BREACHES = [
-    ("includes_run_one_way", "jit/a.cpp", "#include <bascule/runtime/driver.hpp>"),
-    ("includes_run_one_way", "interface/a.hpp", "#include <bascule/jit/source.hpp>"),
-    ("includes_run_one_way", "runtime/emulator/ptx/a.cpp", "#include <bascule/interface/dtype.hpp>"),
+    ("includes_run_one_way", "jit/a.cpp", "#include <bascule/runtime/driver/driver.hpp>"),
+    ("includes_run_one_way", "interface/a.hpp", "#include <bascule/jit/text/source.hpp>"),
+    ("includes_run_one_way", "runtime/emulator/ptx/a.cpp", "#include <bascule/interface/types/dtype.hpp>"),
     ("includes_run_one_way", "runtime/a.cpp", '#include "emulator/ptx/lexer.hpp"'),
     ("quoted_includes_stay_in_their_directory", "jit/a.cpp", '#include "../interface/dtype.hpp"'),
-    ("one_file_opens_the_driver", "runtime/device.cpp", 'open("libcuda.so.1");'),
+    ("one_file_opens_the_driver", "runtime/driver/device.cpp", 'open("libcuda.so.1");'),
     ("nvrtc_is_known_to_jit_only", "runtime/a.cpp", "#include <nvrtc.h>"),
     ("python_is_known_to_the_bindings_only", "jit/a.cpp", "#include <pybind11/pybind11.h>"),
     ("cmake_lists_its_files", "jit/CMakeLists.txt", "file(GLOB sources *.cpp)"),
     ("every_source_is_built", "jit/orphan.cpp", "int x;"),
-    ("every_source_is_in_the_design", "jit/orphan.cpp", "int x;"),
+    ("every_folder_is_in_the_design", "jit/orphan.cpp", "int x;"),
+    ("every_source_is_described", "jit/orphan.cpp", "int x;"),
     ("the_top_level_is_tidy", "notes.txt", "remember"),
     ("no_machine_is_named", "README.md", "see /" + "root/notes"),
     ("every_python_test_is_collected", "tests/python/more.py", "def test_x(): pass"),

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/driver.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
 
 #include "support.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/device.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/device.hpp>
 
 #include "support.hpp"
 

@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/driver.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
 
 #include "child.hpp"
 

@@ -4,9 +4,9 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/indexing.hpp>
-#include <bascule/interface/reshaping.hpp>
-#include <bascule/runtime/elementwise.hpp>
+#include <bascule/interface/arrays/indexing.hpp>
+#include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/runtime/memory/elementwise.hpp>
 
 #include "support.hpp"
 

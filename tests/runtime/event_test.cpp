@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/event.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/streams/event.hpp>
 
 #include "support.hpp"
 

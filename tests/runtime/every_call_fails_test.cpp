@@ -8,13 +8,13 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/interface/indexing.hpp>
-#include <bascule/interface/reshaping.hpp>
-#include <bascule/runtime/elementwise.hpp>
-#include <bascule/runtime/graph.hpp>
-#include <bascule/runtime/lifetime.hpp>
-#include <bascule/runtime/race_check.hpp>
+#include <bascule/interface/arrays/indexing.hpp>
+#include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/faults/race_check.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/memory/elementwise.hpp>
+#include <bascule/runtime/streams/graph.hpp>
 
 #include "failing_driver.hpp"
 #include "support.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include <bascule/runtime/driver.hpp>
+#include <bascule/runtime/driver/driver.hpp>
 
 namespace bascule::testing {
 

@@ -1,11 +1,11 @@
 // bascule::Graph from C++: what is captured, what is ordered around a launch, what is kept. Rule 13.
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/capture.hpp>
-#include <bascule/runtime/elementwise.hpp>
-#include <bascule/runtime/event.hpp>
-#include <bascule/runtime/graph.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/memory/elementwise.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/event.hpp>
+#include <bascule/runtime/streams/graph.hpp>
 
 #include "support.hpp"
 

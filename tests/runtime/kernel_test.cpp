@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/kernel.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/kernels/kernel.hpp>
 
 #include "support.hpp"
 

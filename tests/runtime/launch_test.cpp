@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/launch.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/kernels/launch.hpp>
 
 #include "support.hpp"
 

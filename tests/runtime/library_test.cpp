@@ -3,8 +3,8 @@
 #include <cuda.h>
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/library.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/kernels/library.hpp>
 
 #include "support.hpp"
 

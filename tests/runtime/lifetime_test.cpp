@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/runtime/lifetime.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 
 #include "support.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/memory.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/memory/memory.hpp>
 
 #include "support.hpp"
 

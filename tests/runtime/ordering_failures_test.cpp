@@ -10,8 +10,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/lifetime.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 
 #include "failing_driver.hpp"
 #include "support.hpp"

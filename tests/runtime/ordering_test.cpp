@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/ordering.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
 
 #include "support.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/runtime/memory.hpp>
-#include <bascule/runtime/pointer_attributes.hpp>
+#include <bascule/runtime/driver/pointer_attributes.hpp>
+#include <bascule/runtime/memory/memory.hpp>
 
 #include "support.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/stream.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/streams/stream.hpp>
 
 #include "support.hpp"
 

@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include <bascule/interface/argument.hpp>
-#include <bascule/interface/array_interface.hpp>
-#include <bascule/interface/dtype.hpp>
-#include <bascule/runtime/driver.hpp>
-#include <bascule/runtime/emulated_device.hpp>
-#include <bascule/runtime/kernel.hpp>
-#include <bascule/runtime/memory.hpp>
-#include <bascule/runtime/stream.hpp>
+#include <bascule/interface/arguments/argument.hpp>
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/types/dtype.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/memory/memory.hpp>
+#include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule::testing {
 

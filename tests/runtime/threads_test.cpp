@@ -13,10 +13,10 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/runtime/event.hpp>
-#include <bascule/runtime/launch_history.hpp>
-#include <bascule/runtime/lifetime.hpp>
-#include <bascule/runtime/occupancy.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
+#include <bascule/runtime/kernels/occupancy.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/event.hpp>
 
 #include "support.hpp"
 

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/global.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/memory/global.hpp>
 
 #include "support.hpp"
 

@@ -1,3 +1,4 @@
+// Loads, stores, atomics and the like: from PTX to steps.
 #include <fmt/format.h>
 
 #include "program/lowering.hpp"

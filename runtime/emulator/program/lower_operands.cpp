@@ -1,3 +1,4 @@
+// Operands: registers, constants, addresses and vectors, from PTX to virtual registers.
 #include <bit>
 #include <cstdint>
 

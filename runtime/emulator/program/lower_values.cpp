@@ -1,3 +1,4 @@
+// Arithmetic, comparisons and conversions: from PTX to steps.
 #include <fmt/format.h>
 
 #include "program/lowering.hpp"

@@ -5,8 +5,7 @@
 #include <set>
 #include <string>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/kernel.hpp>
+#include <bascule/bascule.hpp>
 
 int main(int, char** arguments) {
     try {

@@ -3,10 +3,8 @@
 #include <cstdio>
 #include <vector>
 
-#include <bascule/interface/error.hpp>
-#include <bascule/runtime/driver.hpp>
-#include <bascule/runtime/kernel.hpp>
-#include <bascule/runtime/memory.hpp>
+#include <bascule/bascule.hpp>
+#include <bascule/runtime/driver/driver.hpp>
 
 int main() {
     try {

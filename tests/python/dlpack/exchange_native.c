@@ -5,7 +5,7 @@
 
 #include <Python.h>
 
-#include <bascule/interface/dlpack_abi.h>
+#include <bascule/interface/arrays/dlpack_abi.h>
 
 #define CAPSULE "dlpack_exchange_api"
 #define ATTRIBUTE "__dlpack_c_exchange_api__"

@@ -1,0 +1,343 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arguments/argument.hpp>
+#include <bascule/interface/arguments/scalar_conversion.hpp>
+#include <bascule/interface/arrays/mask.hpp>
+#include <bascule/interface/errors/error.hpp>
+
+namespace bascule {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+using Declared = ParameterType::Kind;
+
+/// An error about one parameter, named with its position.
+[[noreturn]] void fail(ErrorKind kind, int index, const Parameter& parameter, const std::string& got,
+                       const std::string& advice) {
+    const ArgumentError error(
+        kind, fmt::format("the kernel declares `{}`, got {}. {}", parameter.spelling, got, advice),
+        {.expected = parameter.spelling, .got = got});
+    throw error.with_argument(index, parameter.name);
+}
+
+}  // namespace
+
+std::string what_to_pass(const Parameter& parameter) {
+    const ParameterType& declared = parameter.type;
+    switch (declared.kind) {
+        case Declared::scalar:
+            return "a number";
+        case Declared::pointer:
+            if (declared.element_kind == ParameterType::Element::function) {
+                return "bascule.raw_pointer(address) with an address that a kernel wrote down";
+            }
+            return "a device array";
+        case Declared::array_view:
+        case Declared::masked_view:
+        case Declared::span:
+            return "a device array";
+        case Declared::vector:
+            return fmt::format("a tuple of {} numbers", declared.lanes);
+        case Declared::structure:
+            return fmt::format(
+                "a NumPy structured scalar with its fields, or bascule.raw_bytes(its {} bytes)",
+                parameter.bytes);
+        case Declared::opaque:
+            break;
+    }
+    return fmt::format("bascule.raw_bytes(its {} bytes)", parameter.bytes);
+}
+
+namespace {
+
+bool is_complex_vector(const ParameterType& declared) noexcept {
+    return declared.kind == Declared::vector && declared.lanes == 2 &&
+           declared.dtype.kind == DType::Kind::floating;
+}
+
+/// One lane of a vector type, as a parameter of its own. `spelling` is the vector's: messages show it.
+Parameter lane_of(const Parameter& vector) {
+    Parameter lane = vector;
+    lane.type.kind = Declared::scalar;
+    lane.type.lanes = 0;
+    lane.bytes = vector.bytes / static_cast<std::uint32_t>(vector.type.lanes);
+    return lane;
+}
+
+/// cuFloatComplex is float2.
+Parameter complex_of(const Parameter& vector) {
+    Parameter number = vector;
+    number.type.kind = Declared::scalar;
+    number.type.lanes = 0;
+    number.type.dtype = {DType::Kind::complex, vector.bytes};
+    return number;
+}
+
+bool is_class(const ParameterType& declared) noexcept {
+    return declared.kind == Declared::opaque || declared.kind == Declared::structure ||
+           declared.kind == Declared::vector || declared.kind == Declared::span;
+}
+
+}  // namespace
+
+ArgumentPack::ArgumentPack(const Signature& signature) : signature_(&signature) {
+    const std::size_t count = signature.parameters.size();
+    bytes_ = inline_storage_;
+    table_ = inline_table_;
+    producers_ = inline_producers_;
+    if (signature.bytes > inline_bytes) {
+        heap_storage_ = std::make_unique<std::byte[]>(signature.bytes);
+        bytes_ = heap_storage_.get();
+    }
+    if (count > static_cast<std::size_t>(inline_parameters)) {
+        heap_table_ = std::make_unique<void*[]>(count);
+        table_ = heap_table_.get();
+    }
+    for (std::size_t i = 0; i < count; ++i) table_[i] = slot(static_cast<int>(i));
+}
+
+void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
+    const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+    if (!takes_arrays(parameter.type)) {
+        fail(ErrorKind::type, index, parameter, describe(array),
+             fmt::format("It is passed by value: pass {}, or declare a pointer.",
+                         parameter.type.kind == Declared::scalar ? "a scalar" : what_to_pass(parameter)));
+    }
+    try {
+        write_array(array, parameter, slot(index));
+    } catch (const ArgumentError& error) {
+        throw error.with_argument(index, parameter.name);
+    }
+    if (array.layout != nullptr && parameter.type.element_kind == ParameterType::Element::structure) {
+        layout_claims_.push_back({index, array.layout});
+    }
+    ++arrays_;
+    if (!ordered || ignores_streams_) return;
+    if (array.has_stream) {
+        ++arrays_with_stream_;
+        add_producer(array.stream, index, array.device);
+    }
+    // A mask that names no stream is ordered with its array.
+    if (array.mask != nullptr && array.mask->array.has_stream) {
+        ++arrays_;
+        ++arrays_with_stream_;
+        add_producer(array.mask->array.stream, index, array.mask->array.device);
+    }
+}
+
+void ArgumentPack::set(int index, const Scalar& scalar) {
+    const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+    const ParameterType& declared = parameter.type;
+    const bool complex = scalar.kind == Scalar::Kind::complex && is_complex_vector(declared);
+    if (declared.kind == Declared::scalar || complex) {
+        try {
+            if (complex) {
+                write_scalar(scalar, complex_of(parameter), slot(index));
+            } else {
+                write_scalar(scalar, parameter, slot(index));
+            }
+        } catch (const ArgumentError& error) {
+            throw error.with_argument(index, parameter.name);
+        }
+        return;
+    }
+    const bool address =
+        declared.kind == Declared::pointer && declared.element_kind != ParameterType::Element::function;
+    fail(ErrorKind::type, index, parameter, describe(scalar),
+         address ? "Pass a device array; an integer address must be wrapped: bascule.raw_pointer(address)."
+                 : fmt::format("Pass {}.", what_to_pass(parameter)));
+}
+
+void ArgumentPack::set(int index, const ScalarTuple& tuple) {
+    const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+    const std::size_t count = tuple.elements.size();
+    if (parameter.type.kind != Declared::vector || count != static_cast<std::size_t>(parameter.type.lanes)) {
+        fail(parameter.type.kind == Declared::vector ? ErrorKind::value : ErrorKind::type, index, parameter,
+             fmt::format("a tuple of {} number{}", count, count == 1 ? "" : "s"),
+             fmt::format("Pass {}.", what_to_pass(parameter)));
+    }
+    const Parameter lane = lane_of(parameter);
+    for (std::size_t i = 0; i < count; ++i) {
+        try {
+            write_scalar(tuple.elements[i], lane, slot(index) + i * lane.bytes);
+        } catch (const ArgumentError& error) {
+            const ArgumentError in_tuple(error.kind(), fmt::format("element {}: {}", i, error.what()),
+                                         error.details());
+            throw in_tuple.with_argument(index, parameter.name);
+        }
+    }
+}
+
+void ArgumentPack::set(int index, const StructuredScalar& structure) {
+    const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+    const ParameterType& declared = parameter.type;
+    const std::string got = "a structured scalar " + to_string(*structure.layout);
+    if (declared.kind == Declared::vector) {
+        if (!is_sequence_of(*structure.layout, declared.dtype, declared.lanes)) {
+            fail(ErrorKind::type, index, parameter, got,
+                 fmt::format("Pass {}, or a scalar with {} fields of {} side by side.",
+                             what_to_pass(parameter), declared.lanes, to_string(declared.dtype)));
+        }
+    } else if (declared.kind != Declared::structure) {
+        fail(ErrorKind::type, index, parameter, got, fmt::format("Pass {}.", what_to_pass(parameter)));
+    } else if (structure.bytes.size() != parameter.bytes) {
+        fail(ErrorKind::value, index, parameter, got,
+             fmt::format("The kernel's struct has {} bytes: make the dtype the same, with "
+                         "np.dtype(..., align=True) where the struct is not packed.",
+                         parameter.bytes));
+    }
+    std::memcpy(slot(index), structure.bytes.data(), parameter.bytes);
+    if (declared.kind == Declared::structure) layout_claims_.push_back({index, structure.layout});
+}
+
+void ArgumentPack::set(int index, RawPointer pointer) {
+    const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+    if (parameter.type.kind != Declared::pointer) {
+        const bool view = takes_arrays(parameter.type);
+        fail(ErrorKind::type, index, parameter, fmt::format("the raw pointer {:#x}", pointer.address),
+             view ? "A view needs a shape too: pass a device array." : "Only pointer parameters take one.");
+    }
+    std::memcpy(slot(index), &pointer.address, sizeof pointer.address);
+}
+
+void ArgumentPack::set(int index, RawBytes bytes) {
+    const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+    const std::string got = fmt::format("{} bytes", bytes.bytes.size());
+    if (!is_class(parameter.type)) {
+        fail(ErrorKind::type, index, parameter, got,
+             fmt::format("Raw bytes are for structs passed by value: pass {}.", what_to_pass(parameter)));
+    }
+    if (bytes.bytes.size() != parameter.bytes) {
+        fail(ErrorKind::value, index, parameter, got, fmt::format("Pass exactly {} bytes.", parameter.bytes));
+    }
+    std::memcpy(slot(index), bytes.bytes.data(), bytes.bytes.size());
+}
+
+void ArgumentPack::set_null(int index) {
+    const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+    if (parameter.type.kind != Declared::pointer) {
+        fail(
+            ErrorKind::type, index, parameter, "None",
+            fmt::format("None is a null pointer, and this is no pointer: pass {}.", what_to_pass(parameter)));
+    }
+    std::memset(slot(index), 0, parameter.bytes);
+}
+
+void ArgumentPack::set(int index, const ArgumentValue& value) {
+    if (const auto* array = std::get_if<ArrayView>(&value)) {
+        set(index, *array);
+    } else if (const auto* scalar = std::get_if<Scalar>(&value)) {
+        set(index, *scalar);
+    } else if (const auto* pointer = std::get_if<RawPointer>(&value)) {
+        set(index, *pointer);
+    } else if (const auto* bytes = std::get_if<RawBytes>(&value)) {
+        set(index, *bytes);
+    } else if (const auto* tuple = std::get_if<ScalarTuple>(&value)) {
+        set(index, *tuple);
+    } else if (const auto* structure = std::get_if<StructuredScalar>(&value)) {
+        set(index, *structure);
+    } else {
+        set_null(index);
+    }
+}
+
+void ArgumentPack::add_producer(std::uint64_t stream, int argument, int device) {
+    const Producer named{stream, argument, device};
+    for (const Producer& producer : producers()) {
+        if (producer.same_stream(named)) return;
+    }
+    if (producer_count_ == producer_capacity_) grow_producers();
+    producers_[producer_count_++] = named;
+}
+
+void ArgumentPack::grow_producers() {
+    auto larger = std::make_unique<Producer[]>(static_cast<std::size_t>(producer_capacity_) * 2);
+    std::copy_n(producers_, producer_count_, larger.get());
+    heap_producers_ = std::move(larger);
+    producers_ = heap_producers_.get();
+    producer_capacity_ *= 2;
+}
+
+std::optional<std::uint64_t> ArgumentPack::common_stream() const noexcept {
+    if (arrays_ == 0 || arrays_ != arrays_with_stream_ || producer_count_ != 1) return std::nullopt;
+    return producers_[0].device < 0 ? std::optional(producers_[0].stream) : std::nullopt;
+}
+
+void ArgumentPack::check_count(const Signature& signature, std::size_t given) {
+    const std::size_t declared = signature.parameters.size();
+    if (given == declared) return;
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("kernel '{}' takes {} argument{}, got {}: {}", signature.kernel, declared,
+                                    declared == 1 ? "" : "s", given, to_string(signature)),
+                        {.expected = std::to_string(declared), .got = std::to_string(given)});
+}
+
+namespace {
+
+template <class T>
+T read_as(std::span<const std::byte> bytes) noexcept {
+    T value{};
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+}
+
+/// Empty where the dtype has no number of C++'s.
+std::string number_in(DType dtype, std::span<const std::byte> bytes) {
+    using ErrorKind = DType::Kind;
+    if (dtype.format != DType::Format::none || bytes.size() != dtype.itemsize) return {};
+    const bool is_unsigned = dtype.kind == ErrorKind::unsigned_integer;
+    switch (dtype.kind) {
+        case ErrorKind::boolean:
+            return read_as<std::uint8_t>(bytes) != 0 ? "true" : "false";
+        case ErrorKind::signed_integer:
+        case ErrorKind::unsigned_integer:
+            if (bytes.size() == 1)
+                return is_unsigned ? fmt::format("{}", read_as<std::uint8_t>(bytes))
+                                   : fmt::format("{}", static_cast<int>(read_as<std::int8_t>(bytes)));
+            if (bytes.size() == 2)
+                return is_unsigned ? fmt::format("{}", read_as<std::uint16_t>(bytes))
+                                   : fmt::format("{}", read_as<std::int16_t>(bytes));
+            if (bytes.size() == 4)
+                return is_unsigned ? fmt::format("{}", read_as<std::uint32_t>(bytes))
+                                   : fmt::format("{}", read_as<std::int32_t>(bytes));
+            return is_unsigned ? fmt::format("{}", read_as<std::uint64_t>(bytes))
+                               : fmt::format("{}", read_as<std::int64_t>(bytes));
+        case ErrorKind::floating:
+            if (bytes.size() == 4) return fmt::format("{}", read_as<float>(bytes));
+            if (bytes.size() == 8) return fmt::format("{}", read_as<double>(bytes));
+            return {};
+        default:
+            return {};
+    }
+}
+
+std::string value_in(const Parameter& parameter, std::span<const std::byte> bytes) {
+    using ErrorKind = ParameterType::Kind;
+    const ErrorKind kind = parameter.type.kind;
+    if (kind == ErrorKind::pointer) return fmt::format("{:#x}", read_as<std::uint64_t>(bytes));
+    if (kind == ErrorKind::scalar) {
+        if (std::string number = number_in(parameter.type.dtype, bytes); !number.empty()) return number;
+    }
+    if ((kind == ErrorKind::array_view || kind == ErrorKind::masked_view) && bytes.size() >= 8) {
+        return fmt::format("a view of {:#x}", read_as<std::uint64_t>(bytes));
+    }
+    return fmt::format("{} bytes", bytes.size());
+}
+
+}  // namespace
+
+std::string to_string(const ArgumentPack& pack) {
+    std::string text;
+    int index = 0;
+    for (const Parameter& parameter : pack.signature().parameters) {
+        text += fmt::format("{}{}={}", text.empty() ? "" : ", ", parameter.name,
+                            value_in(parameter, pack.passed(index++)));
+    }
+    return text.empty() ? "none" : text;
+}
+
+}  // namespace bascule

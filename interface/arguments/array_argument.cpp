@@ -1,0 +1,416 @@
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arguments/array_argument.hpp>
+#include <bascule/interface/arguments/view_layout.hpp>
+#include <bascule/interface/arrays/mask.hpp>
+#include <bascule/interface/errors/checks.hpp>
+#include <bascule/interface/errors/error.hpp>
+
+namespace bascule {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+using Declared = ParameterType::Kind;
+using Element = ParameterType::Element;
+using Order = ParameterType::Order;
+
+[[noreturn]] void fail(ErrorKind kind, const Parameter& parameter, const ArrayView& array,
+                       const std::string& advice) {
+    const std::string got = describe(array);
+    throw ArgumentError(kind,
+                        fmt::format("the kernel declares `{}`, got {}. {}", parameter.spelling, got, advice),
+                        {.expected = parameter.spelling, .got = got});
+}
+
+// --- Elements
+
+/// float2 and double2 are cuFloatComplex and cuDoubleComplex by other names: the compiler cannot tell.
+bool is_complex_of(const ParameterType& declared, DType dtype) noexcept {
+    return declared.lanes == 2 && dtype.kind == DType::Kind::complex &&
+           declared.dtype.kind == DType::Kind::floating && dtype.itemsize == 2 * declared.dtype.itemsize;
+}
+
+bool has_lanes(const ParameterType& declared, const ArrayView& array) noexcept {
+    return declared.lanes > 0 && array.ndim() > 0 && array.shape[array.ndim() - 1] == declared.lanes &&
+           accepts(declared, array.dtype);
+}
+
+bool is_vector_struct(const ParameterType& declared, const ArrayView& array) noexcept {
+    return declared.lanes > 0 && array.layout != nullptr &&
+           is_sequence_of(*array.layout, declared.dtype, declared.lanes);
+}
+
+std::shared_ptr<const MaskView> without_last_axis(const MaskView& mask) {
+    const auto axes = static_cast<std::size_t>(mask.strides.size() - 1);
+    return std::make_shared<const MaskView>(MaskView{mask.array, Dimensions({mask.strides.begin(), axes})});
+}
+
+/// The array as the kernel sees it: a vector type takes the last axis for itself.
+ArrayView without_lanes(const ArrayView& array, int lanes) {
+    ArrayView view = array;
+    view.shape = Dimensions({array.shape.begin(), static_cast<std::size_t>(array.ndim() - 1)});
+    view.strides = Dimensions({array.strides.begin(), static_cast<std::size_t>(array.ndim() - 1)});
+    view.dtype = {DType::Kind::opaque, array.dtype.itemsize * static_cast<std::uint32_t>(lanes)};
+    if (array.mask != nullptr) view.mask = without_last_axis(*array.mask);
+    return view;
+}
+
+/// What to declare for arrays of this dtype; empty when there is no such type.
+std::string declaration_for(const ParameterType& declared, DType dtype) {
+    std::string element(dtype == DType{DType::Kind::opaque, 2} ? "__nv_bfloat16" : cuda_name(dtype));
+    if (dtype == declared.dtype && !declared.element.empty()) element = declared.element;
+    if (element.empty()) return {};
+    const char* constant = declared.constant ? "const " : "";
+    if (declared.kind == Declared::pointer) return fmt::format("{}{}*", constant, element);
+    const char* view = declared.kind == Declared::masked_view ? "masked_view" : "array_view";
+    if (declared.rank == 1) return fmt::format("bascule::{}<{}{}>", view, constant, element);
+    return fmt::format("bascule::{}<{}{}, {}>", view, constant, element, declared.rank);
+}
+
+std::string vector_advice(const ParameterType& declared, const ArrayView& array) {
+    if (accepts(declared, array.dtype)) {
+        return fmt::format("The last axis of the array must have the {} elements of one `{}`.",
+                           declared.lanes, declared.element);
+    }
+    return fmt::format("One `{}` is {} elements of {}: pass such an array with a last axis of {}.",
+                       declared.element, declared.lanes, to_string(declared.dtype), declared.lanes);
+}
+
+std::string opaque_advice(const ParameterType& declared) {
+    if (declared.dtype.itemsize == 0) {
+        return fmt::format(
+            "`{}` is not defined in the text, so nothing is known of it: pass "
+            "bascule.raw_pointer(address).",
+            declared.element);
+    }
+    return fmt::format("Pass an array of structures of {} bytes, or bascule.raw_pointer(address).",
+                       declared.dtype.itemsize);
+}
+
+[[noreturn]] void fail_elements(const Parameter& parameter, const ArrayView& array) {
+    const ParameterType& declared = parameter.type;
+    if (array.dtype.kind == DType::Kind::bit) {
+        fail(ErrorKind::value, parameter, array,
+             "Arrays of single bits are masks; they are no kernel arguments.");
+    }
+    switch (declared.element_kind) {
+        case Element::function:
+            fail(ErrorKind::type, parameter, array,
+                 "Functions have addresses on the device alone: pass a number and choose in the kernel, or "
+                 "make the function a template argument.");
+        case Element::pointer:
+            fail(ErrorKind::type, parameter, array,
+                 "Pass the addresses as an array of uint64, or bascule.raw_pointer(address).");
+        case Element::structure:
+        case Element::opaque:
+            fail(ErrorKind::type, parameter, array, opaque_advice(declared));
+        case Element::named:
+        case Element::any:
+            break;
+    }
+    if (declared.lanes > 0) fail(ErrorKind::type, parameter, array, vector_advice(declared, array));
+    const std::string declaration = declaration_for(declared, array.dtype);
+    const std::string convert =
+        declared.dtype.format != DType::Format::none
+            ? fmt::format("Convert it to {}", to_string(declared.dtype))
+            : fmt::format("Convert it with .astype(\"{}\")", to_typestr(declared.dtype).substr(1));
+    fail(ErrorKind::type, parameter, array,
+         declaration.empty() ? convert + "." : fmt::format("{}, or declare `{}`.", convert, declaration));
+}
+
+Check element_check(const ArrayView& array) noexcept {
+    return array.dtype.kind == DType::Kind::bit ? Check::bits : Check::element_type;
+}
+
+// --- Access
+
+/// A view that the prelude defines: any strides.
+bool is_own_view(const ParameterType& declared) noexcept {
+    return declared.kind == Declared::array_view || declared.kind == Declared::masked_view;
+}
+
+void check_access(const Parameter& parameter, const ArrayView& array) {
+    if (!array.writable_by_kernels() && !parameter.type.constant && checked(Check::readonly_access)) {
+        if (array.in_constant_memory) {
+            fail(ErrorKind::value, parameter, array,
+                 "Kernels cannot write to constant memory through a pointer: declare the elements const, or "
+                 "pass a copy.");
+        }
+        fail(ErrorKind::value, parameter, array,
+             "The kernel could write to it: declare the elements const, or pass a copy.");
+    }
+    const std::uint32_t alignment = parameter.type.alignment;
+    if (!array.empty() && alignment > 1 && array.pointer % alignment != 0 &&
+        checked(Check::pointer_alignment)) {
+        fail(ErrorKind::value, parameter, array,
+             fmt::format(
+                 "Its address {:#x} is not aligned to the {} bytes that an element needs: pass a copy.",
+                 array.pointer, alignment));
+    }
+}
+
+/// Elements lie one after the other in C order, or in F order.
+bool is_packed(const ArrayView& array, bool c_order) noexcept {
+    if (array.empty()) return true;
+    std::int64_t expected = array.dtype.itemsize;
+    for (int i = 0; i < array.ndim(); ++i) {
+        const int d = c_order ? array.ndim() - 1 - i : i;
+        if (array.shape[d] == 1) continue;
+        if (array.strides[d] != expected) return false;
+        expected *= array.shape[d];
+    }
+    return true;
+}
+
+std::string view_declaration(const ParameterType& declared, const ArrayView& array) {
+    ParameterType view = declared;
+    if (!is_own_view(declared)) view.kind = Declared::array_view;
+    view.rank = array.ndim();
+    const std::string text = declaration_for(view, declared.lanes > 0 ? declared.dtype : array.dtype);
+    return text.empty() ? "bascule::array_view<T, N>" : text;
+}
+
+void check_lanes(const Parameter& parameter, const ArrayView& array) {
+    const int last = array.ndim() - 1;
+    if (array.empty() || array.shape[last] == 1 || array.strides[last] == array.dtype.itemsize) return;
+    fail(ErrorKind::value, parameter, array,
+         fmt::format("The elements of one `{}` must lie side by side, and the last axis has a stride of {} "
+                     "bytes: pass a contiguous copy.",
+                     parameter.type.element, array.strides[last]));
+}
+
+void check_contiguous(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
+    if (seen.ndim() == array.ndim() ? array.contiguous() : is_packed(seen, true) || is_packed(seen, false)) {
+        return;
+    }
+    if (!checked(Check::contiguous)) return;
+    fail(ErrorKind::value, parameter, array,
+         fmt::format("A raw pointer cannot know the strides: declare `{}`, or pass a contiguous copy.",
+                     view_declaration(parameter.type, seen)));
+}
+
+// --- Views
+
+[[noreturn]] void fail_rank(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
+    const ParameterType& declared = parameter.type;
+    const bool own = is_own_view(declared);
+    fail(ErrorKind::value, parameter, array,
+         fmt::format("The {} has {} dimension{}, the array {}{}: reshape it{}.", own ? "view" : "span",
+                     declared.rank, declared.rank == 1 ? "" : "s", seen.ndim(),
+                     declared.lanes > 0 ? " beside the one inside the elements" : "",
+                     own ? fmt::format(", or declare `{}`", view_declaration(declared, seen)) : ""));
+}
+
+void check_broadcast(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
+    for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
+        if (seen.shape[d] == 1 || seen.strides[d] != 0 || parameter.type.constant) continue;
+        if (!checked(Check::broadcast)) continue;
+        fail(ErrorKind::value, parameter, array,
+             fmt::format("Axis {} is broadcast (its stride is 0), so writes would meet: declare the elements "
+                         "const, or pass a copy.",
+                         d));
+    }
+}
+
+void check_stride_alignment(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
+    const auto alignment = static_cast<std::int64_t>(parameter.type.alignment);
+    for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
+        if (alignment <= 1 || seen.shape[d] == 1 || seen.strides[d] % alignment == 0) continue;
+        if (!checked(Check::stride_alignment)) continue;
+        fail(ErrorKind::value, parameter, array,
+             fmt::format("The stride of axis {} is no multiple of the {} bytes that an element is aligned "
+                         "to: pass a copy.",
+                         d, alignment));
+    }
+}
+
+void check_view_bytes(const Parameter& parameter, const ArrayView& array) {
+    const ViewBytes bytes = view_bytes(parameter.type.kind == Declared::masked_view, parameter.type.rank);
+    if (parameter.bytes == bytes.plain || parameter.bytes == bytes.checked) return;
+    fail(ErrorKind::value, parameter, array,
+         fmt::format("This view takes {} bytes in the kernel, and Bascule writes {}: the kernel was compiled "
+                     "against another Bascule's views. Compile it with this one.",
+                     parameter.bytes, bytes.plain));
+}
+
+/// A vector type is one element: one of its lanes cannot be invalid alone.
+void check_mask(const Parameter& parameter, const ArrayView& array) {
+    if (array.mask == nullptr) return;
+    if (parameter.type.kind != Declared::masked_view) {
+        if (!checked(Check::mask_parameter)) return;
+        fail(ErrorKind::not_supported, parameter, array,
+             "The kernel would ignore which elements are valid: declare `bascule::masked_view<T, N>`, which "
+             "takes masks, or pass the data and the mask as two arrays.");
+    }
+    if (array.mask->strides.size() != array.ndim()) {
+        throw Error(
+            fmt::format("{} has a mask of {} dimensions: it was changed without its mask. Please report "
+                        "how the array was made.",
+                        describe(array), array.mask->strides.size()));
+    }
+    if (!has_lanes(parameter.type, array)) return;
+    const int last = array.ndim() - 1;
+    if (array.mask->strides[last] == 0) return;
+    fail(
+        ErrorKind::not_supported, parameter, array,
+        fmt::format("One `{}` is valid as a whole: pass a mask whose last axis is 1, or declare the elements "
+                    "`{}`.",
+                    parameter.type.element, cuda_name(array.dtype)));
+}
+
+// --- Spans of CCCL
+
+std::uint64_t largest(DType index) noexcept {
+    const std::uint32_t bits = index.itemsize * 8;
+    const std::uint64_t all =
+        bits == 64 ? std::numeric_limits<std::uint64_t>::max() : (std::uint64_t{1} << bits) - 1;
+    return index.kind == DType::Kind::signed_integer ? all >> 1 : all;
+}
+
+void check_order(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
+    const ParameterType& declared = parameter.type;
+    if (declared.order == Order::strided) {
+        for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
+            if (seen.shape[d] == 1) continue;
+            if ((seen.strides[d] <= 0 || seen.strides[d] % seen.dtype.itemsize != 0) &&
+                checked(Check::span_order)) {
+                fail(ErrorKind::value, parameter, array,
+                     fmt::format("layout_stride counts positive strides in elements, and axis {} has {} "
+                                 "bytes: declare `{}`, or pass a copy.",
+                                 d, seen.strides[d], view_declaration(declared, seen)));
+            }
+        }
+        return;
+    }
+    const bool right = declared.order == Order::right;
+    if (is_packed(seen, right) || !checked(Check::span_order)) return;
+    fail(ErrorKind::value, parameter, array,
+         fmt::format("Its elements must lie in {} order without gaps: declare `{}`, or pass a copy.",
+                     right ? "C" : "Fortran", view_declaration(declared, seen)));
+}
+
+void check_extents(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
+    const ParameterType& declared = parameter.type;
+    for (int d = 0; d < seen.ndim(); ++d) {
+        const std::int64_t fixed = declared.static_extents[static_cast<std::size_t>(d)];
+        if (fixed >= 0 && seen.shape[d] != fixed) {
+            fail(ErrorKind::value, parameter, array,
+                 fmt::format("Axis {} has {} elements, and the type says {}.", d, seen.shape[d], fixed));
+        }
+        const auto stride = static_cast<std::uint64_t>(seen.strides[d]) / seen.dtype.itemsize;
+        const bool strided = declared.order == Order::strided && seen.shape[d] > 1 && !seen.empty();
+        if (static_cast<std::uint64_t>(seen.shape[d]) > largest(declared.index) ||
+            (strided && stride > largest(declared.index))) {
+            fail(
+                ErrorKind::overflow, parameter, array,
+                fmt::format("Axis {} is beyond what the extents' index type holds ({}): declare a wider one.",
+                            d, largest(declared.index)));
+        }
+    }
+}
+
+void write_span(const Parameter& parameter, const ArrayView& seen, const ArrayView& array, std::byte* out) {
+    const ParameterType& declared = parameter.type;
+    if (!declared.layout) {
+        fail(ErrorKind::value, parameter, array,
+             fmt::format("How this type lies in memory could not be read from the compiler: declare `{}`.",
+                         view_declaration(declared, seen)));
+    }
+    const ViewLayout& layout = *declared.layout;
+    std::memset(out, 0, parameter.bytes);
+    std::memcpy(out + layout.pointer, &seen.pointer, sizeof seen.pointer);
+    for (const ViewLayout::Slot slot : layout.extents) {
+        const std::int64_t extent = seen.shape[slot.axis];
+        std::memcpy(out + slot.offset, &extent, layout.index_bytes);
+    }
+    for (const ViewLayout::Slot slot : layout.strides) {
+        // Where nobody steps any value does; it must be positive.
+        const bool steps = seen.shape[slot.axis] > 1 && !seen.empty();
+        const std::int64_t stride = steps ? seen.strides[slot.axis] / seen.dtype.itemsize : 1;
+        std::memcpy(out + slot.offset, &stride, layout.index_bytes);
+    }
+}
+
+void write(const ArrayView& seen, const ArrayView& array, const Parameter& parameter, std::byte* out) {
+    const ParameterType& declared = parameter.type;
+    if (declared.kind == Declared::pointer) {
+        check_contiguous(parameter, seen, array);
+        check_access(parameter, array);
+        std::memcpy(out, &seen.pointer, sizeof seen.pointer);
+        return;
+    }
+    if (seen.ndim() != declared.rank) fail_rank(parameter, seen, array);
+    check_broadcast(parameter, seen, array);
+    if (is_own_view(declared)) {
+        check_stride_alignment(parameter, seen, array);
+        check_access(parameter, array);
+        check_view_bytes(parameter, array);
+        write_view(seen, parameter, out);
+        return;
+    }
+    check_order(parameter, seen, array);
+    check_extents(parameter, seen, array);
+    check_access(parameter, array);
+    write_span(parameter, seen, array, out);
+}
+
+}  // namespace
+
+bool accepts(const ParameterType& declared, DType dtype) noexcept {
+    if (dtype.kind == DType::Kind::bit) return false;
+    switch (declared.element_kind) {
+        case Element::any:
+            return true;
+        case Element::function:
+            return false;
+        case Element::structure:
+        case Element::opaque:  // by size alone, and only where the compiler told it
+            return declared.dtype.itemsize > 0 && dtype.kind == declared.dtype.kind &&
+                   dtype.itemsize == declared.dtype.itemsize;
+        case Element::named:
+        case Element::pointer:
+            break;
+    }
+    if (dtype.kind == DType::Kind::opaque) return same_elements(declared.dtype, dtype);
+    if (dtype == declared.dtype) return true;
+    if (dtype.itemsize != declared.dtype.itemsize) return false;
+    switch (dtype.kind) {
+        case DType::Kind::boolean:  // a byte of 0 or 1
+            return declared.dtype.kind == DType::Kind::unsigned_integer && !declared.character;
+        case DType::Kind::signed_integer:
+        case DType::Kind::unsigned_integer:
+            return declared.character;
+        case DType::Kind::datetime:
+        case DType::Kind::timedelta:
+            return declared.dtype.kind == DType::Kind::signed_integer;
+        default:
+            return false;
+    }
+}
+
+bool accepts(const ParameterType& declared, const ArrayView& array) noexcept {
+    if (declared.lanes == 0) {
+        const bool named_fields = array.layout != nullptr && !array.layout->fields.empty();
+        const bool number = declared.dtype.format != DType::Format::none;
+        return accepts(declared, array.dtype) && !(number && named_fields);
+    }
+    return is_complex_of(declared, array.dtype) || has_lanes(declared, array) ||
+           is_vector_struct(declared, array);
+}
+
+void write_array(const ArrayView& array, const Parameter& parameter, std::byte* out) {
+    const ParameterType& declared = parameter.type;
+    check_mask(parameter, array);
+    if (!accepts(declared, array) && checked(element_check(array))) fail_elements(parameter, array);
+    if (!has_lanes(declared, array)) {
+        write(array, array, parameter, out);
+        return;
+    }
+    check_lanes(parameter, array);
+    write(without_lanes(array, declared.lanes), array, parameter, out);
+}
+
+}  // namespace bascule

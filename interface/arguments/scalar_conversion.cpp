@@ -1,0 +1,255 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arguments/scalar_conversion.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/types/small_float.hpp>
+
+namespace bascule {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+/// The shortest digits that read back the same, with a ".0" so that nobody takes it for an integer.
+std::string show(double value) {
+    std::string text = fmt::format("{}", value);
+    if (text.find_first_not_of("-0123456789") == text.npos) text += ".0";
+    return text;
+}
+
+[[noreturn]] void fail(ErrorKind kind, const Parameter& parameter, const Scalar& scalar,
+                       const std::string& advice) {
+    const std::string got = describe(scalar);
+    throw ArgumentError(kind,
+                        fmt::format("the kernel declares `{}`, got {}. {}", parameter.spelling, got, advice),
+                        {.expected = parameter.spelling, .got = got});
+}
+
+template <class T>
+void store(std::byte* out, T value) noexcept {
+    std::memcpy(out, &value, sizeof value);
+}
+
+struct Range {
+    std::int64_t low;
+    std::uint64_t high;
+};
+
+Range range_of(const Parameter& parameter) noexcept {
+    const std::uint32_t bits = parameter.type.dtype.itemsize * 8;
+    if (parameter.type.dtype.kind == DType::Kind::boolean) return {0, 1};
+    if (parameter.type.dtype.kind == DType::Kind::unsigned_integer) {
+        return {0, bits == 64 ? std::numeric_limits<std::uint64_t>::max() : (std::uint64_t{1} << bits) - 1};
+    }
+    const std::uint64_t half = std::uint64_t{1} << (bits - 1);
+    return {static_cast<std::int64_t>(~half + 1), half - 1};
+}
+
+[[noreturn]] void fail_range(Range range, const Parameter& parameter, const Scalar& scalar) {
+    const bool negative = scalar.kind == Scalar::Kind::integer && scalar.integer < 0;
+    // Whatever did not fit: an int64 fits long long, and what is larger unsigned long long.
+    const char* wider = scalar.kind == Scalar::Kind::integer ? "long long" : "unsigned long long";
+    const std::string advice =
+        parameter.type.dtype.kind == DType::Kind::boolean
+            ? "Pass 0, 1, True or False."
+            : fmt::format("Declare `{}`, or pass a {} number.", wider, negative ? "larger" : "smaller");
+    const std::string got = describe(scalar);
+    throw ArgumentError(ErrorKind::overflow,
+                        fmt::format("the kernel declares `{}`, which holds {} to {}; got {}. {}",
+                                    parameter.spelling, range.low, range.high, got, advice),
+                        {.expected = parameter.spelling, .got = got});
+}
+
+void write_integer(const Scalar& scalar, const Parameter& parameter, std::byte* out) {
+    const Range range = range_of(parameter);
+    bool fits = false;
+    std::uint64_t bits = 0;
+    switch (scalar.kind) {
+        case Scalar::Kind::boolean:
+            fits = true;
+            bits = scalar.boolean ? 1 : 0;
+            break;
+        case Scalar::Kind::integer:
+            fits = scalar.integer >= range.low &&
+                   (scalar.integer < 0 || static_cast<std::uint64_t>(scalar.integer) <= range.high);
+            bits = static_cast<std::uint64_t>(scalar.integer);
+            break;
+        case Scalar::Kind::unsigned_integer:
+            fits = scalar.unsigned_integer <= range.high;
+            bits = scalar.unsigned_integer;
+            break;
+        case Scalar::Kind::huge_integer:
+            fail(ErrorKind::overflow, parameter, scalar, "No integer type holds more than 64 bits.");
+        case Scalar::Kind::floating:
+            fail(ErrorKind::type, parameter, scalar,
+                 "Pass an integer: int(x) cuts the fraction off, round(x) rounds.");
+        case Scalar::Kind::complex:
+            fail(ErrorKind::type, parameter, scalar, "Pass an integer.");
+    }
+    if (!fits) {
+        fail_range(range, parameter, scalar);
+    }
+    std::memcpy(out, &bits, parameter.bytes);  // little-endian, as every device is
+}
+
+double to_double(const Scalar& scalar, const Parameter& parameter) {
+    switch (scalar.kind) {
+        case Scalar::Kind::boolean:
+            return scalar.boolean ? 1.0 : 0.0;
+        case Scalar::Kind::integer:
+            return static_cast<double>(scalar.integer);
+        case Scalar::Kind::unsigned_integer:
+            return static_cast<double>(scalar.unsigned_integer);
+        case Scalar::Kind::huge_integer:
+            if (std::isinf(scalar.floating)) {
+                fail(ErrorKind::overflow, parameter, scalar, "That is beyond the largest double.");
+            }
+            return scalar.floating;
+        case Scalar::Kind::floating:
+            return scalar.floating;
+        case Scalar::Kind::complex:
+            break;
+    }
+    fail(ErrorKind::type, parameter, scalar,
+         "A complex number does not go into a real one: pass x.real or abs(x).");
+}
+
+void check_narrowing(double before, double after, const Scalar& scalar, const Parameter& parameter) {
+    if (std::isfinite(before) && std::isinf(after)) {
+        fail(ErrorKind::overflow, parameter, scalar,
+             fmt::format("That is beyond what `{}` holds and would become infinite: declare a wider type.",
+                         parameter.spelling));
+    }
+}
+
+[[noreturn]] void fail_small(double value, const SmallFloat& format, const Scalar& scalar,
+                             const Parameter& parameter) {
+    if (std::isnan(value))
+        fail(ErrorKind::value, parameter, scalar, "That type has no NaN: declare a wider one.");
+    if (std::isinf(value)) {
+        fail(ErrorKind::overflow, parameter, scalar, "That type has no infinity: declare a wider one.");
+    }
+    fail(
+        ErrorKind::overflow, parameter, scalar,
+        fmt::format("Its largest number is {}{}: scale yours, or declare a wider type.",
+                    show(largest_number(format)), format.infinity ? ", and this would become infinite" : ""));
+}
+
+/// One real number of two bytes or one.
+void write_small(double value, std::uint32_t bytes, const Scalar& scalar, const Parameter& parameter,
+                 std::byte* out) {
+    std::uint16_t pattern = 0;
+    if (const SmallFloat* format = small_float(parameter.type.dtype)) {
+        const auto rounded = nearest(*format, value);
+        if (!rounded) fail_small(value, *format, scalar, parameter);
+        pattern = *rounded;
+    } else {
+        const auto power = to_power_of_two(value);
+        if (!power) {
+            fail(ErrorKind::value, parameter, scalar,
+                 "That type holds powers of two from 2**-127 to 2**127, and how others are rounded is for "
+                 "you to "
+                 "say: pass ml_dtypes.float8_e8m0fnu(x).");
+        }
+        pattern = *power;
+    }
+    std::memcpy(out, &pattern, bytes);  // little-endian, as every device is
+}
+
+/// One real number of `bytes` bytes.
+void write_floating(double value, std::uint32_t bytes, const Scalar& scalar, const Parameter& parameter,
+                    std::byte* out) {
+    if (bytes == 8) {
+        store(out, value);
+    } else if (bytes == 4) {
+        const auto narrow = static_cast<float>(value);
+        check_narrowing(value, narrow, scalar, parameter);
+        store(out, narrow);
+    } else {
+        write_small(value, bytes, scalar, parameter, out);
+    }
+}
+
+void write_complex(const Scalar& scalar, const Parameter& parameter, std::byte* out) {
+    const bool complex = scalar.kind == Scalar::Kind::complex;
+    const double real = complex ? scalar.complex.real() : to_double(scalar, parameter);
+    const double imaginary = complex ? scalar.complex.imag() : 0.0;
+    const std::uint32_t half = parameter.bytes / 2;
+    write_floating(real, half, scalar, parameter, out);
+    write_floating(imaginary, half, scalar, parameter, out + half);
+}
+
+bool is_time(const Scalar& scalar) noexcept {
+    return scalar.dtype &&
+           (scalar.dtype->kind == DType::Kind::datetime || scalar.dtype->kind == DType::Kind::timedelta);
+}
+
+std::uint16_t with_infinity(DType::Kind kind, DType::Format of, double value) noexcept {
+    const SmallFloat& format = *small_float({kind, 2, of});
+    const auto rounded = nearest(format, value);
+    return rounded ? *rounded
+                   : static_cast<std::uint16_t>(*format.infinity | (std::signbit(value) ? 0x8000 : 0));
+}
+
+}  // namespace
+
+std::string describe(const Scalar& scalar) {
+    if (is_time(scalar)) return fmt::format("the {} of {} units", to_string(*scalar.dtype), scalar.integer);
+    switch (scalar.kind) {
+        case Scalar::Kind::boolean:
+            return scalar.boolean ? "True" : "False";
+        case Scalar::Kind::integer:
+            return std::to_string(scalar.integer);
+        case Scalar::Kind::unsigned_integer:
+            return std::to_string(scalar.unsigned_integer);
+        case Scalar::Kind::huge_integer:
+            return "an integer of more than 64 bits";
+        case Scalar::Kind::floating:
+            return "the float " + show(scalar.floating);
+        case Scalar::Kind::complex:
+            return fmt::format("the complex {}{:+}j", scalar.complex.real(), scalar.complex.imag());
+    }
+    return {};
+}
+
+std::uint16_t to_half(double value) noexcept {
+    return with_infinity(DType::Kind::floating, DType::Format::none, value);
+}
+
+std::uint16_t to_bfloat16(double value) noexcept {
+    return with_infinity(DType::Kind::opaque, DType::Format::bfloat16, value);
+}
+
+void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* out) {
+    const DType to = parameter.type.dtype;
+    if (to.format != DType::Format::none) {
+        write_floating(to_double(scalar, parameter), to.itemsize, scalar, parameter, out);
+        return;
+    }
+    if (is_time(scalar) && to != DType{DType::Kind::signed_integer, 8}) {
+        fail(ErrorKind::type, parameter, scalar,
+             "A time is an integer of 64 bits with a sign: declare `long long`, or pass a number.");
+    }
+    switch (to.kind) {
+        case DType::Kind::boolean:
+        case DType::Kind::signed_integer:
+        case DType::Kind::unsigned_integer:
+            write_integer(scalar, parameter, out);
+            return;
+        case DType::Kind::floating:
+            write_floating(to_double(scalar, parameter), parameter.bytes, scalar, parameter, out);
+            return;
+        case DType::Kind::complex:
+            write_complex(scalar, parameter, out);
+            return;
+        default:
+            fail(ErrorKind::type, parameter, scalar, "No scalar converts to that type.");
+    }
+}
+
+}  // namespace bascule

@@ -1,0 +1,117 @@
+// What a kernel declares: its parameters' C++ types, with sizes and alignments as the compiler gave them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <bascule/interface/types/dtype.hpp>
+
+namespace bascule {
+
+/// Where a view that we did not lay out ourselves keeps what it knows: read from the compiler's output.
+struct ViewLayout {
+    struct Slot {
+        int axis = 0;
+        std::uint32_t offset = 0;
+
+        bool operator==(const Slot&) const = default;
+    };
+    std::uint32_t pointer = 0;      ///< the data pointer's offset
+    std::uint32_t index_bytes = 8;  ///< of one extent or stride
+    std::vector<Slot> extents{};    ///< of the axes whose extent is not part of the type
+    std::vector<Slot> strides{};    ///< in elements
+
+    bool operator==(const ViewLayout&) const = default;
+};
+
+/// One parameter's type, reduced to what an argument is checked against. A value.
+struct ParameterType {
+    enum class Kind : std::uint8_t {
+        scalar,       ///< bool, integers, enumerations, floats down to fp8 and smaller, complex
+        pointer,      ///< T*; `any_element` for void*
+        array_view,   ///< bascule::array_view<T, rank>
+        masked_view,  ///< bascule::masked_view<T, rank>: takes masks
+        vector,       ///< float4 and its like by value: `lanes` times `dtype`
+        span,         ///< cuda::std::span, cuda::std::mdspan with a layout of CCCL's
+        structure,    ///< a trivially copyable class
+        opaque,       ///< anything else passed by value: bytes
+    };
+    /// What a pointer or a view is made of, where it is no element type of ours.
+    enum class Element : std::uint8_t {
+        named,      ///< `dtype` (times `lanes`)
+        any,        ///< void
+        structure,  ///< a trivially copyable class of dtype.itemsize bytes: `element` names it
+        pointer,    ///< an address: arrays of uint64
+        opaque,     ///< a type without a dtype: dtype.itemsize is its size, 0 where it is not known
+        function,
+    };
+    /// In which order a span's or an mdspan's elements must lie.
+    enum class Order : std::uint8_t { right, left, strided };
+
+    Kind kind = Kind::opaque;
+    Element element_kind = Element::named;
+    DType dtype;                  ///< of the scalar, of the elements, of one lane
+    int lanes = 0;                ///< of a CUDA vector type, by value or as element; 0: it is none
+    bool character = false;       ///< plain `char`: takes i1 and u1
+    bool constant = false;        ///< the elements are const: read-only arrays are welcome
+    int rank = 1;                 ///< of a view or span
+    std::uint32_t alignment = 1;  ///< of one element, in bytes (pointers, views), or of the value
+    std::string element;          ///< the elements' C++ type without const: "Particle"
+
+    Order order = Order::right;  ///< span alone
+    DType index;                 ///< span alone: the type of extents
+    std::vector<std::int64_t>
+        static_extents{};                ///< span alone: one an axis, -1 where it is chosen at run time
+    std::optional<ViewLayout> layout{};  ///< span alone: empty until it was read
+};
+
+/// Which parameter of which kernel a view came in by. Views that check their bounds carry it into the kernel,
+/// so that a report can name them: 8 bytes as they are.
+struct ViewTag {
+    std::uint32_t kernel = 0;  ///< tag_of(its name)
+    std::int32_t parameter = 0;
+
+    bool operator==(const ViewTag&) const = default;
+};
+
+/// A hash of a kernel's name.
+std::uint32_t tag_of(std::string_view kernel) noexcept;
+
+/// One parameter of a kernel.
+struct Parameter {
+    std::string name;      ///< "x"; "arg2" where the text gives none
+    std::string spelling;  ///< the C++ type as a person writes it: "const float*"
+    ParameterType type;
+    std::uint32_t bytes = 0;      ///< sizeof
+    std::uint32_t alignment = 1;  ///< alignof
+    std::uint32_t offset = 0;     ///< in the parameter buffer
+    ViewTag tag;
+};
+
+/// A kernel's whole parameter list.
+struct Signature {
+    std::string kernel;  ///< qualified name: "ns::saxpy<float>"
+    std::vector<Parameter> parameters;
+    std::uint32_t bytes = 0;  ///< of the parameter buffer
+
+    /// Index of the parameter called `name`, or -1.
+    int find(std::string_view name) const noexcept;
+};
+
+/// Whether arrays are what it takes.
+inline bool takes_arrays(const ParameterType& declared) noexcept {
+    using Kind = ParameterType::Kind;
+    return declared.kind == Kind::pointer || declared.kind == Kind::array_view ||
+           declared.kind == Kind::masked_view || declared.kind == Kind::span;
+}
+
+/// Fills in the offsets and the total, each parameter aligned as the compiler said, and the tags.
+void lay_out(Signature& signature) noexcept;
+
+/// "void saxpy(float a, const float* x, float* y)".
+std::string to_string(const Signature& signature);
+
+}  // namespace bascule

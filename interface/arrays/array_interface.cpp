@@ -1,0 +1,236 @@
+// Sources: the CUDA Array Interface, versions 0, 2 and 3 (required keys, strides, zero-size arrays, stream);
+// NumPy's array interface.
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/errors/checks.hpp>
+#include <bascule/interface/errors/error.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr std::int64_t newest_version = 3;
+
+[[noreturn]] void fail(const char* field, const std::string& got, const std::string& why) {
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("'{}' of __cuda_array_interface__ is {}: {}.", field, got, why),
+                        {.field = field, .got = got});
+}
+
+void check_version(const RawInterface& raw) {
+    if (raw.version < 0 && checked(Check::version_negative)) {
+        fail("version", std::to_string(raw.version), "versions count from 0");
+    }
+    if (raw.version > newest_version && !raw.accept_newer && checked(Check::version_newer)) {
+        fail("version", std::to_string(raw.version),
+             "this Bascule knows versions 0 to 3. Export one of them, or set "
+             "bascule.config.accept_newer_interface = True to have it read by the rules of version 3");
+    }
+}
+
+/// Elements, or an error when an extent is negative or the bytes do not fit 63 bits. Any extent of 0 makes
+/// the array empty.
+std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize) {
+    bool empty = false;
+    bool overflows = false;
+    std::int64_t bytes = itemsize;
+    for (const std::int64_t extent : shape) {
+        if (extent < 0) [[unlikely]] {
+            if (checked(Check::extent_negative)) {
+                fail("shape", shortened(to_string(shape)), "an extent cannot be negative");
+            }
+            empty = true;
+        }
+        empty = empty || extent == 0;
+        overflows = __builtin_mul_overflow(bytes, extent, &bytes) || overflows;
+    }
+    if (empty) return 0;
+    if (overflows) [[unlikely]] {
+        if (!checked(Check::shape_bytes)) return 0;
+        fail("shape", shortened(to_string(shape)),
+             fmt::format("with {} bytes an element that is more than 2**63 bytes", itemsize));
+    }
+    return static_cast<std::uint64_t>(bytes) / itemsize;
+}
+
+/// True when the strides are those of a packed array whose axis `first` varies slowest, stepping by `step`
+/// towards the fastest.
+bool is_packed(const ArrayView& view, int first, int last, int step) noexcept {
+    std::int64_t expected = view.dtype.itemsize;
+    for (int d = last; d != first - step; d -= step) {
+        if (view.shape[d] == 1) continue;
+        if (view.strides[d] != expected) return false;
+        expected *= view.shape[d];
+    }
+    return true;
+}
+
+}  // namespace
+
+void find_contiguity(ArrayView& view) noexcept {
+    const int last = view.ndim() - 1;
+    view.c_contiguous = view.empty() || last < 0 || is_packed(view, 0, last, 1);
+    view.f_contiguous = view.empty() || last < 0 || is_packed(view, last, 0, -1);
+}
+
+namespace {
+
+[[noreturn]] void fail_extent(const ArrayView& view) {
+    fail("data", fmt::format("{:#x}", view.pointer),
+         fmt::format("with shape {} and strides {} the array would leave the 64-bit address space",
+                     shortened(to_string(view.shape)), shortened(to_string(view.strides))));
+}
+
+/// Every byte of the array must have an address: [0, 2**64).
+void check_extent(const ArrayView& view) {
+    std::uint64_t low = view.pointer;
+    std::uint64_t high = view.pointer;
+    bool leaves = __builtin_add_overflow(high, std::uint64_t{view.dtype.itemsize} - 1, &high);
+    for (int d = 0; d < view.ndim(); ++d) {
+        std::int64_t reach = 0;
+        if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach) &&
+            checked(Check::strides_reach)) {
+            fail("strides", shortened(to_string(view.strides)),
+                 fmt::format("with shape {} that reaches beyond 2**63 bytes",
+                             shortened(to_string(view.shape))));
+        }
+        if (reach < 0) {
+            leaves = __builtin_sub_overflow(low, -static_cast<std::uint64_t>(reach), &low) || leaves;
+        } else {
+            leaves = __builtin_add_overflow(high, static_cast<std::uint64_t>(reach), &high) || leaves;
+        }
+    }
+    if (leaves && checked(Check::address_space)) fail_extent(view);
+}
+
+void read_strides(const RawInterface& raw, ArrayView& view) {
+    if (!raw.has_strides) {
+        view.strides = c_strides(view.shape, view.dtype.itemsize);
+        return;
+    }
+    const bool count_differs = raw.strides.size() != raw.shape.size();
+    if (count_differs && checked(Check::strides_count)) {
+        fail("strides", shortened(to_string(raw.strides)),
+             fmt::format("there must be one for each of the {} dimensions of 'shape'", raw.shape.size()));
+    }
+    view.strides = view.empty() || count_differs ? c_strides(view.shape, view.dtype.itemsize) : raw.strides;
+}
+
+void read_pointer(const RawInterface& raw, ArrayView& view) {
+    if (view.empty()) {
+        view.pointer = raw.pointer_is_none ? 0 : raw.pointer;
+        return;
+    }
+    if (raw.pointer_is_none && checked(Check::pointer_none)) {
+        throw ArgumentError(
+            ArgumentError::Kind::type,
+            "'data' of __cuda_array_interface__ has None for an address: only an empty array may.",
+            {.field = "data", .got = "None"});
+    }
+    if (raw.pointer == 0 && checked(Check::pointer_null)) {
+        fail("data", "(0, ...)",
+             fmt::format("a null pointer cannot hold an array of shape {}", shortened(to_string(raw.shape))));
+    }
+    view.pointer = raw.pointer;
+    check_extent(view);
+}
+
+void read_stream(const RawInterface& raw, ArrayView& view) {
+    if (raw.has_stream && raw.stream == 0 && checked(Check::stream_zero)) {
+        fail("stream", "0",
+             "the interface forbids 0, which could mean no stream or either default stream; say None, "
+             "1 (legacy default), 2 (per-thread default) or a handle");
+    }
+    view.has_stream = raw.has_stream;
+    view.stream = raw.stream;
+}
+
+/// Bytes of the printable UTF-8 character that `text` begins with; 0 when it must be escaped. What is not
+/// UTF-8 would break the exception that carries it to Python.
+std::size_t printable_length(std::string_view text) noexcept {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    if (byte(0) < 0x80) return byte(0) < 0x20 || byte(0) == 0x7F ? 0 : 1;
+    const std::size_t length = byte(0) >= 0xF0 ? 4 : byte(0) >= 0xE0 ? 3 : 2;
+    if (byte(0) < 0xC2 || byte(0) > 0xF4 || text.size() < length) return 0;
+    for (std::size_t i = 1; i < length; ++i) {
+        if ((byte(i) & 0xC0) != 0x80) return 0;
+    }
+    // Overlong forms, surrogates, what is beyond U+10FFFF, and the control characters U+0080 to U+009F.
+    const bool bad = (byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xED && byte(1) > 0x9F) ||
+                     (byte(0) == 0xF0 && byte(1) < 0x90) || (byte(0) == 0xF4 && byte(1) > 0x8F) ||
+                     (byte(0) == 0xC2 && byte(1) < 0xA0);
+    return bad ? 0 : length;
+}
+
+}  // namespace
+
+ArrayView validate(const RawInterface& raw) {
+    check_version(raw);
+    ArrayView view;
+    view.version = raw.version;
+    view.dtype = parse_typestr(raw.typestr);
+    view.shape = raw.shape;
+    view.size = count_elements(raw.shape, view.dtype.itemsize);
+    view.readonly = raw.readonly;
+    read_strides(raw, view);
+    read_pointer(raw, view);
+    read_stream(raw, view);
+    find_contiguity(view);
+    return view;
+}
+
+Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept {
+    Dimensions strides = shape;
+    std::uint64_t stride = itemsize;  // unsigned: an empty array's may wrap, and nobody follows them
+    for (int d = shape.size() - 1; d >= 0; --d) {
+        strides[d] = static_cast<std::int64_t>(stride);
+        stride *= static_cast<std::uint64_t>(shape[d]);
+    }
+    return strides;
+}
+
+std::string to_string(const Dimensions& dimensions) {
+    std::string text = "(";
+    for (int d = 0; d < dimensions.size(); ++d)
+        text += fmt::format("{}{}", d == 0 ? "" : ", ", dimensions[d]);
+    return text + (dimensions.size() == 1 ? ",)" : ")");
+}
+
+std::string describe(const ArrayView& view) {
+    const std::string dtype = to_string(view.dtype);
+    const char* article = dtype[0] == 'i' || dtype[0] == 'o' ? "an" : "a";
+    std::string text =
+        view.layout != nullptr ? fmt::format("an array of structures {} and shape {}",
+                                             to_string(*view.layout), to_string(view.shape))
+        : view.dtype.kind == DType::Kind::opaque && view.dtype.format == DType::Format::none
+            ? fmt::format("an array of {} an element and shape {}", dtype, to_string(view.shape))
+            : fmt::format("{} {} array of shape {}", article, dtype, to_string(view.shape));
+    if (!view.contiguous()) text += fmt::format(" with strides {}", to_string(view.strides));
+    if (view.in_constant_memory) text += " in constant memory";
+    if (view.readonly) text += " that is read-only";
+    if (view.mask != nullptr) text += view.readonly ? " and has a mask" : " with a mask";
+    return text;
+}
+
+std::string shortened(std::string_view text) {
+    static constexpr std::size_t longest = 60;
+    std::string out;
+    std::size_t at = 0;
+    for (std::size_t shown = 0; at < text.size() && shown < longest; ++shown) {
+        const std::size_t length = printable_length(text.substr(at));
+        if (length == 0) {
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
+            ++at;
+            continue;
+        }
+        if (text[at] == '"' || text[at] == '\\') out += '\\';
+        out += text.substr(at, length);
+        at += length;
+    }
+    if (at < text.size()) out += "...";
+    return out;
+}
+
+}  // namespace bascule

@@ -1,0 +1,128 @@
+// The fields of `__cuda_array_interface__`, versions 0 to 3, as values; and the validated view that they
+// make. Sources: the CUDA Array Interface texts, versions 0, 2 and 3; NumPy's array interface for typestr.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <bascule/interface/types/dtype.hpp>
+#include <bascule/interface/types/struct_layout.hpp>
+
+namespace bascule {
+
+/// NumPy's own limit, and ours.
+inline constexpr int max_dimensions = 64;
+
+/// Up to 64 extents or strides. Copies only what is used, so that it is cheap on the stack of a launch.
+class Dimensions {
+  public:
+    Dimensions() noexcept {}
+    explicit Dimensions(std::span<const std::int64_t> values) noexcept
+        : size_(static_cast<int>(values.size())) {
+        std::copy(values.begin(), values.end(), values_);
+    }
+    Dimensions(const Dimensions& other) noexcept : size_(other.size_) {
+        std::copy_n(other.values_, size_, values_);
+    }
+    Dimensions& operator=(const Dimensions& other) noexcept {
+        if (this == &other) return *this;
+        size_ = other.size_;
+        std::copy_n(other.values_, size_, values_);
+        return *this;
+    }
+
+    int size() const noexcept { return size_; }
+    /// The caller keeps to max_dimensions.
+    void push_back(std::int64_t value) noexcept { values_[size_++] = value; }
+    std::int64_t operator[](int d) const noexcept { return values_[d]; }
+    std::int64_t& operator[](int d) noexcept { return values_[d]; }
+    const std::int64_t* begin() const noexcept { return values_; }
+    const std::int64_t* end() const noexcept { return values_ + size_; }
+
+  private:
+    int size_ = 0;
+    std::int64_t values_[max_dimensions];
+};
+
+/// How it is known which stream an array is to be ordered with, or that there is none.
+enum class StreamSource : std::uint8_t {
+    interface,   ///< version 3 of the interface: its `stream`, or None, which means nothing to wait for
+    unsaid,      ///< an earlier version, which cannot say, and nobody else who does
+    table,       ///< the work stream of its library's DLPack exchange table
+    library,     ///< its library was asked for its current stream
+    registered,  ///< the function that was registered for its type
+    dlpack,      ///< its library made the stream of the consumer wait
+    call,        ///< the caller named it
+    ignored,     ///< the caller, the environment or the configuration said to ignore it
+};
+
+/// The fields as a producer gave them, already of the right Python types, nothing else checked.
+/// Borrows `typestr` from whoever read it.
+struct RawInterface {
+    std::int64_t version = 3;
+    bool accept_newer = false;  ///< a later version than 3 is read by the rules of version 3
+    Dimensions shape;
+    std::string_view typestr;
+    std::uint64_t pointer = 0;
+    bool pointer_is_none = false;  ///< `data[0]` was None: only an empty array may say so
+    bool readonly = false;
+    bool has_strides = false;  ///< false for missing and for None: C order
+    Dimensions strides;        ///< bytes
+    bool has_stream = false;   ///< false for missing and for None
+    std::uint64_t stream = 0;
+};
+
+struct MaskView;  // mask.hpp
+
+/// A validated array: what a kernel can be handed. Borrows the memory; owns nothing.
+struct ArrayView {
+    std::uint64_t pointer = 0;  ///< the first logical element, as the device sees it; may be 0 when empty
+    DType dtype;
+    bool readonly = false;
+    bool in_constant_memory = false;  ///< a `__constant__` variable: copies write it, and kernels cannot
+    /// Axes of extent 1 have any stride; empty arrays are contiguous in every order.
+    bool c_contiguous = false;
+    bool f_contiguous = false;
+    bool has_stream = false;   ///< the producer names a stream to be ordered with
+    std::uint64_t stream = 0;  ///< its handle: 1 legacy default, 2 per-thread default
+    int device = -1;         ///< the number of the device that it is a stream of; -1: where the array is used
+    std::uint64_t size = 1;  ///< elements
+    std::int64_t version = 3;  ///< of the interface it was read from
+    StreamSource stream_source = StreamSource::interface;
+    Dimensions shape;
+    Dimensions strides;                            ///< bytes, always filled in
+    std::shared_ptr<const StructLayout> layout{};  ///< of the elements, where `descr` names their fields
+    std::shared_ptr<const MaskView> mask{};        ///< which elements are valid; null: all of them
+
+    int ndim() const noexcept { return shape.size(); }
+    bool empty() const noexcept { return size == 0; }
+    bool contiguous() const noexcept { return c_contiguous || f_contiguous; }
+    bool writable_by_kernels() const noexcept { return !readonly && !in_constant_memory; }
+};
+
+/// The checks of the interface's texts on one descriptor: version, shape, typestr, pointer, strides, stream.
+/// Throws: ArgumentError whose message names the key and the value.
+ArrayView validate(const RawInterface& raw);
+
+/// Sets `c_contiguous` and `f_contiguous` by size, shape and strides.
+void find_contiguity(ArrayView& view) noexcept;
+
+/// Strides in bytes of a C-contiguous array.
+Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept;
+
+/// "(2, 3)", "(7,)", "()".
+std::string to_string(const Dimensions& dimensions);
+
+/// "a float64 array of shape (1000,)"; says when it is read-only or not contiguous.
+std::string describe(const ArrayView& view);
+
+/// A value for a message: quotes, control characters and what is not UTF-8 escaped, cut after 60 characters.
+std::string shortened(std::string_view text);
+
+}  // namespace bascule

@@ -1,0 +1,51 @@
+// DLPack's tensors and our array views: from one to the other, as values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/arrays/dlpack_abi.h>
+
+namespace bascule::dlpack {
+
+using Version = BasculeDLVersion;
+using DeviceId = BasculeDLDevice;
+using DataType = BasculeDLDataType;
+using Tensor = BasculeDLTensor;
+using Managed = BasculeDLManaged;
+using ManagedVersioned = BasculeDLManagedVersioned;
+using ExchangeHeader = BasculeDLExchangeHeader;
+using ExchangeTable = BasculeDLExchange;
+
+inline constexpr Version version{BASCULE_DL_MAJOR, BASCULE_DL_MINOR};
+
+/// The tensor as a validated array, writable and without a stream: a tensor says nothing of either. Whose
+/// memory it is, and `device`, are for the caller to look at. Throws: ArgumentError (type, value,
+/// not_supported) whose message names the field.
+ArrayView view_of(const Tensor& tensor);
+
+/// The element type; nothing for one that no array of ours has. Throws: nothing.
+std::optional<DType> dtype_of(DataType type) noexcept;
+
+/// DLPack's code for an element type; nothing where there is none (structures, times, opaque bytes). Throws:
+/// nothing.
+std::optional<DataType> data_type_of(DType dtype) noexcept;
+
+/// Why an array cannot be a tensor: "...", to be put behind "the array"; empty when it can.
+std::string why_not_a_tensor(const ArrayView& view);
+
+/// The strides in elements. The array can be a tensor; `out` has one place an axis.
+void element_strides(const ArrayView& view, std::span<std::int64_t> out) noexcept;
+
+/// "CUDA device 0", "host memory", "pinned host memory", "a device of type 10 (number 0)".
+std::string to_string(DeviceId device);
+
+/// Memory that a kernel can reach: on a CUDA device, pinned or managed.
+constexpr bool is_cuda(DeviceId device) noexcept {
+    return device.type == BASCULE_DL_CUDA || device.type == BASCULE_DL_CUDA_HOST ||
+           device.type == BASCULE_DL_CUDA_MANAGED;
+}
+
+}  // namespace bascule::dlpack

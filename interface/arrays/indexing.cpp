@@ -1,0 +1,144 @@
+// The rules are NumPy's, "Basic indexing"; those of slices are Python's.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arrays/indexing.hpp>
+#include <bascule/interface/errors/error.hpp>
+
+namespace bascule {
+namespace {
+
+using EntryKind = IndexEntry::Kind;
+
+[[noreturn]] void fail(const std::string& message) {
+    throw ArgumentError(ArgumentError::Kind::index, message, {.field = "index"});
+}
+
+/// How many axes the index names one by one.
+int count_named(std::span<const IndexEntry> index) {
+    int named = 0;
+    int ellipses = 0;
+    for (const IndexEntry& entry : index) {
+        named += entry.kind == EntryKind::integer || entry.kind == EntryKind::slice ? 1 : 0;
+        ellipses += entry.kind == EntryKind::ellipsis ? 1 : 0;
+    }
+    if (ellipses > 1) fail("an index can only have a single ellipsis ('...').");
+    return named;
+}
+
+/// The view while it grows, one axis at a time.
+class Builder {
+  public:
+    explicit Builder(const ArrayView& array) : array_(array), view_(array) {
+        view_.shape = Dimensions{};
+        view_.strides = Dimensions{};
+    }
+
+    void keep(int axes) {
+        for (int i = 0; i < axes; ++i, ++axis_) push(array_.shape[axis_], array_.strides[axis_]);
+    }
+
+    void add_new_axis() { push(1, 0); }
+
+    void take(std::int64_t index) {
+        const std::int64_t extent = array_.shape[axis_];
+        const std::int64_t position = index < 0 ? index + extent : index;
+        if (position < 0 || position >= extent) {
+            fail(fmt::format("index {} is out of bounds for axis {} with size {}.", index, axis_, extent));
+        }
+        offset_ += static_cast<std::uint64_t>(position) * static_cast<std::uint64_t>(array_.strides[axis_]);
+        ++axis_;
+    }
+
+    void slice(const IndexEntry& entry) {
+        const std::int64_t extent = array_.shape[axis_];
+        const std::int64_t stride = array_.strides[axis_];
+        ++axis_;
+        const bool down = entry.step < 0;
+        // Where a slice may begin and end: backwards it ends before the first element.
+        const std::int64_t low = down ? -1 : 0;
+        const std::int64_t high = down ? extent - 1 : extent;
+        const auto placed = [&](std::int64_t position) {
+            if (position < 0) position += extent;  // cannot overflow: the signs differ
+            return std::clamp(position, low, high);
+        };
+        const std::int64_t start = entry.start ? placed(*entry.start) : (down ? high : low);
+        const std::int64_t stop = entry.stop ? placed(*entry.stop) : (down ? low : high);
+        const std::int64_t distance = down ? start - stop : stop - start;
+        if (distance <= 0) {
+            push(0, stride);
+            return;
+        }
+        // Unsigned: the step may be the most negative number.
+        const std::uint64_t step =
+            down ? -static_cast<std::uint64_t>(entry.step) : static_cast<std::uint64_t>(entry.step);
+        const std::uint64_t count = (static_cast<std::uint64_t>(distance) - 1) / step + 1;
+        offset_ += static_cast<std::uint64_t>(start) * static_cast<std::uint64_t>(stride);
+        // Wraps only for steps beyond the array, which leave one element: nobody follows that stride.
+        push(static_cast<std::int64_t>(count),
+             static_cast<std::int64_t>(static_cast<std::uint64_t>(stride) *
+                                       static_cast<std::uint64_t>(entry.step)));
+    }
+
+    ArrayView finish() {
+        view_.size = 1;
+        for (const std::int64_t extent : view_.shape) view_.size *= static_cast<std::uint64_t>(extent);
+        // No element, no address: one outside the array would be asked about.
+        if (!view_.empty()) view_.pointer = array_.pointer + offset_;
+        find_contiguity(view_);
+        return view_;
+    }
+
+  private:
+    void push(std::int64_t extent, std::int64_t stride) {
+        view_.shape.push_back(extent);
+        view_.strides.push_back(stride);
+    }
+
+    const ArrayView& array_;
+    ArrayView view_;
+    int axis_ = 0;  // of the array, the next one that the index speaks of
+    std::uint64_t offset_ = 0;
+};
+
+}  // namespace
+
+ArrayView index_array(const ArrayView& array, std::span<const IndexEntry> index) {
+    const int named = count_named(index);
+    if (named > array.ndim()) {
+        fail(fmt::format("too many indices for array: array is {}-dimensional, but {} were indexed.",
+                         array.ndim(), named));
+    }
+    const auto is_new = [](const IndexEntry& entry) { return entry.kind == EntryKind::new_axis; };
+    const auto is_taken = [](const IndexEntry& entry) { return entry.kind == EntryKind::integer; };
+    const auto dimensions = array.ndim() + std::count_if(index.begin(), index.end(), is_new) -
+                            std::count_if(index.begin(), index.end(), is_taken);
+    if (dimensions > max_dimensions) {
+        fail(fmt::format("number of dimensions must be within [0, {}], indexing result would have {}.",
+                         max_dimensions, dimensions));
+    }
+    Builder builder(array);
+    int rest = array.ndim() - named;  // axes for the ellipsis, or behind the last entry
+    for (const IndexEntry& entry : index) {
+        switch (entry.kind) {
+            case EntryKind::integer:
+                builder.take(entry.integer);
+                break;
+            case EntryKind::slice:
+                builder.slice(entry);
+                break;
+            case EntryKind::ellipsis:
+                builder.keep(rest);
+                rest = 0;
+                break;
+            case EntryKind::new_axis:
+                builder.add_new_axis();
+                break;
+        }
+    }
+    builder.keep(rest);
+    return builder.finish();
+}
+
+}  // namespace bascule

@@ -1,0 +1,101 @@
+// Sources: the CUDA Array Interface ("interpreted only as true or not true"), NumPy's array interface for
+// typestr 't', and the order of bits that Arrow defines and cuDF exports.
+#include <fmt/format.h>
+
+#include <bascule/interface/arrays/mask.hpp>
+#include <bascule/interface/errors/checks.hpp>
+#include <bascule/interface/errors/error.hpp>
+
+namespace bascule {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+[[noreturn]] void fail(ErrorKind kind, const ArrayView& mask, const std::string& why) {
+    const std::string got = describe(mask);
+    throw ArgumentError(kind, fmt::format("'mask' of __cuda_array_interface__ is {}: {}", got, why),
+                        {.field = "mask", .got = got});
+}
+
+void check_dtype(const ArrayView& mask) {
+    if (!checked(Check::mask_kind)) return;
+    switch (mask.dtype.kind) {
+        case DType::Kind::boolean:
+        case DType::Kind::signed_integer:
+        case DType::Kind::unsigned_integer:
+        case DType::Kind::bit:
+            return;
+        default:
+            fail(ErrorKind::type, mask,
+                 "the elements of a mask are bools, integers or single bits. Make it with x != 0.");
+    }
+}
+
+/// Trailing axes meet; an axis of extent 1 is spread over the array's.
+void check_shape(const ArrayView& array, const ArrayView& mask) {
+    const int missing = array.ndim() - mask.ndim();
+    bool fits = missing >= 0;
+    for (int d = 0; fits && d < mask.ndim(); ++d) {
+        fits = mask.shape[d] == array.shape[missing + d] || mask.shape[d] == 1;
+    }
+    if (fits || !checked(Check::mask_shape)) return;
+    fail(ErrorKind::value, mask,
+         fmt::format("a mask has the shape of its array, {}, or broadcasts to it.", to_string(array.shape)));
+}
+
+/// Kernels read the mask as integers of its size. Strides count bytes: they cannot lead from bit to bit.
+void check_layout(const ArrayView& mask) {
+    if (mask.dtype.kind == DType::Kind::bit) {
+        if (!mask.c_contiguous && checked(Check::mask_layout))
+            fail(ErrorKind::value, mask, "single bits lie in C order without gaps: leave 'strides' out.");
+        return;
+    }
+    const auto itemsize = static_cast<std::int64_t>(mask.dtype.itemsize);
+    bool aligned = mask.empty() || mask.pointer % mask.dtype.itemsize == 0;
+    for (int d = 0; aligned && d < mask.ndim() && !mask.empty(); ++d) {
+        aligned = mask.shape[d] == 1 || mask.strides[d] % itemsize == 0;
+    }
+    if (!aligned && checked(Check::mask_layout)) {
+        fail(ErrorKind::value, mask,
+             fmt::format("its elements are not aligned to their {} bytes. Pass a copy of it.", itemsize));
+    }
+}
+
+}  // namespace
+
+std::shared_ptr<const MaskView> mask_for(const ArrayView& array, const ArrayView& mask) {
+    check_dtype(mask);
+    check_shape(array, mask);
+    check_layout(mask);
+    MaskView view{mask, {}};
+    const int missing = array.ndim() - mask.ndim();
+    for (int d = 0; d < missing; ++d) view.strides.push_back(0);
+    // Of single bits, whose size is given as 1 byte, the strides come out in bits.
+    for (int d = 0; d < mask.ndim(); ++d) view.strides.push_back(mask.shape[d] == 1 ? 0 : mask.strides[d]);
+    return std::make_shared<const MaskView>(std::move(view));
+}
+
+ArrayView spread_mask(const ArrayView& array) {
+    const MaskView& mask = *array.mask;
+    if (mask.is_bits()) {
+        throw ArgumentError(
+            ErrorKind::not_supported,
+            "the array's mask has one bit an element, and what begins or steps inside a byte has "
+            "no address: pass the whole array, or give it a mask of bools.",
+            {.field = "mask"});
+    }
+    const std::string typestr = to_typestr(mask.array.dtype);
+    RawInterface raw;
+    raw.version = mask.array.version;
+    raw.typestr = typestr;
+    raw.pointer = mask.array.pointer;
+    raw.readonly = mask.array.readonly;
+    raw.has_stream = mask.array.has_stream;
+    raw.stream = mask.array.stream;
+    raw.shape = array.shape;
+    raw.has_strides = true;
+    raw.strides = mask.strides;
+    return validate(raw);
+}
+
+}  // namespace bascule

@@ -1,0 +1,176 @@
+// The rules are NumPy's. A shape of the same memory exists when each run of axes that is merged or split is
+// evenly spaced in itself.
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/interface/errors/error.hpp>
+
+namespace bascule {
+namespace {
+
+[[noreturn]] void fail_shape(const char* field, const std::string& message) {
+    throw ArgumentError(ArgumentError::Kind::value, message, {.field = field});
+}
+
+[[noreturn]] void fail_size(const ArrayView& array, const Dimensions& shape) {
+    fail_shape("shape", fmt::format("cannot reshape an array of size {} into shape {}.", array.size,
+                                    to_string(shape)));
+}
+
+/// The shape with its -1 replaced by what is left over.
+Dimensions complete(const ArrayView& array, const Dimensions& shape) {
+    std::uint64_t known = 1;
+    int unknown = -1;
+    for (int d = 0; d < shape.size(); ++d) {
+        if (shape[d] < -1) {
+            fail_shape("shape",
+                       fmt::format("the shape {} has the extent {}: only -1 may be negative, for the one "
+                                   "that follows from the others.",
+                                   to_string(shape), shape[d]));
+        }
+        if (shape[d] == -1) {
+            if (unknown >= 0) fail_shape("shape", "can only specify one unknown dimension (-1).");
+            unknown = d;
+        } else if (__builtin_mul_overflow(known, static_cast<std::uint64_t>(shape[d]), &known)) {
+            fail_size(array, shape);
+        }
+    }
+    Dimensions completed = shape;
+    if (unknown >= 0) {
+        if (known == 0 || array.size % known != 0) fail_size(array, shape);
+        completed[unknown] = static_cast<std::int64_t>(array.size / known);
+    } else if (known != array.size) {
+        fail_size(array, shape);
+    }
+    return completed;
+}
+
+/// Strides that give a non-empty array's elements in another shape; false when there are none.
+bool find_strides(const ArrayView& array, const Dimensions& shape, Dimensions& strides) {
+    Dimensions extents;  // the array's axes without those of one element, whose strides mean nothing
+    Dimensions steps;
+    for (int d = 0; d < array.ndim(); ++d) {
+        if (array.shape[d] == 1) continue;
+        extents.push_back(array.shape[d]);
+        steps.push_back(array.strides[d]);
+    }
+    strides = shape;
+    int from = 0;  // the first axis of the run in the array
+    int to = 0;    // and in the new shape
+    while (from < extents.size() && to < shape.size()) {
+        std::int64_t have = extents[from];
+        std::int64_t want = shape[to];
+        int from_end = from + 1;
+        int to_end = to + 1;
+        while (have != want) {  // the products meet: both shapes have as many elements
+            if (want < have) {
+                want *= shape[to_end++];
+            } else {
+                have *= extents[from_end++];
+            }
+        }
+        for (int d = from; d + 1 < from_end; ++d) {
+            if (steps[d] != extents[d + 1] * steps[d + 1]) return false;
+        }
+        std::int64_t step = steps[from_end - 1];
+        for (int d = to_end - 1; d >= to; --d) {
+            strides[d] = step;
+            step *= shape[d];
+        }
+        from = from_end;
+        to = to_end;
+    }
+    // What is left are axes of one element.
+    const std::int64_t last = to > 0 ? strides[to - 1] : array.dtype.itemsize;
+    for (; to < shape.size(); ++to) strides[to] = last;
+    return true;
+}
+
+}  // namespace
+
+ArrayView reshape(const ArrayView& array, const Dimensions& shape) {
+    ArrayView view = array;
+    view.shape = complete(array, shape);
+    if (array.c_contiguous) {
+        view.strides = c_strides(view.shape, array.dtype.itemsize);
+    } else if (!find_strides(array, view.shape, view.strides)) {
+        fail_shape("shape",
+                   fmt::format("an array of shape {} and strides {} has no view of shape {}. Copy it "
+                               "first: x.copy().reshape(...).",
+                               to_string(array.shape), to_string(array.strides), to_string(view.shape)));
+    }
+    find_contiguity(view);
+    return view;
+}
+
+ArrayView transpose(const ArrayView& array, std::span<const std::int64_t> axes) {
+    const auto ndim = static_cast<std::int64_t>(array.ndim());
+    if (static_cast<std::int64_t>(axes.size()) != ndim) {
+        fail_shape("axes", fmt::format("axes don't match array: there are {} for an array of {} dimensions.",
+                                       axes.size(), ndim));
+    }
+    ArrayView view = array;
+    std::vector<bool> seen(axes.size());
+    for (std::size_t d = 0; d < axes.size(); ++d) {
+        const std::int64_t axis = axes[d] < 0 ? axes[d] + ndim : axes[d];
+        if (axis < 0 || axis >= ndim) {
+            fail_shape("axes",
+                       fmt::format("axis {} is out of bounds for array of dimension {}.", axes[d], ndim));
+        }
+        if (seen[static_cast<std::size_t>(axis)]) {
+            fail_shape("axes", fmt::format("repeated axis in transpose: {}.", axes[d]));
+        }
+        seen[static_cast<std::size_t>(axis)] = true;
+        view.shape[static_cast<int>(d)] = array.shape[static_cast<int>(axis)];
+        view.strides[static_cast<int>(d)] = array.strides[static_cast<int>(axis)];
+    }
+    find_contiguity(view);
+    return view;
+}
+
+ArrayView transpose(const ArrayView& array) {
+    std::vector<std::int64_t> axes;
+    for (int d = array.ndim() - 1; d >= 0; --d) axes.push_back(d);
+    return transpose(array, axes);
+}
+
+ArrayView view_as(const ArrayView& array, DType dtype, std::shared_ptr<const StructLayout> layout) {
+    ArrayView view = array;
+    view.dtype = dtype;
+    view.layout = std::move(layout);
+    const std::int64_t old_size = array.dtype.itemsize;
+    const std::int64_t new_size = dtype.itemsize;
+    if (old_size == new_size) return view;
+    const int last = array.ndim() - 1;
+    if (last < 0) {
+        fail_shape("dtype",
+                   fmt::format("an array of no dimensions keeps its item size of {} bytes: {} has {}.",
+                               old_size, to_string(dtype), new_size));
+    }
+    if (array.shape[last] != 1 && !array.empty() && array.strides[last] != old_size) {
+        fail_shape(
+            "dtype",
+            fmt::format("to change to a dtype of a different size, the last axis must be contiguous; its "
+                        "stride is {} bytes for elements of {}. Copy the array first: x.copy().view(...).",
+                        array.strides[last], old_size));
+    }
+    const std::int64_t bytes = array.shape[last] * old_size;
+    if (new_size < old_size ? old_size % new_size != 0 : bytes % new_size != 0) {
+        fail_shape("dtype",
+                   fmt::format("{} bytes an element do not divide {}.", new_size,
+                               new_size < old_size ? fmt::format("the {} of an element of {}", old_size,
+                                                                 to_string(array.dtype))
+                                                   : fmt::format("the {} bytes of the last axis", bytes)));
+    }
+    view.shape[last] = bytes / new_size;
+    view.strides[last] = new_size;
+    view.size = 1;
+    for (const std::int64_t extent : view.shape) view.size *= static_cast<std::uint64_t>(extent);
+    find_contiguity(view);
+    return view;
+}
+
+}  // namespace bascule

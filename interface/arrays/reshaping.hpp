@@ -1,0 +1,25 @@
+// Other shapes of the same memory: reshape, transpose, and another element type.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+
+namespace bascule {
+
+/// The elements in C order in another shape; one extent may be -1. Throws: ArgumentError (value) when the
+/// elements do not fit, and when no strides give that shape without a copy.
+ArrayView reshape(const ArrayView& array, const Dimensions& shape);
+
+/// Axis `d` of the result is axis `axes[d]` of the array; negative ones count from the end. Throws:
+/// ArgumentError (value) unless `axes` names each axis once.
+ArrayView transpose(const ArrayView& array, std::span<const std::int64_t> axes);
+/// With the axes in reverse order.
+ArrayView transpose(const ArrayView& array);
+
+/// The same bytes as elements of another type, by NumPy's rules: with another item size the last axis must be
+/// contiguous, and its length changes. Throws: ArgumentError (value).
+ArrayView view_as(const ArrayView& array, DType dtype, std::shared_ptr<const StructLayout> layout);
+
+}  // namespace bascule

@@ -1,0 +1,37 @@
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bascule/interface/errors/error.hpp>
+
+namespace bascule {
+
+ArgumentError ArgumentError::with_argument(int index, const std::string& name) const {
+    Details details = details_;
+    details.index = index;
+    details.name = name;
+    return {kind_, fmt::format("argument {} '{}': {}", index + 1, name, what()), std::move(details)};
+}
+
+namespace {
+
+/// What a person reads of them: a missing wait in a loop is found as often as the loop turns.
+std::string first_of(const std::vector<std::string>& races) {
+    constexpr std::size_t shown = 5;
+    const std::size_t count = std::min(races.size(), shown);
+    std::string text = fmt::format("{}", fmt::join(std::span(races).first(count), "\n\n"));
+    if (races.size() > count) {
+        text += fmt::format("\n\nand {} more, in the attribute `races`. Mend the first, and look again.",
+                            races.size() - count);
+    }
+    return text;
+}
+
+}  // namespace
+
+RaceError::RaceError(std::vector<std::string> races) : Error(first_of(races)), races_(std::move(races)) {}
+
+}  // namespace bascule

@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/errors/checks.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/types/dtype.hpp>
+
+namespace bascule {
+namespace {
+
+using DTypeKind = DType::Kind;
+using Format = DType::Format;
+
+/// One row an element type that kernels can name: everything else is derived from it.
+struct Row {
+    char letter;
+    std::uint32_t itemsize;
+    DTypeKind kind;
+    std::uint32_t alignment;
+    std::string_view name;
+    std::string_view cuda;
+};
+
+constexpr std::array rows = {
+    Row{'b', 1, DTypeKind::boolean, 1, "bool", "bool"},
+    Row{'i', 1, DTypeKind::signed_integer, 1, "int8", "signed char"},
+    Row{'i', 2, DTypeKind::signed_integer, 2, "int16", "short"},
+    Row{'i', 4, DTypeKind::signed_integer, 4, "int32", "int"},
+    Row{'i', 8, DTypeKind::signed_integer, 8, "int64", "long long"},
+    Row{'u', 1, DTypeKind::unsigned_integer, 1, "uint8", "unsigned char"},
+    Row{'u', 2, DTypeKind::unsigned_integer, 2, "uint16", "unsigned short"},
+    Row{'u', 4, DTypeKind::unsigned_integer, 4, "uint32", "unsigned int"},
+    Row{'u', 8, DTypeKind::unsigned_integer, 8, "uint64", "unsigned long long"},
+    Row{'f', 2, DTypeKind::floating, 2, "float16", "__half"},
+    Row{'f', 4, DTypeKind::floating, 4, "float32", "float"},
+    Row{'f', 8, DTypeKind::floating, 8, "float64", "double"},
+    Row{'c', 8, DTypeKind::complex, 8, "complex64", "cuda::std::complex<float>"},
+    Row{'c', 16, DTypeKind::complex, 16, "complex128", "cuda::std::complex<double>"},
+    Row{'M', 8, DTypeKind::datetime, 8, "datetime64", "long long"},
+    Row{'m', 8, DTypeKind::timedelta, 8, "timedelta64", "long long"},
+    Row{'t', 1, DTypeKind::bit, 1, "one bit an element", ""},
+};
+
+const Row* row_of(DType dtype) noexcept {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& candidate) {
+        return candidate.kind == dtype.kind && candidate.itemsize == dtype.itemsize;
+    });
+    return row == rows.end() ? nullptr : &*row;
+}
+
+/// One row a format of opaque bytes. `letter` is the one that NumPy prints.
+struct FormatRow {
+    Format format;
+    std::uint32_t itemsize;
+    std::string_view name;
+    std::string_view cuda;
+    char letter = 'V';
+};
+
+constexpr std::array formats = {
+    FormatRow{Format::bfloat16, 2, "bfloat16", "__nv_bfloat16"},
+    FormatRow{Format::float8_e4m3fn, 1, "float8_e4m3fn", "__nv_fp8_e4m3"},
+    FormatRow{Format::float8_e5m2, 1, "float8_e5m2", "__nv_fp8_e5m2", 'f'},
+    FormatRow{Format::float8_e8m0fnu, 1, "float8_e8m0fnu", "__nv_fp8_e8m0"},
+    FormatRow{Format::float6_e2m3fn, 1, "float6_e2m3fn", "__nv_fp6_e2m3"},
+    FormatRow{Format::float6_e3m2fn, 1, "float6_e3m2fn", "__nv_fp6_e3m2"},
+    FormatRow{Format::float4_e2m1fn, 1, "float4_e2m1fn", "__nv_fp4_e2m1"},
+    FormatRow{Format::float8_e3m4, 1, "float8_e3m4", ""},
+    FormatRow{Format::float8_e4m3, 1, "float8_e4m3", ""},
+    FormatRow{Format::float8_e4m3b11fnuz, 1, "float8_e4m3b11fnuz", ""},
+    FormatRow{Format::float8_e4m3fnuz, 1, "float8_e4m3fnuz", ""},
+    FormatRow{Format::float8_e5m2fnuz, 1, "float8_e5m2fnuz", ""},
+    FormatRow{Format::int1, 1, "int1", ""},
+    FormatRow{Format::int2, 1, "int2", ""},
+    FormatRow{Format::int4, 1, "int4", ""},
+    FormatRow{Format::uint1, 1, "uint1", ""},
+    FormatRow{Format::uint2, 1, "uint2", ""},
+    FormatRow{Format::uint4, 1, "uint4", ""},
+};
+
+const FormatRow* format_of(DType dtype) noexcept {
+    const auto row = std::find_if(formats.begin(), formats.end(), [&](const FormatRow& candidate) {
+        return candidate.format == dtype.format;
+    });
+    return row == formats.end() ? nullptr : &*row;
+}
+
+[[noreturn]] void fail(ArgumentError::Kind kind, std::string_view typestr, std::string_view why) {
+    const std::string got = shortened(typestr);
+    throw ArgumentError(kind, fmt::format("'typestr' of __cuda_array_interface__ is \"{}\": {}.", got, why),
+                        {.field = "typestr", .expected = "such as \"<f4\"", .got = got});
+}
+
+/// The decimal digits of an item size, written without leading zeros; nothing for anything else.
+std::optional<std::uint32_t> to_itemsize(std::string_view digits) {
+    if (digits.empty() || digits.size() > 9 || digits[0] == '0') return std::nullopt;
+    std::uint32_t value = 0;
+    for (const char digit : digits) {
+        if (digit < '0' || digit > '9') return std::nullopt;
+        value = value * 10 + static_cast<std::uint32_t>(digit - '0');
+    }
+    return value;
+}
+
+/// NumPy's units of time, in the order of DType::TimeUnit.
+constexpr std::array<std::string_view, 14> units = {"generic", "Y",  "M",  "W",  "D",  "h",  "m",
+                                                    "s",       "ms", "us", "ns", "ps", "fs", "as"};
+
+/// "ns" and "25s": a count that NumPy would take and a unit. False for anything else.
+bool read_unit(std::string_view text, DType& dtype) {
+    const auto letters = text.find_first_not_of("0123456789");
+    if (letters == text.npos) return false;
+    const std::string_view name = text.substr(letters) == "\u03bcs" ? "us" : text.substr(letters);
+    const auto unit = std::find(units.begin(), units.end(), name);
+    if (unit == units.end() || (unit == units.begin() && letters > 0)) return false;
+    dtype.unit = static_cast<DType::TimeUnit>(unit - units.begin());
+    if (letters == 0) return true;
+    std::uint64_t count = 0;
+    for (const char digit : text.substr(0, letters)) {
+        count = count * 10 + static_cast<std::uint64_t>(digit - '0');
+        if (count > std::numeric_limits<std::int32_t>::max()) return false;
+    }
+    dtype.count = static_cast<std::uint32_t>(count);
+    return true;
+}
+
+/// "[25s]"; nothing for a time without a unit, and for what is no time.
+std::string bracketed_unit(DType dtype) {
+    if (dtype.unit == DType::TimeUnit::generic) return {};
+    const std::string count = dtype.count == 1 ? std::string() : std::to_string(dtype.count);
+    return fmt::format("[{}{}]", count, units[static_cast<std::size_t>(dtype.unit)]);
+}
+
+constexpr std::string_view form =
+    "it must be a byte order (< or |), a kind and a size in bytes, such as \"<f4\"";
+
+DType parse_slowly(std::string_view typestr) {
+    if (typestr.size() < 3 && !checked(Check::typestr_form)) return {DTypeKind::opaque, 1};
+    if (typestr.size() < 3) fail(ArgumentError::Kind::value, typestr, form);
+    const char order = typestr[0];
+    const char letter = typestr[1];
+    if (order != '<' && order != '|' && order != '>' && order != '=' && checked(Check::typestr_order)) {
+        fail(ArgumentError::Kind::value, typestr, form);
+    }
+    if ((letter == 'O' && checked(Check::typestr_object)) ||
+        ((letter == 'S' || letter == 'U') && checked(Check::typestr_string))) {
+        fail(ArgumentError::Kind::type, typestr,
+             "Python objects and strings have no meaning on a device; pass numbers or opaque bytes");
+    }
+    std::string_view size = typestr.substr(2);
+    const bool timed = letter == 'M' || letter == 'm';
+    DType time;
+    if (const auto bracket = size.find('['); timed && bracket != size.npos && size.back() == ']') {
+        const std::string_view unit = size.substr(bracket + 1, size.size() - bracket - 2);
+        if (!read_unit(unit, time) && checked(Check::typestr_unit))
+            fail(ArgumentError::Kind::value, typestr, "that is no unit of time");
+        size = size.substr(0, bracket);
+    }
+    const std::optional<std::uint32_t> itemsize = to_itemsize(size);
+    if (!itemsize && !checked(Check::typestr_size)) return {DTypeKind::opaque, 1};
+    if (!itemsize) fail(ArgumentError::Kind::value, typestr, form);
+    if (order == '>' && *itemsize > 1 && checked(Check::typestr_big_endian)) {
+        fail(ArgumentError::Kind::value, typestr,
+             "the data is big-endian, and devices are little-endian; swap the bytes on the host first");
+    }
+    if (letter == 'V') return {DTypeKind::opaque, *itemsize};
+    if (letter == 'f' && *itemsize == 1)
+        return {DTypeKind::opaque, 1, Format::float8_e5m2};  // the only one with a letter
+    for (const Row& row : rows) {
+        if (row.letter == letter && row.itemsize == *itemsize) {
+            return {row.kind, row.itemsize, Format::none, time.unit, time.count};
+        }
+    }
+    if (!checked(Check::typestr_known)) return {DTypeKind::opaque, *itemsize};
+    fail(ArgumentError::Kind::value, typestr, "there is no such element type on a device");
+}
+
+}  // namespace
+
+std::uint32_t DType::alignment() const noexcept {
+    if (format_of(*this) != nullptr) return itemsize;
+    const Row* row = row_of(*this);
+    return row == nullptr ? 1 : row->alignment;
+}
+
+std::optional<DType> dtype_named(std::string_view name) noexcept {
+    for (const FormatRow& row : formats) {
+        if (row.name == name) return DType{DTypeKind::opaque, row.itemsize, row.format};
+    }
+    return std::nullopt;
+}
+
+DType::Kind number_kind(DType dtype) noexcept {
+    if (dtype.format == Format::none) return dtype.kind;
+    if (dtype.format < Format::int1) return DTypeKind::floating;
+    return dtype.format < Format::uint1 ? DTypeKind::signed_integer : DTypeKind::unsigned_integer;
+}
+
+bool is_integer(DType dtype) noexcept {
+    const DTypeKind kind = number_kind(dtype);
+    return kind == DTypeKind::signed_integer || kind == DTypeKind::unsigned_integer;
+}
+
+bool same_elements(DType declared, DType given) noexcept {
+    return declared.kind == given.kind && declared.itemsize == given.itemsize &&
+           (declared.format == given.format || declared.format == Format::none ||
+            given.format == Format::none);
+}
+
+DType parse_typestr(std::string_view typestr) {
+    // What nearly every array says, without a search.
+    if (typestr.size() == 3 && typestr[0] == '<') {
+        const char letter = typestr[1];
+        const char digit = typestr[2];
+        if (digit == '4' || digit == '8') {
+            const auto itemsize = static_cast<std::uint32_t>(digit - '0');
+            if (letter == 'f') return {DTypeKind::floating, itemsize};
+            if (letter == 'i') return {DTypeKind::signed_integer, itemsize};
+            if (letter == 'u') return {DTypeKind::unsigned_integer, itemsize};
+        }
+    }
+    return parse_slowly(typestr);
+}
+
+std::string to_typestr(DType dtype) {
+    if (const FormatRow* row = format_of(dtype)) return fmt::format("<{}{}", row->letter, row->itemsize);
+    const Row* row = row_of(dtype);
+    if (row == nullptr) return fmt::format("|V{}", dtype.itemsize);
+    return fmt::format("{}{}{}{}", dtype.itemsize == 1 ? '|' : '<', row->letter, dtype.itemsize,
+                       bracketed_unit(dtype));
+}
+
+std::string to_string(DType dtype) {
+    if (const FormatRow* row = format_of(dtype)) return std::string(row->name);
+    const Row* row = row_of(dtype);
+    if (row != nullptr) return std::string(row->name) + bracketed_unit(dtype);
+    return fmt::format("{} opaque bytes", dtype.itemsize);
+}
+
+std::string_view cuda_name(DType dtype) noexcept {
+    if (const FormatRow* row = format_of(dtype)) return row->cuda;
+    const Row* row = row_of(dtype);
+    return row == nullptr ? std::string_view{} : row->cuda;
+}
+
+}  // namespace bascule

@@ -1,0 +1,57 @@
+// Structures in arrays: the array interface's `descr` as a layout of named fields.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <bascule/interface/types/dtype.hpp>
+
+namespace bascule {
+
+struct StructField;
+
+/// Where the named fields of a structure lie. A value; padding is what no field covers.
+struct StructLayout {
+    std::uint32_t bytes = 0;
+    std::vector<StructField> fields;  ///< in the order of their offsets
+
+    bool operator==(const StructLayout&) const;
+};
+
+/// One field: a number, opaque bytes, or a structure; or an array of them.
+struct StructField {
+    std::string name;
+    std::uint32_t offset = 0;         ///< in the structure
+    DType dtype;                      ///< of one element; opaque for a structure
+    std::vector<std::int64_t> shape;  ///< empty for a single element
+    std::vector<StructField> nested;  ///< the fields of one element that is a structure
+
+    /// Of the whole field.
+    std::uint64_t bytes() const noexcept;
+    bool operator==(const StructField&) const;
+};
+
+/// One entry of a `descr`, as a producer gave it. Neither `typestr` nor `nested` stands for padding; an entry
+/// without a name is padding.
+struct DescrEntry {
+    std::string name;
+    std::string typestr;             ///< empty for a nested structure
+    std::vector<DescrEntry> nested;  ///< the nested structure's own entries
+    std::vector<std::int64_t> shape;
+};
+
+/// The layout that a `descr` describes: fields one after the other, padding entries in between. Empty fields
+/// for a `descr` that names none. Throws: ArgumentError (type for Python objects and strings; value for a
+/// total other than `bytes`, for repeated names, negative extents and unknown types).
+StructLayout parse_descr(std::span<const DescrEntry> descr, std::uint32_t bytes);
+
+/// "{mass: float32 at 0, position: (3,) float32 at 4, 16 bytes}".
+std::string to_string(const StructLayout& layout);
+
+/// Whether the structure is `count` elements of `dtype`, one after the other, and nothing else.
+bool is_sequence_of(const StructLayout& layout, DType dtype, int count) noexcept;
+
+}  // namespace bascule

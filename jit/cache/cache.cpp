@@ -1,0 +1,142 @@
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+
+#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/cache/cache_key.hpp>
+#include <bascule/jit/cache/disk_cache.hpp>
+#include <bascule/jit/cache/memory_cache.hpp>
+#include <bascule/jit/headers/header_scan.hpp>
+#include <bascule/jit/process/fork_safety.hpp>
+
+namespace bascule {
+namespace {
+
+void print(const std::string& warning) { std::fprintf(stderr, "bascule: %s\n", warning.c_str()); }
+
+std::string absolute_or_empty(const std::string& directory) {
+    return directory.empty() ? directory : absolute_path(directory);
+}
+
+}  // namespace
+
+struct Cache::State {
+    explicit State(std::string directory)
+        : disk(std::move(directory), [this](const std::string& text) { warn(text); }) {}
+
+    void warn(const std::string& text) {
+        WarningHandler current;
+        {
+            const std::lock_guard lock(fork_safe_mutex());
+            current = handler;
+        }
+        current(text);
+    }
+
+    MemoryCache memory;
+    DiskCache disk;
+    WarningHandler handler = print;  // guarded by fork_safe_mutex()
+    std::atomic<std::uint64_t> compiled{0};
+    std::atomic<std::uint64_t> from_memory{0};
+    std::atomic<std::uint64_t> from_disk{0};
+};
+
+const char* to_string(Origin origin) noexcept {
+    switch (origin) {
+        case Origin::compiled:
+            return "compiled";
+        case Origin::memory:
+            return "memory";
+        case Origin::disk:
+            return "disk";
+    }
+    return "unknown";
+}
+
+Cache::Cache(std::shared_ptr<Compiler> compiler, const std::string& directory)
+    : compiler_(std::move(compiler)), state_(std::make_unique<State>(absolute_or_empty(directory))) {}
+Cache::~Cache() = default;
+
+Cache::Lookup Cache::image(const Program& program) {
+    const std::shared_ptr<const Nvrtc> nvrtc = compiler_->nvrtc();
+    Lookup lookup = look_up(program, *nvrtc);
+    std::atomic<std::uint64_t>& count = lookup.origin == Origin::compiled ? state_->compiled
+                                        : lookup.origin == Origin::disk   ? state_->from_disk
+                                                                          : state_->from_memory;
+    count.fetch_add(1, std::memory_order_relaxed);
+    return lookup;
+}
+
+Cache::Lookup Cache::look_up(const Program& program, const Nvrtc& nvrtc) {
+    const CacheKey key = key_of(program, nvrtc);
+    const std::string directory = absolute_or_empty(program.source.directory);
+    // Ends: a round without an outcome is one in which another thread made the image of other headers than
+    // ours.
+    while (true) {
+        if (auto image = state_->memory.find(key, directory)) return {std::move(image), Origin::memory};
+        std::optional<Lookup> outcome;
+        bool certain = true;
+        state_->memory.run_once(key, [&] {  // others that want this program wait here
+            if (auto image = state_->memory.find(key, directory)) {
+                outcome = {std::move(image), Origin::memory};
+                return;
+            }
+            const DiskCache::Found found = state_->disk.load(key, directory);
+            if (const CacheEntry& entry = found.entry; entry.image != nullptr) {
+                state_->memory.keep(key, {entry.image, entry.headers});
+                outcome = {entry.image, Origin::disk};
+                return;
+            }
+            const HeaderScan scan = scan_headers(program.source, program.options, nvrtc.include_paths());
+            certain = scan.certain;
+            if (certain)
+                outcome = {compile_and_keep(program, nvrtc, key, scan, found.place), Origin::compiled};
+        });
+        if (outcome) return *outcome;
+        // Nobody can share what nobody can know: each compiles its own, at the same time.
+        if (!certain) return {compile(program, nvrtc), Origin::compiled};
+    }
+}
+
+std::shared_ptr<const Image> Cache::compile(const Program& program, const Nvrtc& nvrtc) {
+    return std::make_shared<const Image>(Compiler::compile(program, nvrtc));
+}
+
+std::shared_ptr<const Image> Cache::compile_and_keep(const Program& program, const Nvrtc& nvrtc,
+                                                     const CacheKey& key, const HeaderScan& scan, int place) {
+    std::shared_ptr<const Image> image = compile(program, nvrtc);
+    // A header that was edited during the compile: the image may be of either text.
+    if (!scan.manifest.untouched()) return image;
+    auto headers = scan.manifest.empty() ? nullptr : std::make_shared<const HeaderManifest>(scan.manifest);
+    state_->memory.keep(key, {image, headers});
+    if (!nvrtc.identity().empty()) state_->disk.store(key, place, scan.manifest, *image);
+    return image;
+}
+
+CacheStatistics Cache::statistics() const noexcept {
+    CacheStatistics statistics;
+    statistics.compiled = state_->compiled.load(std::memory_order_relaxed);
+    statistics.from_memory = state_->from_memory.load(std::memory_order_relaxed);
+    statistics.from_disk = state_->from_disk.load(std::memory_order_relaxed);
+    statistics.nvrtc_calls = Nvrtc::compile_calls();
+    return statistics;
+}
+
+void Cache::count_memory_hits(std::uint64_t hits) noexcept {
+    state_->from_memory.fetch_add(hits, std::memory_order_relaxed);
+}
+
+void Cache::clear() noexcept { state_->memory.clear(); }
+const std::string& Cache::directory() const noexcept { return state_->disk.directory(); }
+
+void Cache::set_warning_handler(WarningHandler handler) {
+    const std::lock_guard lock(fork_safe_mutex());
+    state_->handler = std::move(handler);
+}
+
+Cache& Cache::process_default() {
+    static Cache& cache = *new Cache(std::make_shared<Compiler>(), default_cache_directory());
+    return cache;
+}
+
+}  // namespace bascule

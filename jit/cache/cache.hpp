@@ -1,0 +1,77 @@
+// Compiles each program once: memory over disk over compile.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <bascule/jit/compile/compiler.hpp>
+#include <bascule/jit/compile/image.hpp>
+
+namespace bascule {
+
+struct CacheKey;
+struct HeaderScan;
+
+/// Where an image came from.
+enum class Origin : std::uint8_t { compiled, memory, disk };
+
+const char* to_string(Origin origin) noexcept;  ///< "compiled", "memory", "disk"
+
+/// Counts since the process started.
+struct CacheStatistics {
+    std::uint64_t compiled = 0;  ///< programs whose image was compiled
+    std::uint64_t from_memory = 0;
+    std::uint64_t from_disk = 0;
+    std::uint64_t nvrtc_calls = 0;  ///< of nvrtcCompileProgram
+};
+
+/// Images by program. Concurrent requests for one program compile it once: the others wait and share the
+/// outcome, a failure too; failures are not kept. A header that is edited, put back, or begins to shadow
+/// another is noticed. Thread-safe; no lock is held while compiling or over file calls.
+class Cache {
+  public:
+    /// Gets one sentence when the directory cannot be used; called without a lock, by the thread that
+    /// compiles.
+    using WarningHandler = std::function<void(const std::string&)>;
+
+    /// `directory`: of the images on disk; empty: memory alone.
+    explicit Cache(std::shared_ptr<Compiler> compiler, const std::string& directory = {});
+    ~Cache();
+
+    struct Lookup {
+        std::shared_ptr<const Image> image;
+        Origin origin = Origin::compiled;
+    };
+    /// Throws: what Compiler::compile throws.
+    Lookup image(const Program& program);
+
+    CacheStatistics statistics() const noexcept;
+    /// Counts programs that somebody above remembered instead of asking here.
+    void count_memory_hits(std::uint64_t hits) noexcept;
+    /// Forgets every image in memory; images in use stay valid, and those on disk stay there.
+    void clear() noexcept;
+    Compiler& compiler() noexcept { return *compiler_; }
+    /// Where images are kept on disk; empty: nowhere.
+    const std::string& directory() const noexcept;
+
+    /// Who gets warnings from now on, instead of standard error.
+    void set_warning_handler(WarningHandler handler);
+
+    /// The one that kernels use unless told otherwise, with the directory that the environment names (see
+    /// default_cache_directory). Made at first use, never destroyed.
+    static Cache& process_default();
+
+  private:
+    Lookup look_up(const Program& program, const Nvrtc& nvrtc);
+    static std::shared_ptr<const Image> compile(const Program& program, const Nvrtc& nvrtc);
+    std::shared_ptr<const Image> compile_and_keep(const Program& program, const Nvrtc& nvrtc,
+                                                  const CacheKey& key, const HeaderScan& scan, int place);
+
+    struct State;
+    std::shared_ptr<Compiler> compiler_;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace bascule

@@ -1,0 +1,211 @@
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <random>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <bascule/jit/cache/cache_directory.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr std::int64_t most_file_bytes = std::int64_t{1} << 30;
+
+/// Owns one file descriptor.
+class Descriptor {
+  public:
+    explicit Descriptor(int number) noexcept : number_(number) {}
+    Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() {
+        if (number_ >= 0) close(number_);
+    }
+    int get() const noexcept { return number_; }
+    explicit operator bool() const noexcept { return number_ >= 0; }
+
+    /// Closes now: some file systems tell only then that a write failed.
+    bool closed() noexcept { return close(std::exchange(number_, -1)) == 0; }
+
+  private:
+    int number_;
+};
+
+std::string value_of(const char* variable) {
+    const char* value = std::getenv(variable);
+    return value == nullptr ? "" : value;
+}
+
+/// Whether somebody else could have put a directory of this path there first.
+bool is_shared(const std::string& path) {
+    for (std::size_t slash = path.size(); slash != path.npos && slash > 0;
+         slash = path.rfind('/', slash - 1)) {
+        struct stat status {};
+        if (stat(path.substr(0, slash).c_str(), &status) == 0 && (status.st_mode & S_IWOTH) != 0) return true;
+    }
+    return false;
+}
+
+std::string without_trailing_slashes(std::string path) {
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    return path;
+}
+
+std::string words_for(int error) { return std::strerror(error); }
+
+/// Why entries in the directory must not be run; nothing when they may.
+std::optional<std::string> distrust(const struct stat& status) {
+    if (status.st_uid != geteuid()) return "it belongs to another user";
+    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others can write to it (chmod 700 would do)";
+    return std::nullopt;
+}
+
+/// Makes the directory and those above it that are missing, each for this user alone. True also when somebody
+/// else was faster.
+bool make_directories(const std::string& path) {
+    for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+        const std::string ancestor = path.substr(0, slash);
+        if (mkdir(ancestor.c_str(), 0700) != 0 && errno != EEXIST && errno != EISDIR) {
+            // Where a directory exists, a file system may well say that it is read-only, or not ours.
+            const int error = errno;
+            struct stat status {};
+            if (stat(ancestor.c_str(), &status) != 0) return static_cast<void>(errno = error), false;
+        }
+        if (slash == path.npos) return true;
+    }
+}
+
+/// The directory, opened after it was found to be ours.
+Descriptor open_directory(const std::string& path, std::string& problem) {
+    Descriptor directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory) {
+        if (errno == ENOENT) return directory;  // nothing there yet is no problem
+        struct stat status {};
+        const int error = errno;
+        const bool is_link = lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+        problem = is_link ? "it is a symbolic link (name the directory itself)" : words_for(error);
+        return directory;
+    }
+    struct stat status {};
+    if (fstat(directory.get(), &status) != 0) {
+        problem = words_for(errno);
+        return Descriptor(-1);
+    }
+    if (auto reason = distrust(status)) {
+        problem = *reason;
+        return Descriptor(-1);
+    }
+    return directory;
+}
+
+Descriptor open_or_make_directory(const std::string& path, std::string& problem) {
+    Descriptor directory = open_directory(path, problem);
+    if (directory || !problem.empty()) return directory;
+    if (!make_directories(path)) {
+        problem = fmt::format("it cannot be made: {}", words_for(errno));
+        return directory;
+    }
+    Descriptor made = open_directory(path, problem);
+    if (!made && problem.empty()) problem = words_for(ENOENT);
+    return made;
+}
+
+bool is_ours(const struct stat& status) {
+    return S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1 &&
+           (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_size <= most_file_bytes;
+}
+
+/// errno, or 0.
+int read_all(int file, std::string& bytes) {
+    std::size_t got = 0;
+    while (got < bytes.size()) {
+        const ssize_t count = ::read(file, bytes.data() + got, bytes.size() - got);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return errno;
+        if (count == 0) break;
+        got += static_cast<std::size_t>(count);
+    }
+    bytes.resize(got);
+    return 0;
+}
+
+int write_all(int file, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t count = ::write(file, bytes.data(), bytes.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return errno;
+        bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return 0;
+}
+
+/// Of no file of another process or of an earlier time: a forked child draws other numbers too.
+std::string temporary_name() {
+    std::random_device source;
+    return fmt::format("tmp-{}-{:08x}{:08x}", getpid(), source(), source());
+}
+
+}  // namespace
+
+std::string default_cache_directory() {
+    if (const char* named = std::getenv("BASCULE_CACHE_DIR")) return named;
+    const std::string caches = value_of("XDG_CACHE_HOME");
+    if (caches.starts_with('/')) return caches + "/bascule";
+    const std::string home = without_trailing_slashes(value_of("HOME"));
+    if (!home.starts_with('/') || home == "/" || is_shared(home)) return "";
+    return home + "/.cache/bascule";
+}
+
+CacheDirectory::CacheDirectory(std::string path) : path_(without_trailing_slashes(std::move(path))) {}
+
+CacheDirectory::Answer CacheDirectory::read(const std::string& name, File& file, std::string& problem) const {
+    const Descriptor directory = open_directory(path_, problem);
+    if (!directory) return problem.empty() ? Answer::missing : Answer::unusable;
+    const Descriptor opened(
+        openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    if (!opened) {
+        if (errno == ENOENT) return Answer::missing;
+        if (errno == ELOOP) return Answer::refused;
+        problem = words_for(errno);
+        return Answer::unusable;
+    }
+    struct stat status {};
+    if (fstat(opened.get(), &status) != 0) {
+        problem = words_for(errno);
+        return Answer::unusable;
+    }
+    if (!is_ours(status)) return Answer::refused;
+    file.modified_ns = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    file.bytes.resize(static_cast<std::size_t>(status.st_size));
+    if (const int error = read_all(opened.get(), file.bytes); error != 0) {
+        problem = words_for(error);
+        return Answer::unusable;
+    }
+    return Answer::read;
+}
+
+std::optional<std::string> CacheDirectory::publish(const std::string& name, std::string_view bytes) const {
+    std::string problem;
+    const Descriptor directory = open_or_make_directory(path_, problem);
+    if (!directory) return problem;
+    const std::string temporary = temporary_name();
+    Descriptor file(openat(directory.get(), temporary.c_str(),
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file) return words_for(errno);
+    int error = write_all(file.get(), bytes);
+    if (error == 0 && fsync(file.get()) != 0) error = errno;
+    if (!file.closed() && error == 0) error = errno;
+    if (error == 0 && renameat(directory.get(), temporary.c_str(), directory.get(), name.c_str()) != 0) {
+        error = errno;
+    }
+    if (error == 0) return std::nullopt;
+    unlinkat(directory.get(), temporary.c_str(), 0);
+    return words_for(error);
+}
+
+}  // namespace bascule

@@ -1,0 +1,49 @@
+#include <bascule/jit/cache/cache_key.hpp>
+#include <bascule/jit/cache/digest.hpp>
+#include <bascule/jit/types/reflection.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr const char* schema = "bascule 3";
+
+void add(std::string& text, std::string_view field) {
+    text += std::to_string(field.size());
+    text += ':';
+    text += field;
+    text += '\n';
+}
+
+}  // namespace
+
+CacheKey key_of(const Program& program, const Nvrtc& nvrtc) {
+    CacheKey key;
+    add(key.text, schema);
+    add(key.text, program.source.text);
+    const std::vector<std::string> arguments = to_arguments(program.options);
+    add(key.text, std::to_string(arguments.size()));
+    for (const std::string& argument : arguments) add(key.text, argument);
+    add(key.text, std::to_string(program.options.headers.size()));
+    for (const auto& [name, text] : program.options.headers) {
+        add(key.text, name);
+        add(key.text, text);
+    }
+    add(key.text, std::to_string(program.instances.size()));
+    for (const Instance& instance : program.instances) {
+        add(key.text, instance.kernel);
+        add(key.text, instance.expression);
+    }
+    add(key.text, std::to_string(static_cast<int>(program.purpose)));
+    add(key.text, to_string(program.arch));
+    add(key.text, nvrtc.identity().empty() ? nvrtc.path() : nvrtc.identity());
+    add(key.text, std::to_string(nvrtc.include_paths().size()));
+    for (const std::string& path : nvrtc.include_paths()) add(key.text, path);
+    static const std::string prelude = to_string(digest_of(prelude_text()));
+    add(key.text, prelude);
+    const Digest digest = digest_of(key.text);
+    key.hash_high = digest.high;
+    key.hash_low = digest.low;
+    return key;
+}
+
+}  // namespace bascule

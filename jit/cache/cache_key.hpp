@@ -1,0 +1,31 @@
+// What makes two compiles the same.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <bascule/jit/compile/compiler.hpp>
+
+namespace bascule {
+
+/// The whole key as text, and its hash. Equal keys have equal text; the hash only finds them.
+struct CacheKey {
+    std::string text;
+    std::uint64_t hash_high = 0, hash_low = 0;  ///< XXH3-128
+
+    bool operator==(const CacheKey& other) const noexcept { return text == other.text; }
+};
+
+struct CacheKeyHash {
+    std::size_t operator()(const CacheKey& key) const noexcept { return key.hash_low; }
+};
+
+/// Length-prefixed fields in a fixed order: source, options, instances, architecture, compiler, prelude.
+///
+/// Not in it: names and places of the source, which are for people; the headers that the text reaches, of
+/// which one key has several states (HeaderManifest); and the driver, because what is kept is what NVRTC
+/// wrote, which no driver changes. A driver that translates PTX keeps its own cache of that.
+CacheKey key_of(const Program& program, const Nvrtc& nvrtc);
+
+}  // namespace bascule

@@ -1,0 +1,82 @@
+#include <algorithm>
+#include <exception>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <bascule/jit/cache/memory_cache.hpp>
+#include <bascule/jit/process/fork_safety.hpp>
+
+namespace bascule {
+
+/// One `make` that is running.
+struct MemoryCache::Flight {
+    std::promise<void> promise;
+    std::shared_future<void> end = promise.get_future().share();
+    std::thread::id leader = std::this_thread::get_id();
+    std::uint64_t generation = fork_generation();
+};
+
+std::shared_ptr<const Image> MemoryCache::find(const CacheKey& key, const std::string& source_directory) {
+    std::vector<Entry> candidates;
+    {
+        const std::lock_guard lock(fork_safe_mutex());
+        const auto known = entries_.find(key);
+        if (known == entries_.end()) return nullptr;
+        if (known->second.front().headers == nullptr) return known->second.front().image;
+        candidates = known->second;
+    }
+    for (const Entry& entry : candidates) {
+        if (entry.headers == nullptr || entry.headers->holds(source_directory)) return entry.image;
+    }
+    return nullptr;
+}
+
+void MemoryCache::keep(const CacheKey& key, Entry entry) {
+    const std::lock_guard lock(fork_safe_mutex());
+    std::vector<Entry>& entries = entries_[key];
+    entries.insert(entries.begin(), std::move(entry));
+    if (entries.size() > variants) entries.pop_back();
+}
+
+void MemoryCache::clear() {
+    const std::lock_guard lock(fork_safe_mutex());
+    entries_.clear();  // what is being made right now stays, so that its waiters are not lost
+}
+
+bool MemoryCache::run_once(const CacheKey& key, const std::function<void()>& make) {
+    std::shared_ptr<Flight> flight;
+    {
+        std::unique_lock lock(fork_safe_mutex());
+        std::shared_ptr<Flight>& running = flights_[key];
+        // The leader of a flight that began before a fork is in the parent: nobody here will end it.
+        if (running != nullptr && running->generation == fork_generation()) {
+            const std::shared_ptr<Flight> other = running;
+            lock.unlock();
+            if (other->leader == std::this_thread::get_id()) return make(), true;
+            other->end.get();
+            return false;
+        }
+        running = flight = std::make_shared<Flight>();
+    }
+    try {
+        make();
+    } catch (...) {
+        land(key, flight);
+        flight->promise.set_exception(std::current_exception());
+        throw;
+    }
+    land(key, flight);
+    flight->promise.set_value();
+    return true;
+}
+
+/// Forgotten before the others wake: whoever asks after them tries again.
+void MemoryCache::land(const CacheKey& key, const std::shared_ptr<Flight>& flight) {
+    const std::lock_guard lock(fork_safe_mutex());
+    const auto running = flights_.find(key);
+    if (running != flights_.end() && running->second == flight) flights_.erase(running);
+}
+
+}  // namespace bascule

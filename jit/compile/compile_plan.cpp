@@ -1,0 +1,126 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <bascule/jit/compile/compile_plan.hpp>
+#include <bascule/jit/types/reflection.hpp>
+#include <bascule/jit/types/specialization.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr const char* is_overloaded = "overloaded";
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
+
+/// Why the compiler does not give this kernel: `is_overloaded`, a sentence, or empty when nothing is said
+/// against it.
+std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& diagnostics) {
+    const std::string signature = signature_expression(kernel);
+    std::string first;
+    for (const Diagnostic& diagnostic : diagnostics) {
+        if (!concerns_name_expression(diagnostic)) continue;
+        const std::string expression = name_expression_of(diagnostic);
+        if (expression != kernel && expression != signature) continue;
+        const std::string& message = diagnostic.message;
+        if (contains(message, "overloaded function \"")) return is_overloaded;
+        if (contains(message, "is undefined") || contains(message, "has no member")) {
+            return "is written in the text, but the compiler does not see it: an #if removes it for these "
+                   "options, or "
+                   "its namespace is not what it looks like";
+        }
+        if (first.empty()) first = "has parameters that cannot be read. NVRTC says: " + message;
+    }
+    return first;
+}
+
+}  // namespace
+
+const KernelDeclaration& WantedKernel::fitting(std::size_t parameters) const {
+    for (const KernelDeclaration& declaration : declarations) {
+        if (declaration.parameters.size() == parameters) return declaration;
+    }
+    return declarations.front();
+}
+
+CompilePlan::CompilePlan(const Program& program)
+    : instances_only_(!program.instances.empty()),
+      signatures_only_(program.purpose == Program::Purpose::signatures) {
+    const std::vector<KernelDeclaration> found = find_kernels(program.source.text);
+    for (const Instance& instance : program.instances) {
+        WantedKernel& kernel = wanted_.emplace_back(WantedKernel{instance.kernel, instance.expression, {}});
+        for (const KernelDeclaration& declaration : found) {
+            if (declaration.name == instance.kernel) kernel.declarations.push_back(declaration);
+        }
+        if (kernel.declarations.empty())
+            kernel.declarations.emplace_back();  // asked for by somebody who knows better
+    }
+    for (const KernelDeclaration& declaration : found) {
+        if (!instances_only_ && !declaration.is_template) want(declaration);
+    }
+}
+
+std::vector<std::string> CompilePlan::name_expressions() const {
+    std::vector<std::string> expressions;
+    for (const WantedKernel& kernel : wanted_) {
+        if (!signatures_only_) expressions.push_back(kernel.expression);
+        expressions.push_back(signature_expression(kernel.expression));
+    }
+    return expressions;
+}
+
+bool CompilePlan::revise(const std::vector<Diagnostic>& diagnostics) {
+    if (instances_only_) return false;
+    bool changed = false;
+    std::vector<WantedKernel> kept;
+    for (WantedKernel& kernel : wanted_) {
+        const std::string reason = refusal(kernel.expression, diagnostics);
+        if (reason.empty()) {
+            kept.push_back(std::move(kernel));
+            continue;
+        }
+        changed = true;
+        if (reason != is_overloaded) {
+            leave_out(kernel.name, reason);
+            continue;
+        }
+        for (const KernelDeclaration& declaration : kernel.declarations) {
+            kept.push_back(
+                {kernel.name, overload_expression(kernel.name, declaration.parameter_types), {declaration}});
+        }
+    }
+    wanted_ = std::move(kept);
+    return changed;
+}
+
+std::string CompilePlan::refused_instance(const std::vector<Diagnostic>& diagnostics) const {
+    for (const WantedKernel& kernel : wanted_) {
+        for (const Diagnostic& diagnostic : diagnostics) {
+            if (!concerns_name_expression(diagnostic)) continue;
+            const std::string expression = name_expression_of(diagnostic);
+            if (expression != kernel.expression && expression != signature_expression(kernel.expression))
+                continue;
+            return fmt::format("kernel '{}' has no instance {}. NVRTC says: {}", kernel.name,
+                               kernel.expression, diagnostic.message);
+        }
+    }
+    return {};
+}
+
+void CompilePlan::want(const KernelDeclaration& declaration) {
+    auto known = std::find_if(wanted_.begin(), wanted_.end(),
+                              [&](const WantedKernel& kernel) { return kernel.name == declaration.name; });
+    if (known == wanted_.end()) {
+        wanted_.push_back({declaration.name, declaration.name, {}});
+        known = std::prev(wanted_.end());
+    }
+    known->declarations.push_back(declaration);
+}
+
+void CompilePlan::leave_out(const std::string& name, const std::string& reason) {
+    const bool known =
+        std::any_of(absent_.begin(), absent_.end(), [&](const auto& each) { return each.first == name; });
+    if (!known) absent_.emplace_back(name, reason);
+}
+
+}  // namespace bascule

@@ -1,0 +1,54 @@
+// Which kernels a compile asks for, under which name expressions, and why others are left out.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <bascule/jit/compile/compiler.hpp>
+#include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/text/tokenizer.hpp>
+
+namespace bascule {
+
+/// One kernel that a compile asks for. Several declarations stand for it where an #if chooses between them.
+struct WantedKernel {
+    std::string name;        ///< as declared
+    std::string expression;  ///< the name expression
+    std::vector<KernelDeclaration> declarations;
+
+    /// The declaration that the compiler saw, as far as the number of parameters tells.
+    const KernelDeclaration& fitting(std::size_t parameters) const;
+};
+
+/// Made from a program; a compile that fails on name expressions alone revises it and is run again.
+class CompilePlan {
+  public:
+    explicit CompilePlan(const Program& program);
+
+    const std::vector<WantedKernel>& wanted() const noexcept { return wanted_; }
+    const std::vector<std::pair<std::string, std::string>>& absent() const noexcept { return absent_; }
+
+    /// A kernel's own name, unless only signatures are wanted, and its signature's; in the order of `wanted`.
+    std::vector<std::string> name_expressions() const;
+    std::size_t expressions_per_kernel() const noexcept { return signatures_only_ ? 1 : 2; }
+
+    /// Asks for overloads one by one, and for no kernel that these diagnostics refuse; false when they are
+    /// about none, or about one that was asked for by name.
+    bool revise(const std::vector<Diagnostic>& diagnostics);
+
+    /// Why the first instance that these diagnostics are about cannot be had: "has no instance ..."; empty
+    /// when none.
+    std::string refused_instance(const std::vector<Diagnostic>& diagnostics) const;
+
+  private:
+    void want(const KernelDeclaration& declaration);
+    void leave_out(const std::string& name, const std::string& reason);
+
+    bool instances_only_;
+    bool signatures_only_;
+    std::vector<WantedKernel> wanted_;
+    std::vector<std::pair<std::string, std::string>> absent_;
+};
+
+}  // namespace bascule

@@ -1,0 +1,45 @@
+// What a compile gave: code for one architecture and everything known about its kernels.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <bascule/interface/arguments/signature.hpp>
+#include <bascule/jit/text/source.hpp>
+
+namespace bascule {
+
+/// One kernel of an image.
+struct KernelImage {
+    std::string name{};          ///< as declared: "ns::scale"
+    std::string expression{};    ///< the name expression that it was asked for by: "ns::scale<float>"
+    std::string lowered_name{};  ///< as the image calls it; empty in an image of signatures alone
+    std::string reflected{};     ///< the mangled name that `signature` was read from
+    std::vector<std::string> parameter_names{};  ///< from the text
+    Signature signature{};
+    int line = 1;  ///< of the declaration, in the text
+    /// Of its span and mdspan parameters, in order; empty where the compiler does not tell.
+    std::vector<std::optional<ViewLayout>> view_layouts{};
+};
+
+/// A compiled program. Immutable and shared once made.
+struct Image {
+    Arch arch;
+    std::string ptx;
+    std::string cubin;  ///< empty for a virtual architecture
+    /// NVRTC's warnings at canonical places; readable_log (diagnostics.hpp) maps them to a source.
+    std::string log;
+    std::vector<KernelImage> kernels;
+    /// Kernels that the text declares and this image lacks, each with the reason: templates, overloads, what
+    /// an #if removed.
+    std::vector<std::pair<std::string, std::string>> absent;
+    std::string nvrtc_version;        ///< "13.0"
+    double compile_milliseconds = 0;  ///< spent in NVRTC
+
+    /// The kernel that was asked for by this expression, or null.
+    const KernelImage* find(std::string_view expression) const noexcept;
+};
+
+}  // namespace bascule

@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <nvrtc.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/compile/library_identity.hpp>
+#include <bascule/jit/compile/nvrtc.hpp>
+#include <bascule/jit/process/exit_gate.hpp>
+#include <bascule/jit/process/signals.hpp>
+
+namespace bascule {
+namespace {
+
+std::atomic<std::uint64_t> compile_count{0};
+
+constexpr const char* advice =
+    "Install one with `pip install nvidia-cuda-nvrtc`, or a CUDA toolkit, or name the library: "
+    "bascule.config.nvrtc_library (Python), "
+    "ToolkitLocation::nvrtc_libraries (C++).";
+
+/// Those that are directories, each once however it is spelled.
+std::vector<std::string> existing(const std::vector<std::filesystem::path>& paths) {
+    std::vector<std::string> found;
+    std::vector<std::filesystem::path> known;
+    for (const std::filesystem::path& path : paths) {
+        std::error_code error;
+        const std::filesystem::path resolved = std::filesystem::canonical(path, error);
+        if (error || !std::filesystem::is_directory(resolved, error)) continue;
+        if (std::find(known.begin(), known.end(), resolved) != known.end()) continue;
+        known.push_back(resolved);
+        found.push_back(path.string());
+    }
+    return found;
+}
+
+/// Where headers lie beside a library: in a toolkit (lib64), a wheel (nvidia/cu13/lib), Debian's and conda's
+/// layouts.
+std::vector<std::string> headers_beside(const std::string& library) {
+    const std::filesystem::path root = std::filesystem::path(library).parent_path().parent_path();
+    std::vector<std::filesystem::path> places;
+    for (const std::filesystem::path& include :
+         {root / "include", root / "targets/x86_64-linux/include", root.parent_path() / "include"}) {
+        std::error_code ignored;
+        const bool has_cuda = std::filesystem::exists(include / "cuda_runtime.h", ignored) ||
+                              std::filesystem::exists(include / "cuda_fp16.h", ignored);
+        if (has_cuda || include == root / "include") {
+            places.push_back(include);
+            places.push_back(include / "cccl");
+        }
+    }
+    return existing(places);
+}
+
+}  // namespace
+
+/// NVRTC's functions that every version since 12.0 has.
+struct Nvrtc::Functions {
+    decltype(&::nvrtcVersion) version;
+    decltype(&::nvrtcGetErrorString) error_string;
+    decltype(&::nvrtcGetNumSupportedArchs) arch_count;
+    decltype(&::nvrtcGetSupportedArchs) archs;
+    decltype(&::nvrtcCreateProgram) create_program;
+    decltype(&::nvrtcDestroyProgram) destroy_program;
+    decltype(&::nvrtcAddNameExpression) add_name_expression;
+    decltype(&::nvrtcCompileProgram) compile_program;
+    decltype(&::nvrtcGetProgramLogSize) log_size;
+    decltype(&::nvrtcGetProgramLog) log;
+    decltype(&::nvrtcGetPTXSize) ptx_size;
+    decltype(&::nvrtcGetPTX) ptx;
+    decltype(&::nvrtcGetCUBINSize) cubin_size;
+    decltype(&::nvrtcGetCUBIN) cubin;
+    decltype(&::nvrtcGetLoweredName) lowered_name;
+    Version loaded_version;
+
+    explicit Functions(const DynamicLibrary& library) {
+        find(library, version, "nvrtcVersion");
+        find(library, error_string, "nvrtcGetErrorString");
+        find(library, arch_count, "nvrtcGetNumSupportedArchs");
+        find(library, archs, "nvrtcGetSupportedArchs");
+        find(library, create_program, "nvrtcCreateProgram");
+        find(library, destroy_program, "nvrtcDestroyProgram");
+        find(library, add_name_expression, "nvrtcAddNameExpression");
+        find(library, compile_program, "nvrtcCompileProgram");
+        find(library, log_size, "nvrtcGetProgramLogSize");
+        find(library, log, "nvrtcGetProgramLog");
+        find(library, ptx_size, "nvrtcGetPTXSize");
+        find(library, ptx, "nvrtcGetPTX");
+        find(library, cubin_size, "nvrtcGetCUBINSize");
+        find(library, cubin, "nvrtcGetCUBIN");
+        find(library, lowered_name, "nvrtcGetLoweredName");
+        version(&loaded_version.major, &loaded_version.minor);
+    }
+
+    template <class Function>
+    static void find(const DynamicLibrary& library, Function& function, const char* name) {
+        function = reinterpret_cast<Function>(library.find(name));
+        if (function == nullptr) {
+            throw LibraryError(
+                fmt::format("{} has no function {}: NVRTC 12.0 or newer is needed.", library.path(), name),
+                {.library = "NVRTC", .paths_tried = {library.path()}, .loader_message = {}});
+        }
+    }
+
+    void check(nvrtcResult result, const char* call) const {
+        if (result == NVRTC_SUCCESS) return;
+        throw LibraryError(fmt::format("NVRTC failed: {} answered {}.", call, error_string(result)),
+                           {.library = "NVRTC", .paths_tried = {}, .loader_message = error_string(result)});
+    }
+
+    /// Reads a text by its size function and its copy function. Both sizes that count a terminating NUL drop
+    /// it.
+    template <class Size, class Copy>
+    std::string read(nvrtcProgram program, Size size_of, Copy copy, const char* call, bool terminated) const {
+        std::size_t size = 0;
+        check(size_of(program, &size), call);
+        std::string text(size, '\0');
+        if (size > 0) check(copy(program, text.data()), call);
+        if (terminated && !text.empty() && text.back() == '\0') text.pop_back();
+        return text;
+    }
+};
+
+namespace {
+
+/// Owns one nvrtcProgram.
+class NvrtcProgram {
+  public:
+    explicit NvrtcProgram(decltype(&::nvrtcDestroyProgram) destroy) : destroy_(destroy) {}
+    NvrtcProgram(const NvrtcProgram&) = delete;
+    NvrtcProgram& operator=(const NvrtcProgram&) = delete;
+    ~NvrtcProgram() {
+        if (handle_ != nullptr) destroy_(&handle_);
+    }
+    nvrtcProgram* address() noexcept { return &handle_; }
+    nvrtcProgram get() const noexcept { return handle_; }
+
+  private:
+    decltype(&::nvrtcDestroyProgram) destroy_;
+    nvrtcProgram handle_ = nullptr;
+};
+
+/// NVRTC opens its builtins by this name at the first compile; they lie beside it, else where the loader
+/// looks.
+std::string builtins_beside(const std::string& library, Nvrtc::Version version) {
+    const std::string name = fmt::format("libnvrtc-builtins.so.{}.{}", version.major, version.minor);
+    const std::filesystem::path beside = std::filesystem::path(library).parent_path() / name;
+    std::error_code ignored;
+    if (std::filesystem::exists(beside, ignored)) return beside.string();
+    try {
+        return DynamicLibrary("NVRTC's builtins", {name}, "").path();
+    } catch (const LibraryError&) {
+        return {};
+    }
+}
+
+std::string identity_of(const std::string& library, Nvrtc::Version version) {
+    const std::string own = library_identity(library);
+    const std::string builtins = library_identity(builtins_beside(library, version));
+    if (own.empty() || builtins.empty()) return {};
+    return fmt::format("{}.{}, {}, builtins {}", version.major, version.minor, own, builtins);
+}
+
+}  // namespace
+
+ToolkitLocation default_toolkit() {
+    std::vector<std::string> roots;
+    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+        const char* root = std::getenv(variable);
+        if (root != nullptr && *root != '\0') roots.emplace_back(root);
+    }
+    roots.emplace_back("/usr/local/cuda");
+    ToolkitLocation location;
+    for (const std::string& root : roots) {
+        // Without development files there is no unversioned name.
+        for (const char* name : {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"}) {
+            location.nvrtc_libraries.push_back(fmt::format("{}/lib64/{}", root, name));
+        }
+    }
+    location.nvrtc_libraries.emplace_back("libnvrtc.so.13");
+    location.nvrtc_libraries.emplace_back("libnvrtc.so.12");
+    return location;
+}
+
+Nvrtc::Nvrtc(const ToolkitLocation& location)
+    : library_(
+          "NVRTC",
+          location.nvrtc_libraries.empty() ? default_toolkit().nvrtc_libraries : location.nvrtc_libraries,
+          advice),
+      functions_(std::make_unique<Functions>(library_)),
+      include_paths_(location.include_paths.empty()
+                         ? headers_beside(library_.path())
+                         : existing({location.include_paths.begin(), location.include_paths.end()})),
+      identity_(identity_of(library_.path(), functions_->loaded_version)) {
+    close_gate_at_exit();
+}
+
+Nvrtc::~Nvrtc() = default;
+
+Nvrtc::Version Nvrtc::version() const noexcept { return functions_->loaded_version; }
+const std::string& Nvrtc::path() const noexcept { return library_.path(); }
+const std::string& Nvrtc::identity() const noexcept { return identity_; }
+const std::vector<std::string>& Nvrtc::include_paths() const noexcept { return include_paths_; }
+
+std::vector<int> Nvrtc::supported_archs() const {
+    int count = 0;
+    functions_->check(functions_->arch_count(&count), "nvrtcGetNumSupportedArchs");
+    std::vector<int> archs(static_cast<std::size_t>(count));
+    functions_->check(functions_->archs(archs.data()), "nvrtcGetSupportedArchs");
+    return archs;
+}
+
+Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program_name,
+                             std::span<const Header> headers, std::span<const std::string> options,
+                             std::span<const std::string> name_expressions) const {
+    const Functions& nvrtc = *functions_;
+    std::vector<const char*> header_texts;
+    std::vector<const char*> header_names;
+    for (const Header& header : headers) {
+        header_texts.push_back(header.text.c_str());
+        header_names.push_back(header.name.c_str());
+    }
+    std::vector<const char*> arguments;
+    for (const std::string& option : options) arguments.push_back(option.c_str());
+
+    const InsideNvrtc inside;
+    NvrtcProgram program(nvrtc.destroy_program);
+    nvrtc.check(
+        nvrtc.create_program(program.address(), text.c_str(), program_name.c_str(),
+                             static_cast<int>(headers.size()), header_texts.data(), header_names.data()),
+        "nvrtcCreateProgram");
+    for (const std::string& expression : name_expressions) {
+        nvrtc.check(nvrtc.add_name_expression(program.get(), expression.c_str()), "nvrtcAddNameExpression");
+    }
+
+    Result result;
+    nvrtcResult code = NVRTC_SUCCESS;
+    const auto compile = [&] {
+        const auto start = std::chrono::steady_clock::now();
+        compile_count.fetch_add(1, std::memory_order_relaxed);
+        code = nvrtc.compile_program(program.get(), static_cast<int>(arguments.size()), arguments.data());
+        result.milliseconds =
+            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+        static std::once_flag builtins_loaded;
+        std::call_once(builtins_loaded, &close_gate_at_exit);
+    };
+    const bool replaces_handlers = version().major < 13 || (version().major == 13 && version().minor == 0);
+    if (replaces_handlers) {
+        run_keeping_signal_handlers(reinterpret_cast<const void*>(nvrtc.compile_program), compile);
+    } else {
+        compile();
+    }
+
+    result.log = nvrtc.read(program.get(), nvrtc.log_size, nvrtc.log, "nvrtcGetProgramLog", true);
+    result.bad_option = code == NVRTC_ERROR_INVALID_OPTION;
+    result.succeeded = code == NVRTC_SUCCESS;
+    const bool refused =
+        result.bad_option || code == NVRTC_ERROR_COMPILATION || code == NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID;
+    if (!result.succeeded && refused) return result;
+    nvrtc.check(code, "nvrtcCompileProgram");
+
+    result.ptx = nvrtc.read(program.get(), nvrtc.ptx_size, nvrtc.ptx, "nvrtcGetPTX", true);
+    std::size_t cubin_bytes = 0;
+    if (nvrtc.cubin_size(program.get(), &cubin_bytes) == NVRTC_SUCCESS && cubin_bytes > 0) {
+        result.cubin = nvrtc.read(program.get(), nvrtc.cubin_size, nvrtc.cubin, "nvrtcGetCUBIN", false);
+    }
+    for (const std::string& expression : name_expressions) {
+        const char* lowered = nullptr;
+        nvrtc.check(nvrtc.lowered_name(program.get(), expression.c_str(), &lowered), "nvrtcGetLoweredName");
+        result.lowered_names.emplace_back(lowered);
+    }
+    return result;
+}
+
+std::uint64_t Nvrtc::compile_calls() noexcept { return compile_count.load(std::memory_order_relaxed); }
+
+}  // namespace bascule

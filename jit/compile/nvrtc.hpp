@@ -1,0 +1,79 @@
+// NVRTC at run time: where it is, its functions, and a program that owns its handle.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <bascule/jit/process/dynamic_library.hpp>
+
+namespace bascule {
+
+/// Where NVRTC and the CUDA headers are looked for. Filled in by whoever knows the installation (Python: from
+/// the wheels).
+struct ToolkitLocation {
+    /// Paths or sonames, in order of preference; empty: the toolkit's usual places.
+    std::vector<std::string> nvrtc_libraries;
+    /// Directories of cuda_fp16.h and CCCL; empty: beside the library that was loaded.
+    std::vector<std::string> include_paths;
+
+    bool operator==(const ToolkitLocation&) const = default;
+};
+
+/// The usual places of a machine without further knowledge: CUDA_HOME, CUDA_PATH, /usr/local/cuda, the
+/// loader's own path.
+ToolkitLocation default_toolkit();
+
+/// One loaded NVRTC. Thread-safe; programs keep it alive.
+class Nvrtc {
+  public:
+    /// Throws: LibraryError when no candidate loads or one lacks a function that every version since 12.0
+    /// has.
+    explicit Nvrtc(const ToolkitLocation& location);
+    ~Nvrtc();
+
+    struct Version {
+        int major = 0, minor = 0;
+        bool operator==(const Version&) const = default;
+    };
+    Version version() const noexcept;
+    const std::string& path() const noexcept;  ///< of the library
+    /// Version, and which build of the library and of its builtins this is: programs compiled by two NVRTCs
+    /// of equal identity are the same. Empty when the files cannot be told apart from others.
+    const std::string& identity() const noexcept;
+    const std::vector<std::string>& include_paths() const noexcept;  ///< that exist, in order
+    std::vector<int> supported_archs() const;                        ///< 75, 80, ...
+
+    /// What one compile gave, right or wrong.
+    struct Result {
+        bool succeeded = false;
+        bool bad_option = false;  ///< NVRTC refused an option; `log` says which
+        std::string log;
+        std::string ptx;
+        std::string cubin;                       ///< empty for a virtual architecture
+        std::vector<std::string> lowered_names;  ///< one a name expression
+        double milliseconds = 0;
+    };
+    struct Header {
+        std::string name, text;
+    };
+
+    /// Runs NVRTC once. Blocking; call it without any lock of ours. SIGINT and SIGTERM handlers are as before
+    /// when it returns. Throws: LibraryError when NVRTC itself fails (out of memory, internal error).
+    Result compile(const std::string& text, const std::string& program_name, std::span<const Header> headers,
+                   std::span<const std::string> options, std::span<const std::string> name_expressions) const;
+
+    /// Calls of nvrtcCompileProgram in this process, by every Nvrtc.
+    static std::uint64_t compile_calls() noexcept;
+
+  private:
+    struct Functions;
+    DynamicLibrary library_;
+    std::unique_ptr<Functions> functions_;
+    std::vector<std::string> include_paths_;
+    std::string identity_;
+};
+
+}  // namespace bascule

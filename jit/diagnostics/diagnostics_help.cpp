@@ -1,0 +1,237 @@
+// Tables of common mistakes. A row is a mistake and its cure; the tests compile both.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/did_you_mean.hpp>
+#include <bascule/jit/diagnostics/diagnostics_help.hpp>
+#include <bascule/jit/diagnostics/diagnostics_names.hpp>
+#include <bascule/jit/diagnostics/diagnostics_rows.hpp>
+
+namespace bascule {
+namespace {
+
+// --- Headers -----------------------------------------------------------------------------------------------
+
+struct Package {
+    std::string_view header;  ///< as in a NameRow
+    std::string_view name;
+    std::string_view name_for_12;
+};
+
+constexpr std::array packages = {
+    Package{"cuda/*", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"},
+    Package{"cub/*", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"},
+    Package{"thrust/*", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"},
+    Package{"nv/*", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"},
+    Package{"crt/*", "nvidia-cuda-crt", "nvidia-cuda-nvcc-cu12"},
+    Package{"cuda*", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"},
+    Package{"cooperative_groups*", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"},
+    Package{"mma.h", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"},
+    Package{"curand*", "nvidia-curand", "nvidia-curand-cu12"},
+};
+
+constexpr std::array<std::string_view, 26> host_headers = {
+    "algorithm", "array",    "assert.h",    "atomic",   "cassert",  "cmath",   "complex",
+    "cstddef",   "cstdint",  "cstdio",      "cstdlib",  "cstring",  "float.h", "iostream",
+    "limits",    "limits.h", "math.h",      "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
+    "string",    "tuple",    "type_traits", "utility",  "vector"};
+
+std::string help_for_header(const std::string& header) {
+    for (const Package& package : packages) {
+        if (!fits(package.header, header)) continue;
+        return fmt::format("{} comes with `pip install {}` (for CUDA 12 {}) or a CUDA toolkit.", header,
+                           package.name, package.name_for_12);
+    }
+    if (std::find(host_headers.begin(), host_headers.end(), header) != host_headers.end()) {
+        const std::string cuda = header.ends_with(".h") ? "c" + header.substr(0, header.size() - 2) : header;
+        static constexpr std::array<std::string_view, 7> none = {"iostream", "string",  "vector", "cstdio",
+                                                                 "cstdlib",  "cstring", "cassert"};
+        const bool exists = std::find(none.begin(), none.end(), cuda) == none.end();
+        return "NVRTC has no host headers. Mathematical functions, printf and assert need none" +
+               (exists ? fmt::format("; for <{}> try <cuda/std/{}>.", header, cuda) : std::string("."));
+    }
+    return fmt::format("add the directory of {} to include_paths, or its text to headers.", header);
+}
+
+std::string missing_header(const std::string& message) {
+    if (message.find("open source file") == message.npos) return {};
+    const std::size_t begin = message.find('"');
+    const std::size_t end = message.find('"', begin + 1);
+    return end == message.npos ? std::string() : message.substr(begin + 1, end - begin - 1);
+}
+
+// --- Mistakes that the message itself tells ----------------------------------------------------------------
+
+struct MessageRow {
+    std::string_view message;      ///< a part of NVRTC's
+    std::string_view source_line;  ///< a part of the line; empty: any
+    std::string_view help;
+};
+
+constexpr std::array by_message = {
+    MessageRow{"class \"uint3\" has no member", "",
+               "threadIdx and blockIdx have three members: .x, .y and .z."},
+    MessageRow{"has no member", "Dim.", "blockDim and gridDim have three members: .x, .y and .z."},
+    MessageRow{"A function without execution space annotations", "",
+               "write `__device__` before a function that kernels call; with extra=[\"-default-device\"] "
+               "every function is one."},
+    MessageRow{"explicitly marked as a __host__ function", "",
+               "NVRTC compiles device code only: write `__device__` instead, or keep the function out of "
+               "the text."},
+    MessageRow{"A namespace scope variable without memory space annotations", "",
+               "write `__device__` or `__constant__` before it, or `constexpr` where its value is known."},
+    MessageRow{"must have a void return type", "",
+               "a kernel returns nothing: write results into an array that it takes as a parameter."},
+    MessageRow{"annotation on lambda", "",
+               "leave the annotation out: a lambda inside a kernel runs where the kernel does."},
+    MessageRow{"incomplete type", "__shared__",
+               "an array without a size is `extern __shared__ T name[];`, its size given at the launch: "
+               "shared_bytes."},
+    MessageRow{"must have a constant value", "__shared__",
+               "the size of a __shared__ array is fixed at compile time: make it a define or a template "
+               "parameter, or declare `extern __shared__ T name[];` and give shared_bytes at the launch."},
+    MessageRow{"initializer not allowed for __shared__", "",
+               "assign in the kernel, by one thread, and call __syncthreads() before others read it."},
+    MessageRow{"device-side kernel launch", "",
+               "a kernel cannot launch another here: launch both from the host, on one stream."},
+    MessageRow{"must be a modifiable lvalue", "",
+               "what is const cannot be written: take the parameter as `T*` or array_view<T>, without "
+               "const."},
+    MessageRow{"matches these operands", "Dim",
+               "blockIdx, blockDim and threadIdx are triples: blockIdx.x * blockDim.x + threadIdx.x."},
+    MessageRow{"matches these operands", "Idx",
+               "blockIdx, blockDim and threadIdx are triples: blockIdx.x * blockDim.x + threadIdx.x."},
+    MessageRow{"must have class type but it has type", "",
+               "a pointer or a number has no members: index a pointer, or declare the parameter as "
+               "bascule::array_view<T>, which has .size()."},
+    MessageRow{"\"auto\" is not allowed here", "",
+               "`auto` parameters are C++20: CompileOptions(std=\"c++20\")."},
+    MessageRow{"no storage class or type specifier", "requires",
+               "constraints are C++20: CompileOptions(std=\"c++20\")."},
+    MessageRow{"no storage class or type specifier", "global ",
+               "did you mean __global__, with two underscores on either side?"},
+    MessageRow{"no storage class or type specifier", "device ",
+               "did you mean __device__, with two underscores on either side?"},
+    MessageRow{"Not a name of any known instruction", "",
+               "an asm(\"...\") of the text is no PTX that this architecture has."},
+};
+
+/// "Entry function '_Z1fPi' uses too much shared data (0x13880 bytes, 0xc000 max)".
+std::string help_for_shared_memory(const std::string& message) {
+    const std::size_t at = message.find("too much shared data (0x");
+    const std::size_t most = message.find(", 0x", at);
+    if (at == message.npos || most == message.npos) return {};
+    const auto hexadecimal = [&](std::size_t begin) {
+        return std::strtoull(message.c_str() + begin, nullptr, 16);
+    };
+    return fmt::format(
+        "__shared__ arrays of fixed size hold {} bytes together, and these hold {}: declare `extern "
+        "__shared__ T name[];` and give the size at the launch, shared_bytes={}.",
+        hexadecimal(most + 2), hexadecimal(at + 22), hexadecimal(at + 22));
+}
+
+/// "Unresolved extern function '_Z1gi'".
+std::string help_for_unresolved(const std::string& message) {
+    static constexpr std::string_view lead = "Unresolved extern ";
+    const std::size_t at = message.find(lead);
+    const std::size_t begin = message.find('\'', at);
+    const std::size_t end = message.find('\'', begin + 1);
+    if (at == message.npos || end == message.npos) return {};
+    const std::string mangled = message.substr(begin + 1, end - begin - 1);
+    const std::unique_ptr<char, decltype(&std::free)> name(
+        abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr), &std::free);
+    return fmt::format(
+        "{} is declared and nowhere defined. Nothing is linked in: its body must be in the text or in "
+        "an #include.",
+        name ? name.get() : mangled);
+}
+
+/// "expected a ";"" at the beginning of a line: the one before lacks it.
+std::string help_for_semicolon(const Diagnostic& diagnostic) {
+    if (!diagnostic.message.starts_with("expected a \";\"")) return {};
+    const std::size_t first = diagnostic.source_line.find_first_not_of(" \t");
+    const bool leads = diagnostic.column > 0 && static_cast<std::size_t>(diagnostic.column) == first + 1;
+    return leads ? "the line before it ends without `;`." : "";
+}
+
+std::string help_for_message(const Diagnostic& diagnostic) {
+    const auto fitting = std::find_if(by_message.begin(), by_message.end(), [&](const MessageRow& row) {
+        return diagnostic.message.find(row.message) != std::string::npos &&
+               diagnostic.source_line.find(row.source_line) != std::string::npos;
+    });
+    return fitting == by_message.end() ? std::string() : std::string(fitting->help);
+}
+
+}  // namespace
+
+std::string help_for(const Diagnostic& diagnostic, const Source& source) {
+    if (const std::string header = missing_header(diagnostic.message); !header.empty())
+        return help_for_header(header);
+    if (const std::string name = unknown_name(diagnostic); !name.empty()) {
+        return help_for_name(name, diagnostic, source);
+    }
+    if (const std::string header = header_for_incomplete(diagnostic.message); !header.empty()) {
+        return fmt::format("#include <{}> for it.", header);
+    }
+    for (const std::string& help :
+         {help_for_message(diagnostic), help_for_shared_memory(diagnostic.message),
+          help_for_unresolved(diagnostic.message), help_for_semicolon(diagnostic)}) {
+        if (!help.empty()) return help;
+    }
+    return {};
+}
+
+std::string nearest_option(std::string_view option) {
+    static const std::vector<std::string> known = {"--use_fast_math",
+                                                   "--ftz",
+                                                   "--prec-sqrt",
+                                                   "--prec-div",
+                                                   "--fmad",
+                                                   "--maxrregcount",
+                                                   "--restrict",
+                                                   "--extra-device-vectorization",
+                                                   "--relocatable-device-code",
+                                                   "--device-debug",
+                                                   "--generate-line-info",
+                                                   "--ptxas-options",
+                                                   "--diag-suppress",
+                                                   "--diag-error",
+                                                   "--diag-warn",
+                                                   "--disable-warnings",
+                                                   "--device-as-default-execution-space",
+                                                   "--default-device",
+                                                   "--device-int128",
+                                                   "--builtin-move-forward",
+                                                   "--builtin-initializer-list",
+                                                   "--brief-diagnostics",
+                                                   "--time",
+                                                   "--split-compile",
+                                                   "--minimal",
+                                                   "--fdevice-syntax-only",
+                                                   "--device-stack-protector",
+                                                   "--no-source-include",
+                                                   "--undefine-macro",
+                                                   "--modify-stack-limit",
+                                                   "--dlink-time-opt",
+                                                   "--gen-opt-lto",
+                                                   "--optimization-info",
+                                                   "--dopt",
+                                                   "--no-cache",
+                                                   "--device-c",
+                                                   "--device-w",
+                                                   "--display-error-number",
+                                                   "--no-display-error-number"};
+    std::string name(option.substr(0, option.find('=')));
+    const std::size_t letters = name.find_first_not_of('-');
+    if (letters == name.npos) return {};
+    name = "--" + name.substr(letters);
+    return nearest_name(name, known);
+}
+
+}  // namespace bascule

@@ -1,0 +1,18 @@
+// What a person probably meant: one line of help for the mistakes that are common.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <bascule/interface/errors/diagnostic.hpp>
+#include <bascule/jit/text/source.hpp>
+
+namespace bascule {
+
+/// A sentence without "help: "; empty when there is nothing to say. `diagnostic` as parse_log gave it.
+std::string help_for(const Diagnostic& diagnostic, const Source& source);
+
+/// The option that NVRTC would have known, "--use_fast_math" for "--use_fast_maths"; empty when none is near.
+std::string nearest_option(std::string_view option);
+
+}  // namespace bascule

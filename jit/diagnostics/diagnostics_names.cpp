@@ -1,0 +1,347 @@
+// Names that the compiler does not know, and what was probably meant. A row is a name and its cure; the tests
+// compile both.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/did_you_mean.hpp>
+#include <bascule/jit/diagnostics/diagnostics_names.hpp>
+#include <bascule/jit/diagnostics/diagnostics_rows.hpp>
+#include <bascule/jit/text/lexer.hpp>
+
+namespace bascule {
+namespace {
+
+bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+/// Names that need a header, a namespace, or another name.
+constexpr std::array unqualified = {
+    NameRow{"__nv_bfloat16*", "#include <cuda_bf16.h> for it."},
+    NameRow{"nv_bfloat16*", "#include <cuda_bf16.h> for it."},
+    NameRow{"__float2bfloat16*", "#include <cuda_bf16.h> for it."},
+    NameRow{"__bfloat162float", "#include <cuda_bf16.h> for it."},
+    NameRow{"__nv_fp8*", "#include <cuda_fp8.h> for it."},
+    NameRow{"__nv_fp6*", "#include <cuda_fp6.h> for it (CUDA 12.8 or newer)."},
+    NameRow{"__nv_fp4*", "#include <cuda_fp4.h> for it (CUDA 12.8 or newer)."},
+    NameRow{"__half*", "#include <cuda_fp16.h> for it."},
+    NameRow{"__float2half*", "#include <cuda_fp16.h> for it."},
+    NameRow{"half", "#include <cuda_fp16.h> for it."},
+    NameRow{"half2", "#include <cuda_fp16.h> for it."},
+    NameRow{"__h*", "#include <cuda_fp16.h> for it."},
+    NameRow{"cuFloatComplex",
+            "#include <cuComplex.h> for it, or take cuda::std::complex<float> of "
+            "<cuda/std/complex>."},
+    NameRow{"cuDoubleComplex",
+            "#include <cuComplex.h> for it, or take cuda::std::complex<double> of "
+            "<cuda/std/complex>."},
+    NameRow{"make_cu*", "#include <cuComplex.h> for it."},
+    NameRow{"curand*", "#include <curand_kernel.h> for it; it comes with `pip install nvidia-curand`."},
+    NameRow{"int8_t", "#include <cuda/std/cstdint> for it."},
+    NameRow{"int16_t", "#include <cuda/std/cstdint> for it."},
+    NameRow{"int32_t", "#include <cuda/std/cstdint> for it."},
+    NameRow{"int64_t", "#include <cuda/std/cstdint> for it."},
+    NameRow{"uint8_t", "#include <cuda/std/cstdint> for it."},
+    NameRow{"uint16_t", "#include <cuda/std/cstdint> for it."},
+    NameRow{"uint32_t", "#include <cuda/std/cstdint> for it."},
+    NameRow{"uint64_t", "#include <cuda/std/cstdint> for it."},
+    NameRow{"uintptr_t", "#include <cuda/std/cstdint> for it."},
+    NameRow{"INT_M*", "#include <cuda/std/climits> for it."},
+    NameRow{"UINT_MAX", "#include <cuda/std/climits> for it."},
+    NameRow{"FLT_*", "say cuda::std::numeric_limits<float> of <cuda/std/limits>."},
+    NameRow{"DBL_*", "say cuda::std::numeric_limits<double> of <cuda/std/limits>."},
+    NameRow{"INFINITY", "say CUDART_INF_F of <math_constants.h>."},
+    NameRow{"NAN", "say CUDART_NAN_F of <math_constants.h>."},
+    NameRow{"M_PI", "say CUDART_PI of <math_constants.h>, or CUDART_PI_F for a float."},
+    NameRow{"True", "C++ says true."},
+    NameRow{"False", "C++ says false."},
+    NameRow{"None", "C++ says nullptr."},
+    NameRow{"concept", "concepts are C++20: CompileOptions(std=\"c++20\")."},
+    NameRow{"requires", "constraints are C++20: CompileOptions(std=\"c++20\")."},
+    NameRow{"__shfl_sync",
+            "the calls are __shfl_up_sync, __shfl_down_sync, __shfl_xor_sync and __shfl_sync."},
+    NameRow{"__shfl_down", "since CUDA 9 it takes a mask: __shfl_down_sync(0xffffffff, value, delta)."},
+    NameRow{"__shfl_up", "since CUDA 9 it takes a mask: __shfl_up_sync(0xffffffff, value, delta)."},
+    NameRow{"__shfl_xor", "since CUDA 9 it takes a mask: __shfl_xor_sync(0xffffffff, value, lanes)."},
+    NameRow{"__shfl", "since CUDA 9 it takes a mask: __shfl_sync(0xffffffff, value, lane)."},
+    NameRow{"__ballot", "since CUDA 9 it takes a mask: __ballot_sync(0xffffffff, condition)."},
+    NameRow{"__any", "since CUDA 9 it takes a mask: __any_sync(0xffffffff, condition)."},
+    NameRow{"__all", "since CUDA 9 it takes a mask: __all_sync(0xffffffff, condition)."},
+    NameRow{"array_view", "its namespace is missing: bascule::array_view."},
+    NameRow{"masked_view", "its namespace is missing: bascule::masked_view."},
+    NameRow{"grid_stride", "its namespace is missing: bascule::grid_stride."},
+    NameRow{"cooperative_groups", "#include <cooperative_groups.h> for it."},
+    NameRow{"cg", "#include <cooperative_groups.h> and say `namespace cg = cooperative_groups;`."},
+    NameRow{"nvcuda", "#include <mma.h> for it."},
+    NameRow{"wmma", "#include <mma.h> and say nvcuda::wmma."},
+    NameRow{"cub", "#include <cub/cub.cuh>, or the one header of CUB that you need, which compiles faster."},
+    NameRow{"cudaMalloc*", "a text for NVRTC holds device code only: allocate in the program that launches."},
+    NameRow{"cudaMemcpy*", "a text for NVRTC holds device code only: copy in the program that launches."},
+    NameRow{"cudaDeviceSynchronize",
+            "a text for NVRTC holds device code only: the program that launches "
+            "synchronizes; __syncthreads() is for the threads of a block."},
+};
+
+/// Where libcu++ has what C++ has in namespace std.
+constexpr std::array in_cuda_std = {
+    NameRow{"array", "array"},
+    NameRow{"atomic*", "atomic"},
+    NameRow{"memory_order*", "atomic"},
+    NameRow{"bit_cast", "bit"},
+    NameRow{"popcount", "bit"},
+    NameRow{"countl_*", "bit"},
+    NameRow{"countr_*", "bit"},
+    NameRow{"chrono", "chrono"},
+    NameRow{"complex", "complex"},
+    NameRow{"size_t", "cstddef"},
+    NameRow{"ptrdiff_t", "cstddef"},
+    NameRow{"byte", "cstddef"},
+    NameRow{"int*_t", "cstdint"},
+    NameRow{"int8_t", "cstdint"},
+    NameRow{"int16_t", "cstdint"},
+    NameRow{"int32_t", "cstdint"},
+    NameRow{"int64_t", "cstdint"},
+    NameRow{"uint*", "cstdint"},
+    NameRow{"plus", "functional"},
+    NameRow{"minus", "functional"},
+    NameRow{"multiplies", "functional"},
+    NameRow{"less", "functional"},
+    NameRow{"greater", "functional"},
+    NameRow{"equal_to", "functional"},
+    NameRow{"invoke", "functional"},
+    NameRow{"initializer_list", "initializer_list"},
+    NameRow{"numeric_limits", "limits"},
+    NameRow{"mdspan", "mdspan"},
+    NameRow{"extents", "mdspan"},
+    NameRow{"dextents", "mdspan"},
+    NameRow{"optional", "optional"},
+    NameRow{"nullopt", "optional"},
+    NameRow{"span", "span"},
+    NameRow{"tuple", "tuple"},
+    NameRow{"make_tuple", "tuple"},
+    NameRow{"tie", "tuple"},
+    NameRow{"get", "tuple"},
+    NameRow{"apply", "tuple"},
+    NameRow{"is_*", "type_traits"},
+    NameRow{"enable_if*", "type_traits"},
+    NameRow{"conditional*", "type_traits"},
+    NameRow{"remove_*", "type_traits"},
+    NameRow{"decay*", "type_traits"},
+    NameRow{"common_type*", "type_traits"},
+    NameRow{"integral_constant", "type_traits"},
+    NameRow{"make_unsigned*", "type_traits"},
+    NameRow{"move", "utility"},
+    NameRow{"forward", "utility"},
+    NameRow{"swap", "utility"},
+    NameRow{"pair", "utility"},
+    NameRow{"make_pair", "utility"},
+    NameRow{"exchange", "utility"},
+    NameRow{"declval", "utility"},
+    NameRow{"*_sequence", "utility"},
+    NameRow{"index_sequence*", "utility"},
+    NameRow{"integer_sequence", "utility"},
+    NameRow{"make_index_sequence", "utility"},
+    NameRow{"variant", "variant"},
+    NameRow{"visit", "variant"},
+};
+
+constexpr std::array<std::string_view, 30> builtin_functions = {
+    "min",  "max",   "abs",   "fabs", "sqrt",  "cbrt", "pow",  "exp",  "exp2",  "log",
+    "log2", "log10", "sin",   "cos",  "tan",   "asin", "acos", "atan", "atan2", "sinh",
+    "cosh", "tanh",  "floor", "ceil", "round", "fmin", "fmax", "fma",  "hypot", "printf"};
+
+constexpr std::array in_cuda = {
+    NameRow{"atomic_ref", "cuda/atomic"},  NameRow{"atomic*", "cuda/atomic"},
+    NameRow{"barrier", "cuda/barrier"},    NameRow{"memcpy_async", "cuda/barrier"},
+    NameRow{"pipeline*", "cuda/pipeline"}, NameRow{"make_pipeline", "cuda/pipeline"},
+    NameRow{"latch", "cuda/latch"},        NameRow{"counting_semaphore", "cuda/semaphore"},
+};
+
+/// `std::min` is one word: the qualified name around the diagnostic's column.
+std::string qualified_name_at(const Diagnostic& diagnostic) {
+    const std::string& line = diagnostic.source_line;
+    const bool ascii = std::all_of(line.begin(), line.end(), [](unsigned char c) { return c < 0x80; });
+    const auto at = static_cast<std::size_t>(std::max(diagnostic.column - 1, 0));
+    const auto belongs = [&](std::size_t i) { return is_name_character(line[i]) || line[i] == ':'; };
+    if (!ascii || diagnostic.column < 1 || at >= line.size() || !belongs(at)) return {};
+    std::size_t begin = at;
+    std::size_t end = at;
+    while (begin > 0 && belongs(begin - 1)) --begin;
+    while (end < line.size() && belongs(end)) ++end;
+    std::string name = line.substr(begin, end - begin);
+    while (name.ends_with(':')) name.pop_back();
+    while (name.starts_with(':')) name.erase(0, 1);
+    return name;
+}
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    std::transform(result.begin(), result.end(), result.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return result;
+}
+
+const std::vector<std::string>& builtins() {
+    static const std::vector<std::string> names = {
+        "threadIdx",
+        "blockIdx",
+        "blockDim",
+        "gridDim",
+        "warpSize",
+        "__syncthreads",
+        "__syncwarp",
+        "__threadfence",
+        "__threadfence_block",
+        "__syncthreads_count",
+        "__shfl_sync",
+        "__shfl_up_sync",
+        "__shfl_down_sync",
+        "__shfl_xor_sync",
+        "__ballot_sync",
+        "__any_sync",
+        "__all_sync",
+        "__activemask",
+        "__popc",
+        "__clz",
+        "__ffs",
+        "__brev",
+        "__ldg",
+        "atomicAdd",
+        "atomicSub",
+        "atomicMin",
+        "atomicMax",
+        "atomicExch",
+        "atomicCAS",
+        "atomicAnd",
+        "atomicOr",
+        "atomicXor",
+        "atomicInc",
+        "atomicDec",
+        "printf",
+        "assert",
+        "rsqrtf",
+        "sqrtf",
+        "fmaf",
+        "__fmaf_rn",
+        "__expf",
+        "__logf",
+        "__sinf",
+        "__cosf",
+        "make_float2",
+        "make_float3",
+        "make_float4",
+        "make_int2",
+        "make_int4",
+        "float2",
+        "float3",
+        "float4",
+        "double2",
+        "int2",
+        "int4",
+        "uint3",
+        "dim3",
+        "clock64",
+        "__global__",
+        "__device__",
+        "__shared__",
+        "__constant__",
+        "__restrict__",
+        "__launch_bounds__",
+    };
+    return names;
+}
+
+/// What stands elsewhere in the text, or is CUDA's own, and is spelled nearly so.
+std::string nearest_known(const std::string& name, const Source& source) {
+    if (name.size() < 4) return {};
+    const std::string bare = name.substr(std::min(name.find_first_not_of('_'), name.size()));
+    for (const std::string& builtin : builtins()) {
+        const std::string core = builtin.substr(builtin.find_first_not_of('_'));
+        if (lower(core.substr(0, core.find_last_not_of('_') + 1)) == lower(bare)) return builtin;
+    }
+    std::set<std::string> words;
+    for (const Token& token : lex(source.text).tokens) {
+        if (token.kind == Token::Kind::word && token.text != name && token.text.size() > 2)
+            words.emplace(token.text);
+    }
+    std::vector<std::string> near(words.begin(), words.end());
+    near.insert(near.end(), builtins().begin(), builtins().end());
+    const std::string best = nearest_name(name, near);
+    // A long name may differ in a third of its letters; here that is too much, there are so many words.
+    return edit_distance(name, best) <= 2 ? best : std::string();
+}
+
+std::string help_for_std(const std::string& name) {
+    if (std::find(builtin_functions.begin(), builtin_functions.end(), name) != builtin_functions.end()) {
+        return fmt::format("CUDA's own {0} needs neither a header nor a namespace: say {0}(...).", name);
+    }
+    if (const std::string header = find_row(in_cuda_std, name); !header.empty()) {
+        return fmt::format("NVRTC has no std: #include <cuda/std/{}> and say cuda::std::{}.", header, name);
+    }
+    return fmt::format(
+        "NVRTC has no std. Much of it is in cuda::std, and std::{} has no counterpart that we "
+        "know of.",
+        name);
+}
+
+}  // namespace
+
+std::string help_for_name(const std::string& name, const Diagnostic& diagnostic, const Source& source) {
+    const std::string qualified = qualified_name_at(diagnostic);
+    const std::size_t colons = qualified.rfind("::");
+    const std::string last = colons == qualified.npos ? qualified : qualified.substr(colons + 2);
+    if (qualified.starts_with("std::")) return help_for_std(qualified.substr(5, qualified.find("::", 5) - 5));
+    if (qualified.starts_with("cuda::std::")) {
+        const std::string member = qualified.substr(11, qualified.find("::", 11) - 11);
+        const std::string header = find_row(in_cuda_std, member);
+        if (!header.empty()) return fmt::format("#include <cuda/std/{}> for it.", header);
+        return help_for_std(member);
+    }
+    if (qualified.starts_with("cuda::")) {
+        const std::string header = find_row(in_cuda, last);
+        if (!header.empty()) return fmt::format("#include <{}> for it.", header);
+    }
+    if (qualified.starts_with("bascule::")) {
+        const std::string nearest = nearest_name(last, {"array_view", "masked_view", "grid_stride"});
+        if (!nearest.empty()) return fmt::format("did you mean bascule::{}?", nearest);
+    }
+    if (std::string help = find_row(unqualified, name); !help.empty()) return help;
+    const std::string nearest = nearest_known(name, source);
+    return nearest.empty() ? std::string() : fmt::format("did you mean {}?", nearest);
+}
+
+std::string unknown_name(const Diagnostic& diagnostic) {
+    const std::string& message = diagnostic.message;
+    const auto quoted = [&](std::string_view before) {
+        const std::size_t begin = message.find(before) + before.size();
+        return message.substr(begin, message.find('"', begin) - begin);
+    };
+    if (message.starts_with("identifier \"") && message.ends_with("is undefined"))
+        return quoted("identifier \"");
+    if (message.starts_with("namespace \"") && message.find("has no member \"") != message.npos)
+        return quoted("has no member \"");
+    if (message.starts_with("the global scope has no \"")) return quoted("has no \"");
+    if (message.starts_with("name followed by \"::\"")) {
+        const std::string name = qualified_name_at(diagnostic);
+        const auto at = static_cast<std::size_t>(diagnostic.column - 1);
+        std::size_t end = at;
+        while (end < diagnostic.source_line.size() && is_name_character(diagnostic.source_line[end])) ++end;
+        return name.empty() ? std::string() : diagnostic.source_line.substr(at, end - at);
+    }
+    return {};
+}
+
+std::string header_for_incomplete(const std::string& message) {
+    static constexpr std::string_view lead = "incomplete type \"";
+    if (!message.starts_with("incomplete type \"cuda::std::")) return {};
+    std::string name = message.substr(lead.size());
+    name.resize(std::min(name.find_first_of("<\""), name.size()));
+    name.erase(0, name.rfind("::") + 2);
+    const std::string header = find_row(in_cuda_std, name);
+    return header.empty() ? std::string() : "cuda/std/" + header;
+}
+
+}  // namespace bascule

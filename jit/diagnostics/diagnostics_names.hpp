@@ -1,0 +1,22 @@
+// Names that the compiler does not know, and what was probably meant.
+#pragma once
+
+#include <string>
+
+#include <bascule/interface/errors/diagnostic.hpp>
+#include <bascule/jit/text/source.hpp>
+
+namespace bascule {
+
+/// The name that a message says is undefined, without its scope: "min" for `cuda::std::min`. Empty for other
+/// messages.
+std::string unknown_name(const Diagnostic& diagnostic);
+
+/// What to say about that name: the header, the namespace, or the name that was meant. Empty when there is
+/// nothing to say.
+std::string help_for_name(const std::string& name, const Diagnostic& diagnostic, const Source& source);
+
+/// Where a class of cuda::std is defined that another header only declares. Empty for other messages.
+std::string header_for_incomplete(const std::string& message);
+
+}  // namespace bascule

@@ -1,0 +1,222 @@
+// How a failure is told: the errors that are causes, each with its lines, and what follows from them counted.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/diagnostics/diagnostics_help.hpp>
+#include <bascule/jit/diagnostics/diagnostics_names.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr std::size_t most_shown = 10;
+constexpr std::size_t most_foreign_notes = 2;
+constexpr std::size_t widest_line = 160;
+
+struct Context {
+    const Source& source;
+    std::string canonical;
+    std::span<const std::string> library_paths;
+};
+
+/// A character's bytes, and how many columns of a terminal it takes.
+struct Character {
+    std::size_t bytes = 1;
+    std::size_t columns = 1;
+};
+
+Character character_at(std::string_view text, std::size_t at) {
+    const auto lead = static_cast<unsigned char>(text[at]);
+    const std::size_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    // From U+1100 on most letters are wide; the exceptions are not worth a table here.
+    const bool wide = lead >= 0xe2 && !(lead == 0xe2 && at + 1 < text.size() &&
+                                        static_cast<unsigned char>(text[at + 1]) < 0xba);
+    return {std::min(bytes, text.size() - at), wide ? 2U : 1U};
+}
+
+/// The source line and a caret below its column, both indented by two. Of a very long line the part around
+/// the caret.
+std::string lines_of(const Diagnostic& diagnostic) {
+    if (diagnostic.source_line.empty()) return {};
+    std::string line = diagnostic.source_line;
+    std::string below;
+    std::size_t at = 0;
+    for (int column = 1; column < diagnostic.column; ++column) {
+        if (at >= line.size()) {
+            below += ' ';
+            continue;
+        }
+        const Character character = character_at(line, at);
+        below += line[at] == '\t' ? std::string("\t") : std::string(character.columns, ' ');
+        at += character.bytes;
+    }
+    const bool ascii = std::all_of(line.begin(), line.end(), [](unsigned char c) { return c < 0x80; });
+    if (ascii && line.size() > widest_line) {
+        const std::size_t begin = at > widest_line / 2 ? at - widest_line / 2 : 0;
+        const bool cut = begin + widest_line < line.size();
+        line = (begin > 0 ? "..." : "") + line.substr(begin, widest_line) + (cut ? "..." : "");
+        if (begin > 0) below = "   " + below.substr(std::min(begin, below.size()));
+    }
+    const std::string caret = diagnostic.column > 0 ? fmt::format("  {}^\n", below) : "";
+    return fmt::format("  {}\n{}", line, caret);
+}
+
+/// What is missing at the end of one line is reported at the first word of the next: then the line before
+/// says more than the one shown.
+std::string line_before(const Diagnostic& diagnostic, const Context& context) {
+    if (diagnostic.file != context.canonical || !diagnostic.message.starts_with("expected a")) return {};
+    const std::string& shown = diagnostic.source_line;
+    if (static_cast<std::size_t>(diagnostic.column) != shown.find_first_not_of(" \t") + 1) return {};
+    for (int line = diagnostic.line - 1; line > 0; --line) {
+        const std::string_view text = source_line_of(context.source.text, line);
+        if (text.find_first_not_of(" \t") != text.npos) return fmt::format("  {}\n", text);
+    }
+    return {};
+}
+
+std::string place_of(const Diagnostic& raw, const Diagnostic& placed, const Source& source) {
+    if (is_at_end_of_text(raw)) return source.name + ": at the end of the text";
+    if (placed.file.empty()) return source.name;
+    return fmt::format("{}:{}", placed.file, placed.line);
+}
+
+std::string indented(std::string text) {
+    for (std::size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1))
+        text.insert(at + 1, "    ");
+    return text;
+}
+
+std::string head_of(const Diagnostic& raw, const Diagnostic& placed, const Source& source) {
+    return fmt::format("{}: {}: {}\n", place_of(raw, placed, source), to_string(placed.severity),
+                       indented(placed.message));
+}
+
+/// Bascule's own headers, NVIDIA's, and candidates that stand nowhere.
+bool is_foreign(const Diagnostic& note, const Context& context) {
+    if (note.file.empty() || note.file.starts_with("bascule_")) return true;
+    return std::any_of(context.library_paths.begin(), context.library_paths.end(),
+                       [&](const std::string& path) { return note.file.starts_with(path + "/"); });
+}
+
+std::string notes_of(const Diagnostic& raw, const Diagnostic& placed, const Context& context) {
+    std::string text;
+    std::size_t foreign = 0;
+    for (std::size_t i = 0; i < raw.notes.size(); ++i) {
+        if (is_foreign(raw.notes[i], context) && ++foreign > most_foreign_notes) continue;
+        const Diagnostic& note = placed.notes[i];
+        text += note.file.empty() ? fmt::format("  note: {}\n", note.message)
+                                  : head_of(raw.notes[i], note, context.source);
+        // The same line again says nothing.
+        if (note.source_line != placed.source_line || note.column != placed.column) text += lines_of(note);
+    }
+    if (foreign > most_foreign_notes) {
+        const std::size_t more = foreign - most_foreign_notes;
+        text += fmt::format("  ... {} more {}\n", more, more == 1 ? "note" : "notes");
+    }
+    return text;
+}
+
+std::string render(const Diagnostic& raw, const Context& context) {
+    const Diagnostic placed = at_user_places({raw}, context.source).front();
+    return head_of(raw, placed, context.source) + line_before(raw, context) + lines_of(placed) +
+           notes_of(raw, placed, context);
+}
+
+// --- Causes and consequences -------------------------------------------------------------------------------
+
+bool same_line(const Diagnostic& a, const Diagnostic& b) { return a.file == b.file && a.line == b.line; }
+
+/// What NVRTC says of a declaration whose types it does not understand.
+bool is_broken_declaration(const Diagnostic& error) {
+    static constexpr std::array leads = {
+        std::string_view("attribute \"__global__\" does not apply here"),
+        std::string_view("A namespace scope variable without memory space annotations"),
+        std::string_view("incomplete type \"void\" is not allowed"),
+    };
+    return std::any_of(leads.begin(), leads.end(),
+                       [&](std::string_view lead) { return error.message.starts_with(lead); });
+}
+
+bool is_consequence(const Diagnostic& error) {
+    static constexpr std::array leads = {
+        std::string_view("type name is not allowed"),
+        std::string_view("expected a"),
+        std::string_view("identifier \""),
+    };
+    return is_broken_declaration(error) ||
+           std::any_of(leads.begin(), leads.end(),
+                       [&](std::string_view lead) { return error.message.starts_with(lead); });
+}
+
+struct Cause {
+    const Diagnostic* error;
+    std::size_t consequences = 0;
+};
+
+/// One unknown type in a parameter list gives six errors on its line. The unknown name is the cause.
+std::vector<Cause> causes_of(const std::vector<const Diagnostic*>& errors) {
+    std::vector<Cause> causes;
+    for (std::size_t begin = 0, end = 0; begin < errors.size(); begin = end) {
+        while (end < errors.size() && same_line(*errors[begin], *errors[end])) ++end;
+        const std::span line(errors.data() + begin, end - begin);
+        const auto root = std::find_if(line.begin(), line.end(),
+                                       [](const Diagnostic* error) { return !unknown_name(*error).empty(); });
+        const bool broken = std::any_of(line.begin(), line.end(), [](const Diagnostic* error) {
+            return is_broken_declaration(*error) || error->message == "type name is not allowed" ||
+                   error->message == "expected an identifier";
+        });
+        const bool all_follow = std::all_of(line.begin(), line.end(), [&](const Diagnostic* error) {
+            return error == (root == line.end() ? nullptr : *root) || is_consequence(*error);
+        });
+        if (root != line.end() && broken && all_follow && !errors[begin]->file.empty()) {
+            causes.push_back({*root, line.size() - 1});
+        } else {
+            for (const Diagnostic* error : line) causes.push_back({error, 0});
+        }
+    }
+    return causes;
+}
+
+std::string without_line_end(std::string text) {
+    while (text.ends_with('\n') || text.ends_with(' ')) text.pop_back();
+    return text;
+}
+
+}  // namespace
+
+std::string explain_failure(const std::vector<Diagnostic>& diagnostics, const std::string& log,
+                            const Source& source, std::span<const std::string> library_paths) {
+    const Context context{source, canonical_name(source.text), library_paths};
+    std::vector<const Diagnostic*> errors;
+    for (const Diagnostic& diagnostic : diagnostics) {
+        if (diagnostic.is_error()) errors.push_back(&diagnostic);
+    }
+    if (errors.empty()) {  // not of a form that we know
+        return fmt::format("{} does not compile:\n{}", source.name,
+                           without_line_end(readable_log(log, source)));
+    }
+    const std::vector<Cause> causes = causes_of(errors);
+    std::string text;
+    std::vector<std::string> helped;
+    for (const Cause& cause : std::span(causes).first(std::min(causes.size(), most_shown))) {
+        text += render(*cause.error, context);
+        if (cause.consequences > 0) {
+            text += fmt::format("  ... and {} more {} that {} from it\n", cause.consequences,
+                                cause.consequences == 1 ? "error" : "errors",
+                                cause.consequences == 1 ? "follows" : "follow");
+        }
+        const std::string help = help_for(*cause.error, source);
+        if (help.empty() || std::find(helped.begin(), helped.end(), help) != helped.end()) continue;
+        text += fmt::format("help: {}\n", help);
+        helped.push_back(help);
+    }
+    if (causes.size() > most_shown) {
+        const std::size_t more = causes.size() - most_shown;
+        text += fmt::format("... and {} more {}; .log has them all.\n", more, more == 1 ? "error" : "errors");
+    }
+    return fmt::format("{} does not compile:\n{}", source.name, without_line_end(text));
+}
+
+}  // namespace bascule

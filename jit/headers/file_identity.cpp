@@ -1,0 +1,59 @@
+#include <cerrno>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bascule/jit/headers/file_identity.hpp>
+
+namespace bascule {
+namespace {
+
+std::int64_t nanoseconds(const timespec& time) {
+    return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+Place place_of(const struct stat& status) {
+    Place place;
+    place.kind = S_ISREG(status.st_mode) ? PlaceKind::file : PlaceKind::other;
+    place.identity = {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+                      nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+    return place;
+}
+
+}  // namespace
+
+Place place_at(const std::string& path) noexcept {
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0) return place_of(status);
+    const bool missing = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG;
+    return {missing ? PlaceKind::missing : PlaceKind::unknown, {}};
+}
+
+std::optional<std::string> read_file(const std::string& path) {
+    // Without O_NONBLOCK a pipe that took the file's place would hold us up.
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) return std::nullopt;
+    struct stat status {};
+    bool good = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+    std::string text;
+    if (good) text.resize(static_cast<std::size_t>(status.st_size));
+    std::size_t got = 0;
+    while (good && got < text.size()) {
+        const ssize_t count = read(file, text.data() + got, text.size() - got);
+        if (count < 0 && errno == EINTR) continue;
+        good = count > 0;  // shorter than it said: somebody is writing it
+        if (good) got += static_cast<std::size_t>(count);
+    }
+    close(file);
+    if (!good) return std::nullopt;
+    return text;
+}
+
+std::int64_t now_ns() noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return nanoseconds(now);
+}
+
+}  // namespace bascule

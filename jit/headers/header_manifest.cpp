@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <set>
+
+#include <bascule/jit/cache/byte_record.hpp>
+#include <bascule/jit/headers/header_manifest.hpp>
+#include <bascule/jit/process/fork_safety.hpp>
+
+namespace bascule {
+namespace {
+
+/// File systems stamp files with a clock that ticks, at worst every two seconds (FAT).
+constexpr std::int64_t tick_ns = 2'000'000'000;
+
+bool may_have_changed_unseen(const FileIdentity& identity, std::int64_t taken_ns) {
+    return identity.changed_ns > taken_ns - tick_ns;
+}
+
+bool has_content(const TrackedFile& file) {
+    const std::optional<std::string> text = read_file(file.path);
+    return text && text->size() == file.identity.bytes && digest_of(*text) == file.digest;
+}
+
+bool is_as_it_was(const TrackedPlace& place) { return place_at(place.path).kind == place.kind; }
+
+/// Toolkit sections that this process has found as they say. A toolkit that is replaced under a running
+/// process is noticed by the next one, and here by whoever compiles.
+class VerifiedToolkits {
+  public:
+    bool contains(const Digest& digest) {
+        const std::lock_guard lock(fork_safe_mutex());
+        return digests_.contains({digest.high, digest.low});
+    }
+    void add(const Digest& digest) {
+        const std::lock_guard lock(fork_safe_mutex());
+        digests_.insert({digest.high, digest.low});
+    }
+
+  private:
+    std::set<std::pair<std::uint64_t, std::uint64_t>> digests_;
+};
+
+VerifiedToolkits& verified_toolkits() {
+    static VerifiedToolkits& toolkits = *new VerifiedToolkits;
+    return toolkits;
+}
+
+}  // namespace
+
+bool TrackedHeaders::hold() const {
+    const auto holds = [&](const TrackedFile& file) {
+        const Place place = place_at(file.path);
+        if (place.kind != PlaceKind::file) return false;
+        if (place.identity == file.identity && !may_have_changed_unseen(file.identity, taken_ns)) return true;
+        return place.identity.bytes == file.identity.bytes && has_content(file);
+    };
+    return std::all_of(places.begin(), places.end(), is_as_it_was) &&
+           std::all_of(files.begin(), files.end(), holds);
+}
+
+bool TrackedHeaders::untouched() const {
+    const auto is_untouched = [&](const TrackedFile& file) {
+        const Place place = place_at(file.path);
+        if (place.kind != PlaceKind::file || place.identity != file.identity) return false;
+        return !may_have_changed_unseen(file.identity, taken_ns) || has_content(file);
+    };
+    return std::all_of(places.begin(), places.end(), is_as_it_was) &&
+           std::all_of(files.begin(), files.end(), is_untouched);
+}
+
+std::string TrackedHeaders::to_bytes() const {
+    ByteWriter out;
+    out.number(static_cast<std::uint64_t>(taken_ns));
+    out.number(files.size());
+    for (const TrackedFile& file : files) {
+        out.text(file.path);
+        const FileIdentity& identity = file.identity;
+        for (const std::uint64_t number :
+             {identity.device, identity.inode, identity.bytes,
+              static_cast<std::uint64_t>(identity.modified_ns),
+              static_cast<std::uint64_t>(identity.changed_ns), file.digest.high, file.digest.low}) {
+            out.number(number);
+        }
+    }
+    out.number(places.size());
+    for (const TrackedPlace& place : places) {
+        out.text(place.path);
+        out.number(static_cast<std::uint64_t>(place.kind));
+    }
+    return std::move(out).take();
+}
+
+std::optional<TrackedHeaders> TrackedHeaders::from_bytes(std::string_view bytes) {
+    ByteReader in(bytes);
+    TrackedHeaders headers;
+    headers.taken_ns = static_cast<std::int64_t>(in.number());
+    for (std::uint64_t left = in.number(); left > 0 && in.good(); --left) {
+        TrackedFile file;
+        file.path = in.text();
+        file.identity.device = in.number();
+        file.identity.inode = in.number();
+        file.identity.bytes = in.number();
+        file.identity.modified_ns = static_cast<std::int64_t>(in.number());
+        file.identity.changed_ns = static_cast<std::int64_t>(in.number());
+        file.digest.high = in.number();
+        file.digest.low = in.number();
+        headers.files.push_back(std::move(file));
+    }
+    for (std::uint64_t left = in.number(); left > 0 && in.good(); --left) {
+        TrackedPlace place;
+        place.path = in.text();
+        const std::uint64_t kind = in.number();
+        if (kind != 'f' && kind != 'o' && kind != 'm') return std::nullopt;
+        place.kind = static_cast<PlaceKind>(kind);
+        headers.places.push_back(std::move(place));
+    }
+    if (!in.at_end()) return std::nullopt;
+    return headers;
+}
+
+bool HeaderManifest::holds(const std::string& source_directory) const {
+    if (empty()) return true;
+    if (directory != source_directory) return false;
+    if (!working_directory.empty() && working_directory != bascule::working_directory()) return false;
+    if (!user.hold()) return false;
+    if (toolkit.empty() || verified_toolkits().contains(toolkit_digest)) return true;
+    const std::optional<TrackedHeaders> headers = TrackedHeaders::from_bytes(toolkit);
+    if (!headers || !headers->hold()) return false;
+    verified_toolkits().add(toolkit_digest);
+    return true;
+}
+
+bool HeaderManifest::untouched() const {
+    if (!working_directory.empty() && working_directory != bascule::working_directory()) return false;
+    if (!user.untouched()) return false;
+    if (toolkit.empty()) return true;
+    const std::optional<TrackedHeaders> headers = TrackedHeaders::from_bytes(toolkit);
+    return headers && headers->untouched();
+}
+
+std::string HeaderManifest::to_bytes() const {
+    ByteWriter out;
+    out.text(directory);
+    out.text(working_directory);
+    out.text(user.to_bytes());
+    out.text(toolkit);
+    out.number(toolkit_digest.high);
+    out.number(toolkit_digest.low);
+    return std::move(out).take();
+}
+
+std::optional<HeaderManifest> HeaderManifest::from_bytes(std::string_view bytes) {
+    ByteReader in(bytes);
+    HeaderManifest manifest;
+    manifest.directory = in.text();
+    manifest.working_directory = in.text();
+    std::optional<TrackedHeaders> user = TrackedHeaders::from_bytes(in.text());
+    manifest.toolkit = in.text();
+    manifest.toolkit_digest.high = in.number();
+    manifest.toolkit_digest.low = in.number();
+    if (!in.at_end() || !user) return std::nullopt;
+    manifest.user = std::move(*user);
+    return manifest;
+}
+
+std::string working_directory() {
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::current_path(error);
+    return error ? std::string() : path.string();
+}
+
+std::string absolute_path(const std::string& path) {
+    if (path.starts_with('/')) return path;
+    return working_directory() + "/" + path;
+}
+
+}  // namespace bascule

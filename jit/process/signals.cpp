@@ -1,0 +1,95 @@
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstddef>
+#include <dlfcn.h>
+#include <exception>
+#include <mutex>
+#include <pthread.h>
+#include <thread>
+
+#include <bascule/jit/process/signals.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr std::array watched = {SIGINT, SIGTERM};
+
+/// How long a foreign handler may stand: short for a person's Ctrl-C, long for a processor.
+constexpr std::chrono::milliseconds interval{2};
+
+const void* library_of(const void* address) noexcept {
+    Dl_info info = {};
+    return address != nullptr && dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+/// The process's own handlers as they last were. One for the process, as handlers are: a compile that starts
+/// while another one runs would otherwise take the library's handlers for the program's.
+class OwnHandlers {
+  public:
+    /// Puts them back where `library` replaced them; takes note where the program changed them itself.
+    void restore(const void* library) noexcept {
+        const std::lock_guard lock(mutex_);
+        for (std::size_t i = 0; i < watched.size(); ++i) {
+            struct sigaction now = {};
+            if (sigaction(watched[i], nullptr, &now) != 0) continue;
+            const bool foreign = library_of(reinterpret_cast<const void*>(now.sa_handler)) == library;
+            if (foreign) {
+                sigaction(watched[i], &own_[i], nullptr);
+            } else {
+                own_[i] = now;
+            }
+        }
+    }
+
+  private:
+    std::mutex mutex_;
+    std::array<struct sigaction, watched.size()> own_ = {};  // SIG_DFL until read
+};
+
+OwnHandlers& own_handlers() {
+    static OwnHandlers handlers;
+    return handlers;
+}
+
+/// The program's signals are for the program's threads.
+void block_watched_signals() noexcept {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : watched) sigaddset(&set, signal);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+}  // namespace
+
+void run_keeping_signal_handlers(const void* address, const std::function<void()>& work) {
+    const void* library = library_of(address);
+    if (library == nullptr) return work();  // linked statically or unknown: nothing to tell apart by
+
+    own_handlers().restore(library);
+    std::mutex mutex;
+    std::condition_variable finished;
+    bool done = false;
+    std::exception_ptr failure;
+    std::thread worker([&] {
+        block_watched_signals();
+        try {
+            work();
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        const std::lock_guard lock(mutex);
+        done = true;
+        finished.notify_one();
+    });
+    {
+        std::unique_lock lock(mutex);
+        while (!finished.wait_for(lock, interval, [&] { return done; })) own_handlers().restore(library);
+    }
+    worker.join();
+    own_handlers().restore(library);
+    if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace bascule

@@ -1,0 +1,42 @@
+// CUDA C++ text -> words and punctuation, without what is no code: comments, literals' insides, preprocessor
+// lines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace bascule {
+
+/// A word, a number, a string or a punctuation mark; views the text.
+struct Token {
+    enum class Kind : std::uint8_t { word, punctuation, string, end };
+    Kind kind = Kind::end;
+    std::string_view text;
+    int line = 1;
+
+    bool is(std::string_view expected) const noexcept { return kind != Kind::string && text == expected; }
+};
+
+/// A preprocessor line that chooses between texts, before the token at `position`.
+struct Conditional {
+    enum class Kind : std::uint8_t { begin, next, end };
+    Kind kind = Kind::begin;
+    std::size_t position = 0;
+};
+
+struct LexedText {
+    std::vector<Token> tokens;  ///< the last one is of kind `end`
+    std::vector<Conditional> conditionals;
+};
+
+/// Whether a name or a number goes on with this character.
+inline bool continues_word(char c) noexcept {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// Reads the whole text; what is not well formed is read somehow. The result views `text`.
+LexedText lex(std::string_view text);
+
+}  // namespace bascule

@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/text/source.hpp>
+
+namespace bascule {
+namespace {
+
+[[noreturn]] void fail_option(const char* field, const std::string& got, const std::string& why) {
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("the option `{}` is \"{}\": {}.", field, shortened(got), why),
+                        {.field = field, .got = got});
+}
+
+bool is_macro_name(std::string_view name) {
+    // NAME or NAME(parameters)
+    name = name.substr(0, name.find('('));
+    const auto word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+    return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+           std::all_of(name.begin(), name.end(), word);
+}
+
+/// A relative path would mean another directory after a chdir, and the same cache key.
+std::string absolute(const std::string& path) {
+    std::error_code failed;
+    const std::filesystem::path made = std::filesystem::absolute(path, failed);
+    return failed ? path : made.lexically_normal().string();
+}
+
+void check(const CompileOptions& options) {
+    static constexpr std::array<std::string_view, 3> standards = {"c++17", "c++20", "c++23"};
+    if (std::find(standards.begin(), standards.end(), options.std) == standards.end()) {
+        fail_option("std", options.std, "it must be c++17, c++20, or (from NVRTC 13.3 on) c++23");
+    }
+    for (const auto& [name, value] : options.defines) {
+        if (!is_macro_name(name)) fail_option("defines", name, "it is no macro name");
+        if (value.find('\n') != value.npos) fail_option("defines", value, "a macro is one line");
+    }
+    for (const std::string& path : options.include_paths) {
+        if (path.empty()) fail_option("include_paths", path, "it is empty; the current directory is \".\"");
+    }
+    for (const auto& [name, text] : options.headers) {
+        if (name.empty()) fail_option("headers", name, "a header needs the name by which it is included");
+        if (text.find('\0') != text.npos) fail_option("headers", name, "its text contains a NUL character");
+    }
+    if (options.max_registers && *options.max_registers < 1) {
+        fail_option("max_registers", std::to_string(*options.max_registers), "a thread needs at least one");
+    }
+    for (const std::string& option : options.extra) {
+        const std::string why = refusal_of_extra(option);
+        if (why.empty()) continue;
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("`extra` cannot hold \"{}\": {}.", shortened(option), why),
+                            {.field = "extra", .got = option});
+    }
+}
+
+}  // namespace
+
+Source read_source(const std::string& path) {
+    errno = 0;
+    std::ifstream file(path, std::ios::binary);
+    // A directory opens; only reading it fails.
+    const bool readable = file && (file.peek() != std::ifstream::traits_type::eof() || errno == 0);
+    std::ostringstream text;
+    if (readable) text << file.rdbuf();
+    if (!readable) throw Error(fmt::format("cannot read the file {}: {}.", path, std::strerror(errno)));
+    Source source;
+    source.text = text.str();
+    source.name = path;
+    const auto slash = path.rfind('/');
+    source.directory = slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+    return source;
+}
+
+std::string to_string(Arch arch) {
+    const std::string suffix = arch.suffix == '\0' ? "" : std::string(1, arch.suffix);
+    return fmt::format("{}_{}{}{}", arch.is_virtual ? "compute" : "sm", arch.major, arch.minor, suffix);
+}
+
+Arch parse_arch(std::string_view text) {
+    const std::string_view whole = text;
+    Arch arch;
+    if (text.starts_with("sm_")) {
+        text.remove_prefix(3);
+    } else if (text.starts_with("compute_")) {
+        arch.is_virtual = true;
+        text.remove_prefix(8);
+    } else {
+        fail_option("arch", std::string(whole), "it must be like sm_90, sm_90a or compute_80");
+    }
+    if (!text.empty() && (text.back() == 'a' || text.back() == 'f')) {
+        arch.suffix = text.back();
+        text.remove_suffix(1);
+    }
+    const bool digits =
+        std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (text.size() < 2 || text.size() > 3 || !digits) {
+        fail_option("arch", std::string(whole), "it must be like sm_90, sm_90a or compute_80");
+    }
+    arch.minor = text.back() - '0';
+    arch.major = std::stoi(std::string(text.substr(0, text.size() - 1)));
+    return arch;
+}
+
+std::string refusal_of_extra(std::string_view option) {
+    struct Row {
+        std::string_view name;
+        std::string_view instead;
+        bool takes_value_joined = false;  ///< -DNAME beside -D=NAME
+    };
+    static constexpr std::string_view arch = "say it with the option `arch`";
+    static constexpr std::string_view std = "say it with the option `std`";
+    static constexpr std::string_view defines = "say it with the option `defines`";
+    static constexpr std::string_view paths = "say it with the option `include_paths`";
+    static constexpr std::string_view headers = "write the #include into the text";
+    static constexpr std::string_view debug = "say it with the option `debug`";
+    static constexpr std::string_view output = "NVRTC compiles in memory and writes no file";
+    static constexpr std::string_view loadable = "what it makes cannot be loaded and launched";
+    static constexpr std::array rows = {
+        Row{"--gpu-architecture", arch},
+        Row{"-arch", arch},
+        Row{"--gpu-code", arch},
+        Row{"-code", arch},
+        Row{"--gencode", arch},
+        Row{"-gencode", arch},
+        Row{"--std", std},
+        Row{"-std", std},
+        Row{"--define-macro", defines},
+        Row{"-D", defines, true},
+        Row{"--include-path", paths},
+        Row{"-I", paths, true},
+        Row{"--pre-include", headers},
+        Row{"-include", headers},
+        Row{"--device-debug", debug},
+        Row{"-G", debug},
+        Row{"--output-file", output},
+        Row{"-o", output},
+        Row{"--dlink-time-opt", loadable},
+        Row{"-dlto", loadable},
+        Row{"--gen-opt-lto", loadable},
+        Row{"-lto", loadable},
+        Row{"--fdevice-syntax-only", loadable},
+        Row{"-fdevice-syntax-only", loadable},
+    };
+    const std::string_view name = option.substr(0, option.find_first_of("= "));
+    for (const Row& row : rows) {
+        if (name == row.name || (row.takes_value_joined && option.starts_with(row.name)))
+            return std::string(row.instead);
+    }
+    if (option.find_first_not_of(" \t") == option.npos) return "it is empty";
+    if (option.front() != '-')
+        return "an option begins with `-`; its value belongs to the same element: \"--name=value\"";
+    if (option.find_first_of(" \t") < option.find('=')) {
+        return "one option an element, and its value after `=`: \"--name=value\"";
+    }
+    return {};
+}
+
+std::vector<std::string> to_arguments(const CompileOptions& options) {
+    check(options);
+    std::vector<std::string> arguments = {"-std=" + options.std};
+    for (const auto& [name, value] : options.defines) {
+        arguments.push_back(value.empty() ? "-D" + name : fmt::format("-D{}={}", name, value));
+    }
+    for (const std::string& path : options.include_paths) arguments.push_back("-I" + absolute(path));
+    if (options.lineinfo && !options.debug) arguments.emplace_back("-lineinfo");
+    if (options.debug) arguments.emplace_back("-G");
+    if (options.fast_math) arguments.emplace_back("-use_fast_math");
+    if (options.max_registers) arguments.push_back(fmt::format("-maxrregcount={}", *options.max_registers));
+    arguments.insert(arguments.end(), options.extra.begin(), options.extra.end());
+    return arguments;
+}
+
+}  // namespace bascule

@@ -1,0 +1,39 @@
+// What stands in `template <...>`, and lists of declarations as text.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <bascule/jit/text/lexer.hpp>
+
+namespace bascule {
+
+/// One parameter of a kernel template.
+struct TemplateParameter {
+    enum class Kind : std::uint8_t {
+        type,           ///< typename T
+        value,          ///< int N
+        template_,      ///< template <class> class C
+        type_or_value,  ///< Name T: a concept's type or a named type's value; the text alone does not say
+    };
+    Kind kind = Kind::type;
+    std::string name;              ///< empty when it has none
+    std::string default_argument;  ///< as written; empty when it has none
+    bool is_pack = false;
+    bool is_auto = false;  ///< of an abbreviated template: there is no name to use in the text
+
+    bool operator==(const TemplateParameter&) const = default;
+};
+
+/// Reads what stands between the angle brackets.
+std::vector<TemplateParameter> read_template_header(std::span<const Token> tokens);
+
+/// The parts between commas outside every bracket.
+std::vector<std::span<const Token>> split_at_commas(std::span<const Token> tokens);
+
+/// Tokens as text, with blanks where they are needed: "const ns::Pair<T, 2>*".
+std::string spell(std::span<const Token> tokens);
+
+}  // namespace bascule

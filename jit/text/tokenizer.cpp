@@ -1,0 +1,366 @@
+// Not a C++ parser: it walks over the tokens once and keeps the scopes it is in.
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/text/tokenizer.hpp>
+
+namespace bascule {
+namespace {
+
+/// Tokens to declarations.
+class Finder {
+  public:
+    explicit Finder(LexedText lexed)
+        : tokens_(std::move(lexed.tokens)), conditionals_(std::move(lexed.conditionals)) {}
+
+    std::vector<KernelDeclaration> find() {
+        while (peek().kind != Token::Kind::end) step();
+        return std::move(found_);
+    }
+
+  private:
+    struct Scope {
+        std::string name;  ///< of a namespace; empty for anything else
+        bool extern_c = false;
+    };
+
+    const Token& peek(std::size_t ahead = 0) const noexcept {
+        return tokens_[std::min(position_ + ahead, tokens_.size() - 1)];
+    }
+
+    /// The branches of an #if may each open a brace that is closed once behind the #endif: every branch
+    /// begins in the scope that the #if stands in.
+    void follow_conditionals() {
+        for (; next_conditional_ < conditionals_.size(); ++next_conditional_) {
+            const Conditional& conditional = conditionals_[next_conditional_];
+            if (conditional.position > position_) return;
+            if (conditional.kind == Conditional::Kind::begin) {
+                branches_.push_back(scopes_);
+            } else if (!branches_.empty() && conditional.kind == Conditional::Kind::next) {
+                scopes_ = branches_.back();
+            } else if (!branches_.empty()) {
+                branches_.pop_back();
+            }
+        }
+    }
+
+    void step() {
+        follow_conditionals();
+        const Token& token = peek();
+        if (token.is("namespace")) {
+            read_namespace();
+        } else if (token.is("extern") && peek(1).kind == Token::Kind::string && peek(1).text == "\"C\"") {
+            position_ += 2;
+            if (peek().is("{")) {
+                scopes_.push_back({"", true});
+                ++position_;
+            } else {
+                statement_is_extern_c_ = true;
+            }
+        } else if (token.is("template")) {
+            ++position_;
+            statement_is_template_ = true;
+            const std::size_t begin = position_;
+            if (peek().is("<")) skip_angles();
+            header_ = {begin, position_};
+        } else if (token.is("__global__")) {
+            read_kernel();
+        } else if (token.is("{")) {
+            scopes_.push_back({});
+            ++position_;
+            end_statement();
+        } else if (token.is("}")) {
+            if (!scopes_.empty()) scopes_.pop_back();
+            ++position_;
+            end_statement();
+        } else if (token.is("requires")) {
+            skip_requirement();
+        } else {
+            if (token.is(";")) end_statement();
+            ++position_;
+        }
+    }
+
+    void end_statement() noexcept {
+        statement_is_template_ = false;
+        statement_is_extern_c_ = false;
+        header_ = {};
+    }
+
+    /// What stands between the angle brackets of the last `template <...>`.
+    std::span<const Token> header_tokens() const noexcept {
+        if (header_.end < header_.begin + 2) return {};
+        return std::span(tokens_).subspan(header_.begin + 1, header_.end - header_.begin - 2);
+    }
+
+    /// namespace a::b { ... }, inline or not, anonymous too; an alias has no brace.
+    void read_namespace() {
+        ++position_;
+        if (peek().is("[")) skip_balanced("[", "]");
+        std::string name;
+        while (peek().kind == Token::Kind::word || peek().is("::")) {
+            if (!peek().is("inline")) name += peek().text;
+            ++position_;
+            if (peek().is("[")) skip_balanced("[", "]");
+        }
+        if (!peek().is("{")) return;
+        scopes_.push_back({name, false});
+        ++position_;
+    }
+
+    /// requires (...), requires { ... }, requires (T a) { ... }: its braces are no scope.
+    void skip_requirement() {
+        ++position_;
+        if (peek().is("(")) skip_balanced("(", ")");
+        if (peek().is("{")) skip_balanced("{", "}");
+    }
+
+    void skip_balanced(std::string_view open, std::string_view close) {
+        int depth = 0;
+        do {
+            if (peek().kind == Token::Kind::end) return;
+            if (peek().is(open)) ++depth;
+            if (peek().is(close)) --depth;
+            ++position_;
+        } while (depth > 0);
+    }
+
+    void skip_angles() {
+        int depth = 0;
+        int round = 0;
+        do {
+            const Token& token = peek();
+            if (token.kind == Token::Kind::end) return;
+            if (token.is("(") || token.is("{")) ++round;
+            if (token.is(")") || token.is("}")) --round;
+            if (round == 0 && token.is("<")) ++depth;
+            if (round == 0 && token.is(">")) --depth;
+            ++position_;
+        } while (depth > 0);
+    }
+
+    /// From "(" to behind its ")"; returns the tokens between.
+    std::vector<Token> read_parentheses() {
+        std::vector<Token> inside;
+        int depth = 0;
+        do {
+            const Token& token = peek();
+            if (token.kind == Token::Kind::end) return inside;
+            if (token.is("(")) ++depth;
+            if (token.is(")")) --depth;
+            if (depth > 0 && !(depth == 1 && inside.empty() && token.is("("))) inside.push_back(token);
+            ++position_;
+        } while (depth > 0);
+        return inside;
+    }
+
+    static bool is_attribute(std::string_view word) {
+        static constexpr std::array<std::string_view, 8> attributes = {
+            "__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__",
+            "__attribute__",     "noexcept",         "alignas",     "decltype",
+        };
+        return std::find(attributes.begin(), attributes.end(), word) != attributes.end();
+    }
+
+    /// Behind a function's parameters stands its body, its end, or one of a few words.
+    bool ends_declarator() const {
+        static constexpr std::array<std::string_view, 8> followers = {"{",        ";",        "->",  "[",
+                                                                      "noexcept", "requires", "try", "="};
+        const Token& token = peek();
+        return token.is("__attribute__") || token.is("__launch_bounds__") ||
+               std::any_of(followers.begin(), followers.end(),
+                           [&](std::string_view each) { return token.is(each); });
+    }
+
+    /// Behind __global__ stand a return type and attributes, then name "(" parameters ")".
+    void read_kernel() {
+        KernelDeclaration kernel;
+        kernel.is_template = statement_is_template_;
+        kernel.is_extern_c = statement_is_extern_c_ || in_extern_c();
+        if (kernel.is_template) kernel.template_parameters = read_template_header(header_tokens());
+        bool specialised = kernel.is_template && kernel.template_parameters.empty();
+        ++position_;
+        std::string name;
+        bool joined = false;  // the last token was "::"
+        while (peek().kind != Token::Kind::end && !peek().is(";") && !peek().is("{")) {
+            const Token& token = peek();
+            if (token.is("(")) {
+                const std::vector<Token> inside = read_parentheses();
+                if (!name.empty() && ends_declarator()) {
+                    read_parameters(inside, kernel);
+                    kernel.name = qualified(name);
+                    finish(std::move(kernel), specialised);
+                    return;
+                }
+                name.clear();  // NAME(...) was a macro's use
+            } else if (token.is("[")) {
+                skip_balanced("[", "]");
+            } else if (token.kind == Token::Kind::word && is_attribute(token.text) && peek(1).is("(")) {
+                ++position_;
+                read_parentheses();
+            } else if (token.is("<")) {
+                skip_angles();  // an explicit specialisation's arguments
+                kernel.is_template = specialised = true;
+            } else {
+                if (token.kind == Token::Kind::word) {
+                    if (!joined) name.clear();
+                    name += token.text;
+                    kernel.line = token.line;
+                } else if (token.is("::")) {
+                    name += name.empty() ? "" : "::";
+                }
+                joined = token.is("::");
+                ++position_;
+            }
+        }
+    }
+
+    /// From behind the parameters to the body or the semicolon.
+    void finish(KernelDeclaration kernel, bool specialised) {
+        while (peek().kind != Token::Kind::end && !peek().is(";") && !peek().is("{")) {
+            if (peek().is("__global__")) return;  // a text with a missing brace
+            if (peek().is("requires")) {
+                skip_requirement();
+            } else {
+                ++position_;
+            }
+        }
+        kernel.is_definition = peek().is("{");
+        if (!specialised) add(std::move(kernel));  // its template says what can be asked for
+    }
+
+    bool in_extern_c() const noexcept {
+        return std::any_of(scopes_.begin(), scopes_.end(), [](const Scope& scope) { return scope.extern_c; });
+    }
+
+    std::string qualified(const std::string& name) const {
+        std::string prefix;
+        for (const Scope& scope : scopes_) {
+            if (!scope.name.empty()) prefix += scope.name + "::";
+        }
+        return prefix + name;
+    }
+
+    static void read_parameters(std::span<const Token> tokens, KernelDeclaration& kernel) {
+        if (tokens.empty() || (tokens.size() == 1 && tokens[0].is("void"))) return;
+        for (std::span<const Token> parameter : split_at_commas(tokens)) {
+            const std::string name = parameter_name(parameter);
+            kernel.parameters.push_back(name);
+            kernel.parameter_types.push_back(parameter_type(parameter, name, kernel));
+        }
+    }
+
+    /// The parameter without its name and its default. An `auto` in it is a template parameter of its own.
+    static std::string parameter_type(std::span<const Token> tokens, const std::string& name,
+                                      KernelDeclaration& kernel) {
+        std::vector<Token> type;
+        for (auto token = tokens.begin(); token != tokens.end() && !token->is("="); ++token) {
+            const bool is_name =
+                !name.empty() && token->is(name) &&
+                (token + 1 == tokens.end() || token[1].is("=") || token[1].is("[") || token[1].is(")"));
+            if (is_name) continue;
+            type.push_back(*token);
+            if (token->is("auto")) kernel.template_parameters.push_back(abbreviated(kernel));
+        }
+        if (!kernel.template_parameters.empty()) kernel.is_template = true;
+        return spell(type);
+    }
+
+    static TemplateParameter abbreviated(const KernelDeclaration& kernel) {
+        const auto before =
+            std::count_if(kernel.template_parameters.begin(), kernel.template_parameters.end(),
+                          [](const TemplateParameter& each) { return each.is_auto; });
+        TemplateParameter parameter;
+        parameter.name = "auto:" + std::to_string(before + 1);
+        parameter.is_auto = true;
+        return parameter;
+    }
+
+    /// A parameter's name is the last word outside brackets, if a type stands before it: `const float* x[4]`,
+    /// and no name: `float`, `const Point`, `ns::Point`.
+    static std::string parameter_name(std::span<const Token> tokens) {
+        if (std::string name = name_in_declarator(tokens); !name.empty()) return name;
+        std::string name;
+        bool has_type = false;
+        bool joined = false;
+        int depth = 0;
+        for (const Token& token : tokens) {
+            const bool closes = token.is(")") || token.is(">") || token.is("]");
+            if (closes) --depth;
+            if (depth == 0) {
+                if (token.is("=")) break;
+                if (token.kind == Token::Kind::word && !is_qualifier(token.text)) {
+                    // The first word is the type, or its beginning: unsigned int, ns::Point.
+                    const bool is_type = !has_type || joined || is_builtin(token.text);
+                    name = is_type ? "" : std::string(token.text);
+                    has_type = true;
+                } else if (token.is("*") || token.is("&") || token.is(">")) {
+                    name.clear();
+                }
+                joined = token.is("::");
+            }
+            if (token.is("(") || token.is("<") || token.is("[")) ++depth;
+        }
+        return name;
+    }
+
+    /// `f` of `int (*f)(float)`, `rows` of `const float (*rows)[4]`; empty for other declarators.
+    static std::string name_in_declarator(std::span<const Token> tokens) {
+        for (std::size_t i = 0; i + 3 < tokens.size(); ++i) {
+            const bool named = tokens[i].is("(") && (tokens[i + 1].is("*") || tokens[i + 1].is("&")) &&
+                               tokens[i + 2].kind == Token::Kind::word && tokens[i + 3].is(")");
+            if (named) return std::string(tokens[i + 2].text);
+        }
+        return {};
+    }
+
+    /// Words that say nothing about whether a name follows.
+    static bool is_qualifier(std::string_view word) {
+        static constexpr std::array<std::string_view, 11> words = {
+            "const",        "volatile",          "struct",     "class",  "enum", "union", "typename",
+            "__restrict__", "__grid_constant__", "__restrict", "alignas"};
+        return std::find(words.begin(), words.end(), word) != words.end();
+    }
+
+    static bool is_builtin(std::string_view word) {
+        static constexpr std::array<std::string_view, 11> words = {
+            "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto"};
+        return std::find(words.begin(), words.end(), word) != words.end();
+    }
+
+    /// A declaration and its definition are one kernel; two definitions are overloads.
+    void add(KernelDeclaration kernel) {
+        for (KernelDeclaration& known : found_) {
+            const bool same = known.name == kernel.name && known.parameter_types == kernel.parameter_types &&
+                              known.is_template == kernel.is_template;
+            if (same && !(known.is_definition && kernel.is_definition)) {
+                if (kernel.is_definition) known = std::move(kernel);
+                return;
+            }
+        }
+        found_.push_back(std::move(kernel));
+    }
+
+    std::vector<Token> tokens_;
+    std::size_t position_ = 0;
+    std::vector<Conditional> conditionals_;
+    std::size_t next_conditional_ = 0;
+    std::vector<Scope> scopes_;
+    std::vector<std::vector<Scope>> branches_;  // what scopes_ was at each open #if
+    struct Range {
+        std::size_t begin = 0, end = 0;
+    };
+    Range header_;  // of the last `template`, with its brackets
+    bool statement_is_template_ = false;
+    bool statement_is_extern_c_ = false;
+    std::vector<KernelDeclaration> found_;
+};
+
+}  // namespace
+
+std::vector<KernelDeclaration> find_kernels(std::string_view text) { return Finder(lex(text)).find(); }
+
+}  // namespace bascule

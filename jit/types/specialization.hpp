@@ -1,0 +1,69 @@
+// From the types of arguments to the instance of a template that they mean.
+//
+// The rule: what was said explicitly comes first, then the arrays decide, then NumPy scalars, then Python
+// numbers (bool, int, double), then the template's defaults; every other scalar is converted to what was
+// chosen.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/text/tokenizer.hpp>
+#include <bascule/jit/types/type_pattern.hpp>
+
+namespace bascule {
+
+/// Template arguments that a person gave, each as C++ text: "float", "256".
+struct TemplateArguments {
+    std::vector<std::string> positional;
+    std::vector<std::pair<std::string, std::string>> named;  ///< by template parameter
+
+    bool empty() const noexcept { return positional.empty() && named.empty(); }
+    bool operator==(const TemplateArguments&) const = default;
+};
+
+/// Text for every template parameter that is known; a pack has any number.
+struct Deduction {
+    struct Entry {
+        bool known = false;
+        std::vector<std::string> texts;
+        std::vector<int> weak{};  ///< the Python numbers that spoke for it, where nothing else did
+    };
+    std::vector<Entry> entries;  ///< one a template parameter
+    int missing = -1;            ///< the first that is not known and has no default; -1 when none
+
+    bool complete() const noexcept { return missing < 0; }
+};
+
+/// What is said explicitly, in its place. Throws: ArgumentError for too many, and for a name that the
+/// template does not have.
+Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArguments& given);
+
+/// Adds what the arguments say. `patterns` has one entry a function parameter. Throws: ArgumentError naming
+/// both arguments and both types when two of them disagree.
+Deduction deduce(const KernelDeclaration& kernel, std::span<const TypePattern> patterns,
+                 std::span<const ArgumentType> arguments, Deduction from);
+
+/// The error that says which template parameter cannot be told, and the explicit form that works.
+ArgumentError missing_argument(const KernelDeclaration& kernel, std::span<const TypePattern> patterns,
+                               std::span<const ArgumentType> arguments, const Deduction& deduction);
+
+/// "ns::saxpy<float, 256>".
+std::string instance_name(const KernelDeclaration& kernel, const Deduction& deduction);
+
+/// A type of the text with template parameters replaced by what they are, where they are known.
+std::string substituted(const std::string& text, const KernelDeclaration& kernel, const Deduction& deduction);
+
+/// The function parameter that argument `index` goes to: a pack takes all that are left over. -1 when there
+/// is none.
+int pattern_index(std::span<const TypePattern> patterns, std::size_t arguments, std::size_t index) noexcept;
+
+/// The name expression that picks one of several functions of a name by its parameter types.
+std::string overload_expression(const std::string& kernel, std::span<const std::string> types);
+
+}  // namespace bascule

@@ -1,0 +1,205 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/types/type_pattern.hpp>
+
+namespace bascule {
+namespace {
+
+/// Words that do not change what is deduced.
+bool is_decoration(const Token& token) {
+    static constexpr std::array<std::string_view, 7> words = {
+        "const", "volatile", "__restrict__", "__restrict", "__grid_constant__", "typename", "restrict"};
+    return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return token.is(word); });
+}
+
+class PatternReader {
+  public:
+    explicit PatternReader(std::span<const TemplateParameter> parameters) : parameters_(parameters) {}
+
+    TypePattern read(const std::string& type) {
+        const LexedText lexed = lex(type);
+        std::vector<Token> tokens;
+        bool is_pack = false;
+        for (const Token& token : lexed.tokens) {
+            if (token.is(".")) is_pack = true;
+            if (token.kind != Token::Kind::end && !is_decoration(token) && !token.is("."))
+                tokens.push_back(token);
+        }
+        TypePattern pattern = read_tokens(tokens);
+        pattern.is_pack = is_pack;
+        return pattern;
+    }
+
+  private:
+    TypePattern read_tokens(std::span<const Token> tokens) {
+        // Every auto counts, wherever it stands.
+        std::vector<int> mentioned;
+        for (const Token& token : tokens) {
+            const int index = index_of(token);
+            mentioned.push_back(index);
+        }
+        if (std::all_of(mentioned.begin(), mentioned.end(), [](int index) { return index < 0; })) return {};
+
+        using Kind = TypePattern::Kind;
+        const TypePattern unclear{Kind::unclear, -1, -1, false};
+        if (tokens.size() == 1) return {Kind::value, mentioned[0], -1, false};
+        if (tokens.size() == 2 && tokens[1].is("*")) return {Kind::pointer, mentioned[0], -1, false};
+        const std::optional<std::size_t> open = opening_of_view(tokens);
+        if (!open || !tokens.back().is(">")) return unclear;
+
+        const auto inside = tokens.subspan(*open + 1, tokens.size() - *open - 2);
+        const auto parts = split_at_commas(inside);
+        TypePattern view{Kind::view, -1, -1, false};
+        for (std::size_t i = 0, at = *open + 1; i < parts.size(); at += parts[i].size() + 1, ++i) {
+            int* place = i == 0 ? &view.element : i == 1 ? &view.rank : nullptr;
+            for (std::size_t k = 0; k < parts[i].size(); ++k) {
+                if (mentioned[at + k] < 0) continue;
+                if (place == nullptr || parts[i].size() != 1) return unclear;
+                *place = mentioned[at + k];
+            }
+        }
+        return view;
+    }
+
+    /// Where the "<" of a type stands whose first argument is its elements' type and whose second its rank.
+    static std::optional<std::size_t> opening_of_view(std::span<const Token> tokens) {
+        std::string name;
+        for (std::size_t i = 0; i < tokens.size(); ++i) {
+            if (!tokens[i].is("<")) {
+                name += tokens[i].text;
+                continue;
+            }
+            static constexpr std::array<std::string_view, 3> views = {"array_view", "masked_view", "span"};
+            const std::size_t colons = name.rfind("::");
+            const std::string last = colons == name.npos ? name : name.substr(colons + 2);
+            if (std::find(views.begin(), views.end(), last) == views.end()) return std::nullopt;
+            return i;
+        }
+        return std::nullopt;
+    }
+
+    int index_of(const Token& token) {
+        if (token.kind != Token::Kind::word) return -1;
+        if (token.is("auto")) return next_auto();
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            if (!parameters_[i].name.empty() && token.is(parameters_[i].name)) return static_cast<int>(i);
+        }
+        return -1;
+    }
+
+    int next_auto() {
+        int seen = 0;
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            if (!parameters_[i].is_auto || seen++ < autos_) continue;
+            ++autos_;
+            return static_cast<int>(i);
+        }
+        return -1;
+    }
+
+    std::span<const TemplateParameter> parameters_;
+    int autos_ = 0;
+};
+
+std::string name_of_parameter(std::size_t index) { return fmt::format("bascule_parameter_{}", index); }
+
+/// "7919" of "7919ul"; nothing for a token that is not an integer.
+std::string_view digits_of(const Token& token) {
+    const std::size_t end = std::min(token.text.find_first_not_of("0123456789"), token.text.size());
+    const bool is_integer = end > 0 && token.text.find_first_not_of("uUlL", end) == std::string_view::npos;
+    return is_integer ? token.text.substr(0, end) : std::string_view{};
+}
+
+bool same(const Token& token, const Token& of_marker) {
+    const std::string_view number = digits_of(of_marker);
+    return number.empty() ? token.text == of_marker.text : digits_of(token) == number;
+}
+
+/// The tokens of `text`, without the one that ends them.
+std::vector<Token> tokens_of(std::string_view text) {
+    std::vector<Token> tokens = lex(text).tokens;
+    tokens.pop_back();
+    return tokens;
+}
+
+/// `type` with the names of parameters in place of their markers.
+std::string unmarked(std::string_view type, std::span<const std::vector<Token>> markers) {
+    const std::vector<Token> tokens = tokens_of(type);
+    std::string out;
+    const char* copied = type.data();
+    for (std::size_t at = 0; at < tokens.size();) {
+        const std::span rest = std::span(tokens).subspan(at);
+        const bool qualified = at > 0 && tokens[at - 1].is("::");  // somebody else's bascule::marker
+        const auto found =
+            std::find_if(markers.begin(), markers.end(), [&](const std::vector<Token>& marker) {
+                return !qualified && marker.size() <= rest.size() &&
+                       std::equal(
+                           marker.begin(), marker.end(), rest.begin(),
+                           [](const Token& expected, const Token& token) { return same(token, expected); });
+            });
+        if (found == markers.end()) {
+            ++at;
+            continue;
+        }
+        const std::string_view last = rest[found->size() - 1].text;
+        out.append(copied, rest[0].text.data());
+        out += name_of_parameter(static_cast<std::size_t>(found - markers.begin()));
+        copied = last.data() + last.size();
+        at += found->size();
+    }
+    return out.append(copied, type.data() + type.size());
+}
+
+}  // namespace
+
+std::vector<TypePattern> read_patterns(std::span<const std::string> types,
+                                       std::span<const TemplateParameter> parameters) {
+    PatternReader reader(parameters);
+    std::vector<TypePattern> patterns;
+    for (const std::string& type : types) patterns.push_back(reader.read(type));
+    return patterns;
+}
+
+std::vector<std::string> markers_for(std::span<const TemplateParameter> parameters, std::string_view text) {
+    std::vector<std::string_view> numbers;
+    for (const Token& token : lex(text).tokens) {
+        if (!digits_of(token).empty()) numbers.push_back(digits_of(token));
+    }
+    // Far from each other, so that an expression like N + 1 gives no other parameter's number.
+    constexpr int distance = 1009;
+    int number = 7919;
+    std::vector<std::string> markers;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        if (parameters[i].kind != TemplateParameter::Kind::value) {
+            markers.push_back(fmt::format("bascule::marker<{}>", i));
+            continue;
+        }
+        while (std::find(numbers.begin(), numbers.end(), std::to_string(number)) != numbers.end())
+            number += distance;
+        markers.push_back(std::to_string(number));
+        number += distance;
+    }
+    return markers;
+}
+
+std::vector<TypePattern> read_marked_patterns(std::span<const std::string> types,
+                                              std::span<const std::string> markers) {
+    std::vector<std::vector<Token>> marker_tokens;
+    std::vector<TemplateParameter> parameters;
+    for (const std::string& marker : markers) {
+        TemplateParameter parameter;
+        parameter.name = name_of_parameter(marker_tokens.size());
+        parameters.push_back(std::move(parameter));
+        marker_tokens.push_back(tokens_of(marker));
+    }
+    std::vector<std::string> unmarked_types;
+    for (const std::string& type : types) unmarked_types.push_back(unmarked(type, marker_tokens));
+    return read_patterns(unmarked_types, parameters);
+}
+
+}  // namespace bascule

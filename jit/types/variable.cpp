@@ -1,0 +1,280 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/types/reflection.hpp>
+#include <bascule/jit/types/variable.hpp>
+
+namespace bascule {
+
+std::uint64_t Variable::bytes() const noexcept {
+    std::uint64_t bytes = dtype.itemsize;
+    for (const std::int64_t extent : shape) bytes *= static_cast<std::uint64_t>(extent);
+    return bytes;
+}
+
+Variable reflect_variable(Cache& cache, Program program, const std::string& name) {
+    program.purpose = Program::Purpose::variable;
+    program.instances = {{name, "&" + name}};
+    program.arch.is_virtual = true;  // the same text to the compiler, and no machine code is made
+    return read_variable(cache.image(program).image->kernels.at(0));
+}
+
+// --- The type, from the signature that the prelude makes of it
+
+namespace {
+
+/// The numbers in "bascule::values<4, 8>*".
+std::vector<std::int64_t> numbers_in(std::string_view text) {
+    std::vector<std::int64_t> numbers;
+    const char* at = text.data() + std::min(text.find('<'), text.size());
+    const char* const end = text.data() + text.size();
+    while (at != end) {
+        std::int64_t number = 0;
+        const auto [next, failure] = std::from_chars(at, end, number);
+        if (failure == std::errc()) numbers.push_back(number);
+        at = failure == std::errc() ? next : at + 1;
+    }
+    return numbers;
+}
+
+}  // namespace
+
+std::string variable_expression(const std::string& name) {
+    return fmt::format("bascule::signature<bascule::variable_of<decltype({})>::result_>", name);
+}
+
+std::string nameless_variable_expression(const std::string& name) {
+    return fmt::format("bascule::signature<bascule::nameless_variable_of<decltype({})>::result_>", name);
+}
+
+Variable read_variable(const KernelImage& image) {
+    const Signature signature = read_signature(image.reflected, image.name, {"element", "layout"});
+    const std::vector<std::int64_t> layout = signature.parameters.size() == 2
+                                                 ? numbers_in(signature.parameters[1].spelling)
+                                                 : std::vector<std::int64_t>{};
+    if (layout.empty() || layout[0] <= 0) {
+        throw Error(
+            fmt::format("cannot read the type of variable '{}' from '{}'. Please report this with your "
+                        "NVRTC's version.",
+                        image.name, image.reflected));
+    }
+    const Parameter& element = signature.parameters[0];
+    Variable variable;
+    variable.name = image.name;
+    variable.lowered_name = image.lowered_name;
+    variable.constant = element.type.constant;
+    variable.shape = Dimensions(std::span(layout).subspan(1));
+    const auto bytes = static_cast<std::uint32_t>(layout[0]);
+    const bool named = element.type.element_kind == ParameterType::Element::named;
+    const auto lanes = static_cast<std::uint32_t>(std::max(element.type.lanes, 1));
+    if (named && element.type.dtype.itemsize * lanes == bytes) {
+        variable.dtype = element.type.dtype;
+        if (element.type.lanes > 0) variable.shape.push_back(element.type.lanes);
+    } else {
+        variable.dtype = {DType::Kind::opaque, bytes};
+    }
+    return variable;
+}
+
+// --- Names of variables that no other file can see
+
+namespace {
+
+constexpr std::string_view name_letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$";
+
+constexpr std::array<std::string_view, 2> local_scopes = {"_INTERNAL_", "_GLOBAL__N_"};
+
+bool is_local(std::string_view name) {
+    return std::any_of(local_scopes.begin(), local_scopes.end(),
+                       [&](std::string_view scope) { return name.find(scope) != name.npos; });
+}
+
+/// The mangled name without the scopes that the compiler made up: "31_INTERNAL_00000000_6_abc_cu_vol" becomes
+/// "_INTERNAL_".
+std::string without_local_scopes(std::string name) {
+    for (const std::string_view scope : local_scopes) {
+        for (std::size_t at = name.find(scope); at != name.npos; at = name.find(scope, at + 1)) {
+            std::size_t digits = at;
+            while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+            std::size_t length = 0;
+            std::from_chars(name.data() + digits, name.data() + at, length);
+            if (length < scope.size() || length > name.size() - at) continue;
+            name.replace(digits, at - digits + length, scope);
+            at = digits;
+        }
+    }
+    return name;
+}
+
+}  // namespace
+
+std::string name_in_image(const Variable& variable, const Image& image) {
+    if (!is_local(variable.lowered_name)) return variable.lowered_name;
+    const std::string wanted = without_local_scopes(variable.lowered_name);
+    const std::string_view ptx = image.ptx;
+    for (std::size_t at = ptx.find("_ZN"); at != ptx.npos; at = ptx.find("_ZN", at)) {
+        const std::string_view rest = ptx.substr(at);
+        std::string name(rest.substr(0, rest.find_first_not_of(name_letters)));
+        if (is_local(name) && without_local_scopes(name) == wanted) return name;
+        at += name.size();
+    }
+    return variable.lowered_name;
+}
+
+/// PTX declares it on one line: ".visible .const .align 4 .b8 table[128];".
+bool is_in_constant_memory(std::string_view name, const Image& image) noexcept {
+    const std::string_view ptx = image.ptx;
+    for (std::size_t at = ptx.find(name); at != ptx.npos; at = ptx.find(name, at + name.size())) {
+        const std::size_t end = at + name.size();
+        if (end < ptx.size() && name_letters.find(ptx[end]) != name_letters.npos) continue;
+        const std::string_view before = ptx.substr(0, at);
+        const std::size_t newline = before.rfind('\n');
+        const std::string_view line = before.substr(newline == before.npos ? 0 : newline + 1);
+        const bool declares = line.ends_with(' ') && line.find('=') == line.npos;
+        if (declares && (line.starts_with(".const ") || line.find(" .const ") != line.npos)) return true;
+    }
+    return false;
+}
+
+// --- The text's own variables
+
+namespace {
+
+/// Walks over the text's namespaces, for names that people can be shown.
+class VariableFinder {
+  public:
+    explicit VariableFinder(std::string_view text) : text_(lex(text)), tokens_(text_.tokens) {}
+
+    std::vector<std::string> find() {
+        while (tokens_[at_].kind != Token::Kind::end) {
+            if (tokens_[at_].is("namespace")) {
+                enter_namespace();
+            } else if (tokens_[at_].is("}")) {
+                if (!scopes_.empty()) scopes_.pop_back();
+                ++at_;
+            } else if (tokens_[at_].is("{")) {
+                // A body: what is declared in it belongs to it, unless it is of extern "C".
+                if (at_ > 0 && tokens_[at_ - 1].kind == Token::Kind::string) {
+                    scopes_.emplace_back();
+                    ++at_;
+                } else {
+                    skip("{", "}");
+                }
+            } else if (is_space(tokens_[at_])) {
+                declaration();
+            } else {
+                ++at_;
+            }
+        }
+        return std::move(found_);
+    }
+
+  private:
+    static bool is_space(const Token& token) { return token.is("__device__") || token.is("__constant__"); }
+
+    void enter_namespace() {
+        std::string name;
+        for (++at_; tokens_[at_].kind == Token::Kind::word || tokens_[at_].is("::"); ++at_) {
+            if (!tokens_[at_].is("inline")) name += tokens_[at_].text;
+        }
+        if (!tokens_[at_].is("{")) return;  // an alias
+        scopes_.push_back(std::move(name));
+        ++at_;
+    }
+
+    /// From `__device__` to what ends the declaration; a function ends at its parameters.
+    void declaration() {
+        std::string name;
+        while (tokens_[at_].kind != Token::Kind::end) {
+            const Token& token = tokens_[at_];
+            if (token.is("__align__") || token.is("alignas")) {
+                ++at_;
+                if (tokens_[at_].is("(")) skip("(", ")");
+            } else if (token.is("<")) {
+                skip("<", ">");
+            } else if (token.is("struct") || token.is("class") || token.is("union") || token.is("enum")) {
+                type_specifier();
+            } else if (token.is("(") || token.is("__global__")) {
+                ++at_;
+                return;
+            } else if (token.is("[") || token.is("=") || token.is(";") || token.is(",") || token.is("{")) {
+                add(name);
+                // The next of `int a[2], b = 3;` has the type before it.
+                while (!tokens_[at_].is(";") && !tokens_[at_].is(",") &&
+                       tokens_[at_].kind != Token::Kind::end) {
+                    skip_one();
+                }
+                if (!tokens_[at_].is(",")) return;
+                ++at_;
+            } else {
+                if (token.kind == Token::Kind::word) name = token.text;
+                ++at_;
+            }
+        }
+    }
+
+    /// `struct`, and the definition or the name that may follow: "struct {...}", "enum class E : int {...}".
+    void type_specifier() {
+        std::size_t end = at_ + 1;
+        int names = 0;
+        bool has_base = false;
+        for (; tokens_[end].kind == Token::Kind::word || tokens_[end].is("::") || tokens_[end].is(":");
+             ++end) {
+            has_base = has_base || tokens_[end].is(":");
+            const bool is_name = tokens_[end].kind == Token::Kind::word && !tokens_[end].is("class") &&
+                                 !tokens_[end].is("final") && !tokens_[end - 1].is("::");
+            if (is_name) ++names;
+        }
+        // "struct S v {...}" initialises v.
+        if (!tokens_[end].is("{") || (names > 1 && !has_base)) {
+            ++at_;
+            return;
+        }
+        at_ = end;
+        skip("{", "}");
+    }
+
+    void add(const std::string& name) {
+        if (name.empty() || is_space({Token::Kind::word, name, 0})) return;
+        std::string qualified;
+        for (const std::string& scope : scopes_) qualified += scope.empty() ? "" : scope + "::";
+        qualified += name;
+        if (std::find(found_.begin(), found_.end(), qualified) == found_.end()) found_.push_back(qualified);
+    }
+
+    void skip_one() {
+        if (tokens_[at_].is("{")) return skip("{", "}");
+        if (tokens_[at_].is("(")) return skip("(", ")");
+        if (tokens_[at_].is("[")) return skip("[", "]");
+        ++at_;
+    }
+
+    void skip(std::string_view open, std::string_view close) {
+        int depth = 0;
+        for (; tokens_[at_].kind != Token::Kind::end; ++at_) {
+            if (tokens_[at_].is(open)) ++depth;
+            if (tokens_[at_].is(close) && --depth == 0) {
+                ++at_;
+                return;
+            }
+        }
+    }
+
+    LexedText text_;
+    std::vector<Token>& tokens_;
+    std::size_t at_ = 0;
+    std::vector<std::string> scopes_;
+    std::vector<std::string> found_;
+};
+
+}  // namespace
+
+std::vector<std::string> find_variables(std::string_view text) { return VariableFinder(text).find(); }
+
+}  // namespace bascule

@@ -1,0 +1,14 @@
+// How cuda::std::span and mdspan lie in memory: their members are private, so objects of known content are
+// compiled and the bytes that the compiler gives them are read.
+#pragma once
+
+#include <bascule/jit/compile/compiler.hpp>
+
+namespace bascule {
+
+/// Finds the layouts of the span and mdspan parameters of the image's kernels, and completes its signatures.
+/// One compile for all of them, none where there are no such parameters. A type that the compiler does not
+/// tell of stays without a layout. Throws: LibraryError.
+void read_view_layouts(Image& image, const Program& program, const Nvrtc& nvrtc);
+
+}  // namespace bascule

@@ -1,0 +1,242 @@
+// How each library hands out memory is one class here. Sources: cuda.core's MemoryResource and Buffer, RMM's
+// DeviceMemoryResource, CuPy's MemoryPool.
+#include "arrays/allocator.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+
+#include "context/stream_object.hpp"
+#include "launch/owners.hpp"
+#include "support/gil.hpp"
+#include "support/without_gil.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+/// What must be called to give one allocation back, and what must live until then. Destroyed by any thread.
+class Allocation {
+  public:
+    Allocation(py::object give_back, py::tuple arguments)
+        : give_back_(give_back.release().ptr()), arguments_(arguments.release().ptr()) {}
+    Allocation(const Allocation&) = delete;
+    Allocation& operator=(const Allocation&) = delete;
+    ~Allocation() {
+        const GilTaken taken;
+        if (!taken.held()) return;
+        PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+        PyErr_Fetch(&type, &value, &traceback);  // a destructor may run while an exception is on its way
+        if (give_back_ != Py_None) {
+            PyObject* result = PyObject_CallObject(give_back_, arguments_);
+            if (result == nullptr) PyErr_WriteUnraisable(give_back_);
+            Py_XDECREF(result);
+        }
+        Py_DECREF(give_back_);
+        Py_DECREF(arguments_);
+        PyErr_Restore(type, value, traceback);
+    }
+
+  private:
+    PyObject* give_back_;  // None: dropping the arguments does it
+    PyObject* arguments_;
+};
+
+/// An address and how to give it back.
+struct Given {
+    std::uint64_t address = 0;
+    py::object give_back;
+    py::tuple arguments;
+};
+
+/// Integers, and what becomes one: ctypes pointers, cuda.bindings' CUdeviceptr.
+std::uint64_t address_of(const py::object& value) {
+    py::object number = value;
+    if (PyIndex_Check(number.ptr()) == 0 && py::hasattr(number, "value")) number = number.attr("value");
+    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Long(number.ptr()));
+    if (!integer) {
+        PyErr_Clear();
+        throw ArgumentError(
+            ErrorKind::type,
+            fmt::format("the allocator returned an object of type {} where an address was expected: an "
+                        "integer, a Buffer with .handle, or a MemoryPointer with .ptr.",
+                        Py_TYPE(value.ptr())->tp_name),
+            {.field = "allocator"});
+    }
+    const unsigned long long address = PyLong_AsUnsignedLongLong(integer.ptr());
+    if (PyErr_Occurred() != nullptr || address == 0) {
+        PyErr_Clear();
+        throw ArgumentError(ErrorKind::value,
+                            fmt::format("the allocator returned the address {}, which no memory has.",
+                                        std::string(py::str(integer))),
+                            {.field = "allocator"});
+    }
+    return address;
+}
+
+/// The package that an object's class comes from: "rmm" for rmm.pylibrmm.memory_resource.
+std::string package_of(const py::object& object) {
+    const std::string module = py::str(py::type::of(object).attr("__module__"));
+    return module.substr(0, module.find('.'));
+}
+
+/// The stream as the allocator's library has it: those that take their own kind alone are given that.
+py::object stream_for(const py::object& resource, const py::object& stream) {
+    const std::string package = package_of(resource);
+    if (package == "rmm") return py::module_::import("rmm.pylibrmm.stream").attr("Stream")(stream);
+    if (package == "cuda") {
+        const auto handle = stream.cast<StreamObject&>().ref.handle();
+        return py::module_::import("cuda.core").attr("Stream").attr("from_handle")(handle);
+    }
+    return stream;
+}
+
+/// `allocate(bytes, stream)`: an address (RMM), or a Buffer that frees itself (cuda.core).
+Given from_resource(const py::object& resource, std::size_t bytes, const py::object& stream) {
+    const py::object theirs = stream_for(resource, stream);
+    const py::object given = resource.attr("allocate")(bytes, "stream"_a = theirs);
+    if (py::hasattr(given, "handle")) {
+        return {address_of(given.attr("handle")), given.attr("close"), py::make_tuple(theirs)};
+    }
+    const std::uint64_t address = address_of(given);
+    return {address, resource.attr("deallocate"), py::make_tuple(address, bytes, theirs)};
+}
+
+/// CuPy's pool keeps what it gives by the stream that is current then: ours is made that.
+Given from_pool(const py::object& pool, std::size_t bytes, const py::object& stream) {
+    py::object memory;
+    if (package_of(pool) == "cupy") {
+        const auto handle = stream.cast<StreamObject&>().ref.handle();
+        const py::object current = py::module_::import("cupy").attr("cuda").attr("ExternalStream")(handle);
+        current.attr("__enter__")();
+        try {
+            memory = pool.attr("malloc")(bytes);
+        } catch (...) {
+            current.attr("__exit__")(py::none(), py::none(), py::none());
+            throw;
+        }
+        current.attr("__exit__")(py::none(), py::none(), py::none());
+    } else {
+        memory = pool.attr("malloc")(bytes);
+    }
+    const std::uint64_t address = address_of(memory.attr("ptr"));
+    return {address, py::none(), py::make_tuple(memory)};
+}
+
+Given from_functions(const py::tuple& functions, std::size_t bytes, const py::object& stream) {
+    const std::uint64_t address = address_of(py::object(functions[0])(bytes, stream));
+    return {address, functions[1], py::make_tuple(address, bytes, stream)};
+}
+
+using Source = Given (*)(const py::object&, std::size_t, const py::object&);
+
+struct Setting {
+    py::object allocator = py::none();
+    Source source = nullptr;
+};
+
+/// What is set now; never destroyed.
+class CurrentSetting {
+  public:
+    Setting get() {
+        const std::lock_guard lock(mutex_);
+        return setting_;
+    }
+    /// Returns what was set before.
+    Setting replace(Setting with) {
+        const std::lock_guard lock(mutex_);
+        any_.store(with.source != nullptr, std::memory_order_release);
+        std::swap(setting_, with);
+        return with;
+    }
+    /// An allocator is set: without one nobody needs to ask which.
+    bool any() const noexcept { return any_.load(std::memory_order_acquire); }
+
+  private:
+    GilMutex mutex_;
+    Setting setting_;
+    std::atomic<bool> any_{false};
+};
+
+CurrentSetting& current_setting() {
+    static auto* made = new CurrentSetting;
+    return *made;
+}
+
+bool is_pair_of_functions(const py::object& object) {
+    if (!py::isinstance<py::tuple>(object) || py::len(object) != 2) return false;
+    const auto pair = object.cast<py::tuple>();
+    return PyCallable_Check(py::object(pair[0]).ptr()) != 0 &&
+           PyCallable_Check(py::object(pair[1]).ptr()) != 0;
+}
+
+Source source_of(const py::object& allocator) {
+    if (is_pair_of_functions(allocator)) {
+        return [](const py::object& functions, std::size_t bytes, const py::object& stream) {
+            return from_functions(functions, bytes, stream);
+        };
+    }
+    if (py::hasattr(allocator, "allocate")) return &from_resource;
+    if (py::hasattr(allocator, "malloc")) return &from_pool;
+    throw ArgumentError(
+        ErrorKind::type,
+        fmt::format(
+            "`allocator` must have allocate(nbytes, stream), as cuda.core's MemoryResource and RMM's "
+            "have, or malloc(nbytes), as CuPy's pool has, or be a pair of functions (allocate(nbytes, "
+            "stream) -> address, deallocate(address, nbytes, stream)); got an object of type {}.",
+            Py_TYPE(allocator.ptr())->tp_name),
+        {.field = "allocator"});
+}
+
+py::object set_allocator(const py::object& allocator) {
+    const Source source = allocator.is_none() ? nullptr : source_of(allocator);
+    return current_setting().replace({allocator, source}).allocator;
+}
+
+}  // namespace
+
+std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device, const py::object& stream) {
+    if (bytes == 0 || !current_setting().any()) return std::make_shared<DeviceBuffer>(bytes, device);
+    const Setting used = current_setting().get();  // what it calls may set another one
+    if (used.source == nullptr) return std::make_shared<DeviceBuffer>(bytes, device);
+    const ContextGuard context(device.context());
+    Given given = used.source(used.allocator, bytes, stream);
+    // Library and stream live until the memory is given back.
+    py::tuple kept = py::make_tuple(used.allocator, stream);
+    auto owner = std::make_shared<std::pair<Allocation, Allocation>>(
+        std::piecewise_construct, std::forward_as_tuple(py::none(), std::move(kept)),
+        std::forward_as_tuple(std::move(given.give_back), std::move(given.arguments)));
+    return std::make_shared<DeviceBuffer>(given.address, bytes, device, std::move(owner));
+}
+
+void bind_allocator(py::module_& module) {
+    module.def("set_allocator", &set_allocator, "allocator"_a,
+               R"(Take the device memory of new arrays from `allocator`; returns the one that was set before.
+
+allocator : one of
+    an object with `allocate(nbytes, stream)`: cuda.core's MemoryResource, RMM's DeviceMemoryResource;
+    an object with `malloc(nbytes)`: `cupy.cuda.MemoryPool()`, `cupy.get_default_memory_pool()`;
+    a pair of functions `(allocate, deallocate)`: `allocate(nbytes, stream)` returns an address, `deallocate(address, nbytes,
+    stream)` takes it back; `stream` is the bascule.Stream that the array is bound to;
+    None: the driver's own memory again.
+
+Memory goes back to the allocator that gave it, once nothing enqueued can touch it any more. Pinned and managed arrays are the
+driver's. An exception of the allocator reaches whoever asked for the array.
+
+>>> import bascule
+>>> before = bascule.set_allocator(None))");
+    module.def(
+        "get_allocator", [] { return current_setting().get().allocator; },
+        "The allocator that is set, or None for the driver's own memory.");
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,166 @@
+#include "arrays/array_creation.hpp"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
+
+#include "arrays/allocator.hpp"
+#include "arrays/mask.hpp"
+#include "context/device_object.hpp"
+#include "exchange/descr.hpp"
+#include "launch/owners.hpp"
+#include "support/gil.hpp"
+#include "values/dtype_object.hpp"
+#include "values/numpy_values.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+/// On the emulated device, fault reports name the line of Python that made an allocation.
+void tell_where_made(std::uint64_t address) {
+    const EmulatedFunctions* emulated = Driver::get().emulated_functions();
+    PyFrameObject* frame = PyEval_GetFrame();
+    if (emulated == nullptr || address == 0 || frame == nullptr) return;
+    const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+    const std::string file = py::str(code.attr("co_filename"));
+    emulated->name_allocation(address,
+                              fmt::format("made at {}:{}", file, PyFrame_GetLineNumber(frame)).c_str());
+}
+
+/// Checks the size, and lays the axes out.
+ArrayView planned_view(const ArrayPlan& plan) {
+    RawInterface raw;
+    const std::string typestr = to_typestr(plan.dtype);
+    raw.shape = plan.shape;
+    raw.typestr = typestr;
+    raw.pointer = 1;  // checked for size first, placed afterwards
+    if (plan.fortran) {
+        raw.has_strides = true;
+        std::int64_t stride = plan.dtype.itemsize;
+        for (int d = 0; d < plan.shape.size(); ++d) {
+            raw.strides.push_back(stride);
+            if (__builtin_mul_overflow(stride, plan.shape[d], &stride)) raw.has_strides = false;
+        }
+    }
+    ArrayView view = validate(raw);
+    view.dtype = plan.dtype;  // which may say more than its typestr
+    view.layout = plan.layout;
+    return view;
+}
+
+ArrayPlan plan_of(const py::object& shape, const py::object& dtype, MemoryKind kind) {
+    const py::object element = numpy().attr("dtype")(dtype);
+    return {
+        .shape = to_shape(shape), .dtype = dtype_of(element), .layout = numpy_layout(element), .kind = kind};
+}
+
+template <MemoryKind kind>
+ArrayObject new_array(const py::object& shape, const py::object& dtype, const py::object& stream) {
+    return allocate(plan_of(shape, dtype, kind), current_device(), stream);
+}
+
+}  // namespace
+
+ArrayObject allocate(const ArrayPlan& plan, Device device, const py::object& stream) {
+    ArrayView view = planned_view(plan);
+    const py::object bound = stream_to_bind(stream, device);
+    const std::size_t bytes = view.size * plan.dtype.itemsize;
+    auto buffer = plan.kind == MemoryKind::device ? allocate_device(bytes, device, bound)
+                                                  : std::make_shared<DeviceBuffer>(bytes, device, plan.kind);
+    view.pointer = buffer->address();
+    tell_where_made(view.pointer);
+    ArrayObject array{view, device, std::move(buffer), py::none(), py::none()};
+    bind_stream(array, bound);
+    return array;
+}
+
+ArrayObject to_device(const py::object& object, Device device, const py::object& stream) {
+    if (is_numpy_masked(object)) {
+        ArrayObject array = to_device(object.attr("data"), device, stream);
+        upload_mask(array, object);
+        return array;
+    }
+    const ArrayObject* own = as_array(object.ptr());  // pinned or managed: its stream may still write there
+    py::object host = numpy().attr("asarray")(object);
+    ArrayView view = host_view(host);
+    if (!view.contiguous()) {
+        if (own != nullptr && own->view.has_stream) {
+            const StreamRef theirs(own->view.stream, own->device);
+            const GilReleased released;
+            theirs.synchronize();
+        }
+        host = numpy().attr("ascontiguousarray")(host).attr("reshape")(host.attr("shape"));
+        view = host_view(host);
+    }
+    ArrayObject array = allocate(
+        {.shape = view.shape, .dtype = view.dtype, .layout = view.layout, .fortran = !view.c_contiguous},
+        device, stream);
+    const StreamRef target(array.view.stream, array.device);
+    const std::size_t bytes = view.size * view.dtype.itemsize;
+    OwnerList owners;
+    owners.keep(host.ptr(), bytes);  // pinned memory is read later
+    Producer theirs;
+    const bool ordered = own != nullptr && own->view.has_stream;
+    if (ordered) theirs = {own->view.stream, 0, own->device == device ? -1 : own->device.ordinal()};
+    {
+        const GilReleased released;
+        copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes,
+                       {&theirs, ordered ? 1U : 0U}, owners.hand_over());
+    }
+    return array;
+}
+
+void bind_array_creation(py::module_& module) {
+    module.def(
+        "to_device",
+        [](const py::object& array, const py::object& stream) {
+            return to_device(array, current_device(), stream);
+        },
+        "array"_a, py::kw_only(), "stream"_a = py::none(),
+        R"(Copy a host array to a new DeviceArray bound to `stream` (None: the current stream, else the default one).
+
+>>> import numpy as np, bascule
+>>> bascule.to_device(np.arange(3)).shape
+(3,))");
+    module.def(
+        "device_array", &new_array<MemoryKind::device>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
+        "stream"_a = py::none(),
+        R"(A new DeviceArray with undefined contents, bound to `stream` (None: the current stream, else the default one).
+
+>>> import bascule
+>>> bascule.device_array((2, 3), "f8").nbytes
+48)");
+    module.def("pinned_array", &new_array<MemoryKind::pinned>, "shape"_a, "dtype"_a = "float32",
+               py::kw_only(), "stream"_a = py::none(),
+               R"(A new array in pinned host memory: kernels read and write it in place, and so does NumPy.
+
+`numpy.asarray(x)` is a view of it, not a copy, and keeps it alive. Nothing waits for the device there: synchronise the stream that
+used it first. Copies between it and the device run beside the host.
+
+>>> import numpy as np, bascule
+>>> x = bascule.pinned_array(3, "i4")
+>>> np.asarray(x)[:] = [1, 2, 3]
+>>> x.copy_to_host()
+array([1, 2, 3], dtype=int32))");
+    module.def("managed_array", &new_array<MemoryKind::managed>, "shape"_a, "dtype"_a = "float32",
+               py::kw_only(), "stream"_a = py::none(),
+               R"(A new array in managed memory, which moves to whoever uses it: kernels, or NumPy.
+
+As with `pinned_array`, `numpy.asarray(x)` is a view; synchronise before the host touches it.
+
+>>> import numpy as np, bascule
+>>> x = bascule.managed_array(2, "f8")
+>>> x.fill(0.5)
+>>> bascule.synchronize()
+>>> np.asarray(x)
+array([0.5, 0.5]))");
+}
+
+}  // namespace bascule::python

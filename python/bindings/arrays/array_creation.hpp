@@ -1,0 +1,28 @@
+// New arrays: `to_device`, `device_array`, `pinned_array` and `managed_array`.
+#pragma once
+
+#include <memory>
+
+#include "arrays/array_object.hpp"
+
+namespace bascule::python {
+
+/// What an array is to be made of. A value.
+struct ArrayPlan {
+    Dimensions shape;
+    DType dtype;
+    std::shared_ptr<const StructLayout> layout{};
+    bool fortran = false;
+    MemoryKind kind = MemoryKind::device;
+};
+
+/// A new array with undefined contents, bound to `stream` (None: the default stream). Device memory comes
+/// from the allocator that is set. Throws: ArgumentError, CudaError; the allocator's own exception.
+ArrayObject allocate(const ArrayPlan& plan, Device device, const pybind11::object& stream);
+
+/// The host array's values in a new array. Throws: as above.
+ArrayObject to_device(const pybind11::object& host, Device device, const pybind11::object& stream);
+
+void bind_array_creation(pybind11::module_& module);
+
+}  // namespace bascule::python

@@ -1,0 +1,260 @@
+#include "arrays/array_elements.hpp"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/memory/elementwise.hpp>
+
+#include "arrays/array_creation.hpp"
+#include "arrays/array_transfer.hpp"
+#include "arrays/mask.hpp"
+#include "context/stream_object.hpp"
+#include "exchange/array_import.hpp"
+#include "launch/owners.hpp"
+#include "support/gil.hpp"
+#include "support/names.hpp"
+#include "support/toolkit.hpp"
+#include "values/dtype_object.hpp"
+#include "values/numpy_values.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+const ArrayObject& held(const py::object& array) { return array.cast<const ArrayObject&>(); }
+
+/// The order that NumPy's "K" keeps: Fortran's where it is that and nothing else.
+bool keeps_fortran(const ArrayView& view) noexcept { return view.f_contiguous && !view.c_contiguous; }
+
+/// `operation(stream, destination, source, owners)` without the GIL, both arrays kept until it is done.
+template <class Operation>
+void enqueue(const py::object& destination, const py::object& source, StreamRef stream,
+             const Operation& operation) {
+    prepare_toolkit();
+    OwnerList owners;
+    const ArrayView& to = held(destination).view;
+    ArrayView from = held(source).view;
+    if (!(held(source).device == stream.device())) from.device = held(source).device.ordinal();
+    owners.keep(destination.ptr(), to);
+    if (!source.is(destination)) owners.keep(source.ptr(), from);
+    const GilReleased released;
+    operation(stream, to, from, owners.hand_over());
+}
+
+[[noreturn]] void fail_conversion(const ArrayView& from, const py::object& dtype) {
+    const std::string source = py::str(numpy_dtype(from));
+    const std::string target = py::str(dtype);
+    if (from.dtype.kind == DType::Kind::complex) {
+        throw ArgumentError(
+            ErrorKind::type,
+            fmt::format("astype from {} to {} would drop the imaginary parts. For the real ones say "
+                        "x.reshape(*x.shape, 1).view(\"f{}\")[..., 0] of a contiguous x.",
+                        source, target, from.dtype.itemsize / 2),
+            {.field = "dtype", .got = target});
+    }
+    throw ArgumentError(
+        ErrorKind::type,
+        fmt::format("astype converts numbers and bools, not {} to {}. Convert on the host: "
+                    "bascule.to_device(x.copy_to_host().astype(...)); or x.view(dtype) takes the bytes as "
+                    "they are.",
+                    source, target),
+        {.field = "dtype", .got = target});
+}
+
+py::object as_type(const py::object& self, const py::object& dtype, const py::object& stream) {
+    const ArrayObject& array = held(self);
+    const py::object element = numpy().attr("dtype")(dtype);
+    const bool fortran = keeps_fortran(array.view);
+    if (element.equal(numpy_dtype(array.view))) return py::cast(packed(self, fortran, stream));
+    const DType to = dtype_of(element);
+    if (array.view.layout != nullptr || !can_convert(array.view.dtype, to)) {
+        fail_conversion(array.view, element);
+    }
+    ArrayObject converted = allocate({.shape = array.view.shape, .dtype = to, .fortran = fortran},
+                                     array.device, stream_object_for(array, stream));
+    share_mask(converted, array);
+    py::object result = py::cast(std::move(converted));
+    enqueue(result, self, stream_for(array, stream), &convert_elements);
+    return result;
+}
+
+ArrayObject copy(const py::object& self, const std::string& order, const py::object& stream) {
+    if (order != "C" && order != "F" && order != "K") {
+        throw ArgumentError(
+            ErrorKind::value,
+            fmt::format("`order` must be 'C', 'F' or 'K' (as the array is), got '{}'.", shortened(order)),
+            {.field = "order", .got = order});
+    }
+    return packed(self, order == "F" || (order == "K" && keeps_fortran(held(self).view)), stream);
+}
+
+/// One element as NumPy converts the value: its rules, its errors.
+py::object element_of(const ArrayView& view, const py::object& value) {
+    const py::object dtype = numpy_dtype(view);
+    py::object element = numpy().attr("zeros")(py::tuple(), "dtype"_a = dtype);
+    element[py::tuple()] = as_opaque(value, dtype, {});
+    return element;
+}
+
+/// Elements that no kernel parameter holds: one is copied to the device, and from there to every place.
+void fill_by_copy(const py::object& self, const py::object& element, const py::object& stream) {
+    ArrayObject one = to_device(element, held(self).device, stream_object_for(held(self), stream));
+    Dimensions strides = held(self).view.strides;
+    for (int d = 0; d < strides.size(); ++d) strides[d] = 0;
+    one.view.shape = held(self).view.shape;
+    one.view.strides = strides;
+    one.view.size = held(self).view.size;
+    enqueue(self, py::cast(std::move(one)), stream_for(held(self), stream), &copy_elements);
+}
+
+void fill(const py::object& self, const py::object& value, const py::object& stream) {
+    const ArrayObject& array = held(self);
+    require_writable(array);
+    const py::object element = element_of(array.view, value);
+    if (array.view.dtype.itemsize > largest_fill) {
+        fill_by_copy(self, element, stream);
+        return;
+    }
+    const std::string bytes = py::bytes(element.attr("tobytes")());
+    enqueue(self, self, stream_for(array, stream),
+            [&](StreamRef on, const ArrayView& to, const ArrayView&, std::span<const Owner> owners) {
+                fill_elements(on, to, std::as_bytes(std::span(bytes)), owners);
+            });
+}
+
+/// The first byte that an array touches, and the one behind the last.
+std::pair<std::uint64_t, std::uint64_t> extent_of(const ArrayView& view) {
+    std::uint64_t low = view.pointer;
+    std::uint64_t high = view.pointer + view.dtype.itemsize;
+    for (int d = 0; d < view.ndim(); ++d) {
+        const std::int64_t reach = (view.shape[d] - 1) * view.strides[d];
+        (reach < 0 ? low : high) += static_cast<std::uint64_t>(reach);
+    }
+    return {low, high};
+}
+
+bool may_overlap(const ArrayView& a, const ArrayView& b) {
+    if (a.empty() || b.empty()) return false;
+    const auto [a_low, a_high] = extent_of(a);
+    const auto [b_low, b_high] = extent_of(b);
+    return a_low < b_high && b_low < a_high;
+}
+
+[[noreturn]] void fail_assignment(const ArrayView& to, const ArrayView& from) {
+    throw ArgumentError(
+        ErrorKind::value,
+        fmt::format("what is assigned must have shape {} and dtype {}, got {}. Convert it with "
+                    "x.astype(...); x.fill(number) writes one number everywhere.",
+                    bascule::to_string(to.shape), std::string(py::str(numpy_dtype(to))), describe(from)),
+        {.field = "value", .got = describe(from)});
+}
+
+bool is_number(const py::object& value) {
+    if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) return false;
+    return !py::hasattr(value, "shape") || py::len(value.attr("shape")) == 0;
+}
+
+/// Kernels do not reach another device's memory and the driver's copies do: they take what is contiguous.
+void copy_between_devices(const py::object& array, const py::object& source, const py::object& stream) {
+    const ArrayObject& to = held(array);
+    const ArrayObject& from = held(source);
+    const py::object there = stream_object_for(to, stream, &from);
+    const StreamRef chosen = there.cast<StreamObject&>().ref;
+    if (to.view.c_contiguous && from.view.c_contiguous) {
+        enqueue(array, source, chosen, &copy_elements);
+        return;
+    }
+    const py::object home = from.view.has_stream
+                                ? from.stream
+                                : py::cast(StreamObject{nullptr, default_stream(from.device), py::none()});
+    const py::object sent = from.view.c_contiguous ? source : py::cast(packed(source, false, home));
+    if (to.view.c_contiguous) {
+        enqueue(array, sent, chosen, &copy_elements);
+        return;
+    }
+    const py::object received = py::cast(allocate(
+        {.shape = to.view.shape, .dtype = to.view.dtype, .layout = to.view.layout}, to.device, there));
+    enqueue(received, sent, chosen, &copy_elements);
+    enqueue(array, received, chosen, &copy_elements);
+}
+
+}  // namespace
+
+ArrayObject packed(const py::object& source, bool fortran, const py::object& stream) {
+    const ArrayObject& array = held(source);
+    ArrayObject result = allocate({.shape = array.view.shape,
+                                   .dtype = array.view.dtype,
+                                   .layout = array.view.layout,
+                                   .fortran = fortran},
+                                  array.device, stream_object_for(array, stream));
+    share_mask(result, array);
+    const py::object kept = py::cast(result);
+    enqueue(kept, source, stream_for(array, stream), &copy_elements);
+    return result;
+}
+
+void copy_on_device(const py::object& array, const py::object& source, const py::object& stream) {
+    const ArrayView& to = held(array).view;
+    const ArrayView& from = held(source).view;
+    bool same_shape = to.ndim() == from.ndim();
+    for (int d = 0; same_shape && d < to.ndim(); ++d) same_shape = to.shape[d] == from.shape[d];
+    if (!same_shape || !numpy_dtype(to).equal(numpy_dtype(from))) fail_assignment(to, from);
+    if (!(held(array).device == held(source).device)) return copy_between_devices(array, source, stream);
+    const py::object chosen = stream_object_for(held(array), stream, &held(source));
+    const py::object apart = may_overlap(to, from) ? py::cast(packed(source, false, chosen)) : source;
+    enqueue(array, apart, chosen.cast<StreamObject&>().ref, &copy_elements);
+}
+
+void assign(const py::object& array, const py::object& value) {
+    require_writable(held(array));
+    if (as_array(value.ptr()) != nullptr) return copy_on_device(array, value, py::none());
+    if (is_cuda_array(value)) return copy_on_device(array, py::cast(as_cuda_array(value, true)), py::none());
+    if (is_number(value)) return fill(array, value, py::none());
+    copy_from_host(array, value, py::none());
+}
+
+void bind_array_elements(ArrayClass& type) {
+    type.def(
+            "astype", &as_type, "dtype"_a, py::kw_only(), "stream"_a = py::none(),
+            R"(A new array with every element converted, after everything enqueued on the bound stream; does not wait.
+
+dtype : numpy.dtype or what makes one: a number or bool. Floats are cut towards zero, integers wrap, what is not zero is True, as
+NumPy's astype does; floats that do not fit an integer give any number, as there. Complex numbers go to complex ones and bool only.
+stream : where it is enqueued, and what the new array is bound to; None means the current stream, else the bound one.
+
+The first use compiles a kernel, which the cache keeps.
+
+>>> import numpy as np, bascule
+>>> bascule.to_device(np.array([1.7, -1.7])).astype("i4").copy_to_host()
+array([ 1, -1], dtype=int32))")
+        .def(
+            "copy", &copy, "order"_a = "C", py::kw_only(), "stream"_a = py::none(),
+            R"(A new array of the same elements, after everything enqueued on the bound stream; does not wait.
+
+order : 'C', 'F', or 'K' for Fortran order where the array has that, else C.
+stream : where it is enqueued, and what the new array is bound to; None means the current stream, else the bound one.
+
+>>> import numpy as np, bascule
+>>> bascule.to_device(np.arange(6).reshape(2, 3))[:, ::2].copy().strides
+(16, 8))")
+        .def("fill", &fill, "value"_a, py::kw_only(), "stream"_a = py::none(),
+             R"(Set every element to `value`, after everything enqueued on the bound stream; does not wait.
+
+value : what NumPy can assign to one element of this dtype.
+stream : where it is enqueued; None means the current stream, else the bound one.
+
+>>> import numpy as np, bascule
+>>> x = bascule.device_array(3, "f4")
+>>> x.fill(1.5)
+>>> x.copy_to_host()
+array([1.5, 1.5, 1.5], dtype=float32))");
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,21 @@
+// What the device does to a DeviceArray's elements: `astype`, `copy`, `fill` and assignment.
+#pragma once
+
+#include "arrays/array_object.hpp"
+
+namespace bascule::python {
+
+/// A new array of the same elements, contiguous in C or Fortran order, enqueued on `stream` (None: the bound
+/// stream), which becomes its own. Throws: CudaError, CompileError, LibraryError.
+ArrayObject packed(const pybind11::object& array, bool fortran, const pybind11::object& stream);
+
+/// `x[...] = value`: a number, or an array of exactly that shape and dtype. Throws: ArgumentError.
+void assign(const pybind11::object& array, const pybind11::object& value);
+
+/// The elements of `source`, an array of the same shape and dtype, to those of `array`.
+void copy_on_device(const pybind11::object& array, const pybind11::object& source,
+                    const pybind11::object& stream);
+
+void bind_array_elements(ArrayClass& type);
+
+}  // namespace bascule::python

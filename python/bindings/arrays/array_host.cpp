@@ -1,0 +1,64 @@
+#include "arrays/array_host.hpp"
+
+#include <cstdint>
+
+#include <bascule/interface/errors/error.hpp>
+
+#include "exchange/array_export.hpp"
+#include "values/dtype_object.hpp"
+#include "values/numpy_values.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+bool host_accessible(const ArrayObject& array) noexcept {
+    return array.buffer != nullptr && array.buffer->kind() != MemoryKind::device;
+}
+
+/// The first element as the host addresses it.
+std::uint64_t host_address(const ArrayObject& array) noexcept {
+    if (array.view.empty()) return 0;
+    return reinterpret_cast<std::uintptr_t>(array.buffer->host()) +
+           (array.view.pointer - array.buffer->address());
+}
+
+/// NumPy looks for the attribute and takes AttributeError for "none".
+py::dict array_interface(const ArrayObject& array) {
+    if (!host_accessible(array)) {
+        throw py::attribute_error(
+            "a DeviceArray in device memory has no __array_interface__: the host cannot read it. Say "
+            "x.copy_to_host().");
+    }
+    py::dict fields = interface_of(array.view);
+    fields["data"] = py::make_tuple(host_address(array), array.view.readonly);
+    return fields;
+}
+
+py::object to_array(const py::object& self, const py::object& dtype, const py::object& copy) {
+    if (!host_accessible(self.cast<const ArrayObject&>())) {
+        throw ArgumentError(
+            ArgumentError::Kind::type,
+            "a DeviceArray does not become a NumPy array by itself, since that copies and waits: say "
+            "x.copy_to_host(). For a copy on the device say x.copy().");
+    }
+    const py::object host = numpy().attr("asarray")(self);  // by the interface above, without a copy
+    if (copy.is_none()) return numpy().attr("asarray")(host, "dtype"_a = dtype);
+    return numpy().attr("array")(host, "dtype"_a = dtype, "copy"_a = copy);
+}
+
+}  // namespace
+
+void bind_array_host(ArrayClass& type) {
+    type.def_property_readonly(
+            "__array_interface__", &array_interface,
+            "NumPy's view of a pinned or managed array; device memory raises AttributeError.")
+        .def("__array__", &to_array, "dtype"_a = py::none(), py::kw_only(), "copy"_a = py::none(),
+             "For numpy.asarray: a view of a pinned or managed array; TypeError for device memory.")
+        .def_property_readonly("host_accessible", &host_accessible,
+                               "True for pinned and managed arrays, which NumPy can view.");
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,144 @@
+#include "arrays/array_indexing.hpp"
+
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arrays/indexing.hpp>
+#include <bascule/interface/errors/error.hpp>
+
+#include "arrays/array_elements.hpp"
+#include "arrays/mask.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+[[noreturn]] void fail_advanced(PyObject* entry) {
+    throw ArgumentError(
+        ArgumentError::Kind::not_supported,
+        fmt::format("a DeviceArray is indexed by integers, slices, `...` and None, which give views; an "
+                    "index of type {} would need a copy. Say cupy.asarray(x)[index], or "
+                    "x.copy_to_host()[index].",
+                    Py_TYPE(entry)->tp_name),
+        {.field = "index", .got = Py_TYPE(entry)->tp_name});
+}
+
+[[noreturn]] void fail_type(PyObject* entry) {
+    throw ArgumentError(
+        ArgumentError::Kind::index,
+        fmt::format("only integers, slices (`:`), ellipsis (`...`) and None (numpy.newaxis) are valid "
+                    "indices, got an object of type {}.",
+                    Py_TYPE(entry)->tp_name),
+        {.field = "index", .got = Py_TYPE(entry)->tp_name});
+}
+
+/// A sequence or an array of indices, or of bools.
+bool is_advanced(PyObject* entry) {
+    return PyBool_Check(entry) || PyList_Check(entry) || PyTuple_Check(entry) ||
+           (PyObject_HasAttrString(entry, "dtype") != 0);
+}
+
+/// The int of anything that has __index__, bools aside; nothing for the rest.
+std::optional<std::int64_t> integer_of(PyObject* entry) {
+    if (PyBool_Check(entry) || PyIndex_Check(entry) == 0) return std::nullopt;
+    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(entry));
+    if (!integer) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
+        PyErr_Clear();  // an array of several integers has __index__ and refuses, numpy.bool too
+        return std::nullopt;
+    }
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
+    if (overflow != 0) {
+        throw ArgumentError(ArgumentError::Kind::index, "cannot fit 'int' into an index-sized integer.",
+                            {.field = "index"});
+    }
+    return value;
+}
+
+IndexEntry slice_of(PyObject* object) {
+    IndexEntry entry;
+    entry.kind = IndexEntry::Kind::slice;
+    Py_ssize_t start = 0;
+    Py_ssize_t stop = 0;
+    Py_ssize_t step = 0;
+    if (PySlice_Unpack(object, &start, &stop, &step) != 0) throw py::error_already_set();
+    const auto* slice = reinterpret_cast<const PySliceObject*>(object);
+    if (slice->start != Py_None) entry.start = start;
+    if (slice->stop != Py_None) entry.stop = stop;
+    entry.step = step;
+    return entry;
+}
+
+IndexEntry entry_of(PyObject* object) {
+    IndexEntry entry;
+    if (object == Py_Ellipsis) {
+        entry.kind = IndexEntry::Kind::ellipsis;
+    } else if (object == Py_None) {
+        entry.kind = IndexEntry::Kind::new_axis;
+    } else if (PySlice_Check(object)) {
+        entry = slice_of(object);
+    } else if (const auto integer = integer_of(object)) {
+        entry.integer = *integer;
+    } else if (is_advanced(object)) {
+        fail_advanced(object);
+    } else {
+        fail_type(object);
+    }
+    return entry;
+}
+
+ArrayObject get_item(const ArrayObject& array, const py::object& key) {
+    return changed(array, [&](const ArrayView& view) { return index_by(view, key); });
+}
+
+void set_item(const ArrayObject& array, const py::object& key, const py::object& value) {
+    ArrayView values = array.view;
+    values.mask = nullptr;  // what is valid stays so
+    assign(py::cast(view_of(array, index_by(values, key))), value);
+}
+
+}  // namespace
+
+ArrayView index_by(const ArrayView& array, const py::object& key) {
+    std::vector<IndexEntry> index;
+    if (PyTuple_Check(key.ptr())) {
+        for (py::handle entry : key.cast<py::tuple>()) index.push_back(entry_of(entry.ptr()));
+    } else {
+        index.push_back(entry_of(key.ptr()));
+    }
+    return index_array(array, index);
+}
+
+void bind_array_indexing(ArrayClass& type) {
+    type.def("__getitem__", &get_item, "key"_a,
+             R"(A view of the elements that integers, slices, `...` and None name, by NumPy's rules.
+
+An integer for every axis gives a view of no dimensions, not a number: `x[2, 3].copy_to_host()` is one.
+Index arrays and masks are refused, since they would copy.
+
+>>> import numpy as np, bascule
+>>> x = bascule.to_device(np.arange(12).reshape(3, 4))
+>>> x[::-1, 1:3].copy_to_host()
+array([[ 9, 10],
+       [ 5,  6],
+       [ 1,  2]]))")
+        .def(
+            "__setitem__", &set_item, "key"_a, "value"_a,
+            R"(Set the elements that the index names, after everything enqueued on the bound stream; does not wait.
+
+value : a number (see `fill`), or an array of exactly that shape and dtype: a device array is copied on the
+device, a NumPy array as by `copy_from_host`.
+
+>>> import numpy as np, bascule
+>>> x = bascule.to_device(np.zeros(4, "i4"))
+>>> x[1:3] = 7
+>>> x.copy_to_host()
+array([0, 7, 7, 0], dtype=int32))");
+}
+
+}  // namespace bascule::python

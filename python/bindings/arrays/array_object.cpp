@@ -1,0 +1,172 @@
+#include "arrays/array_object.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
+
+#include "arrays/allocator.hpp"
+#include "arrays/array_creation.hpp"
+#include "arrays/array_elements.hpp"
+#include "arrays/array_host.hpp"
+#include "arrays/array_indexing.hpp"
+#include "arrays/array_refusals.hpp"
+#include "arrays/array_repr.hpp"
+#include "arrays/array_shape.hpp"
+#include "arrays/array_transfer.hpp"
+#include "arrays/mask.hpp"
+#include "context/current_stream.hpp"
+#include "context/device_object.hpp"
+#include "context/pointer_attributes.hpp"
+#include "context/stream_object.hpp"
+#include "exchange/array_export.hpp"
+#include "exchange/array_import.hpp"
+#include "exchange/dlpack_export.hpp"
+#include "values/numpy_values.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+PyTypeObject* array_type = nullptr;  // set once by bind_arrays, held by the module
+
+std::size_t length(const ArrayObject& array) {
+    if (array.view.ndim() == 0) throw py::type_error("len() of a 0-dimensional array");
+    return static_cast<std::size_t>(array.view.shape[0]);
+}
+
+/// as_array reads what pybind11 calls a detail: it must find what pybind11 itself puts into an object and
+/// takes out. The object made for that borrows memory that nobody reads. Throws: ImportError.
+void require_known_layout() {
+    alignas(ArrayObject) std::byte memory[sizeof(ArrayObject)];
+    auto* const inside = reinterpret_cast<ArrayObject*>(memory);
+    const py::object object = py::cast(inside, py::return_value_policy::reference);
+    if (as_array(object.ptr()) == inside && object.cast<ArrayObject*>() == inside) return;
+    throw py::import_error(
+        fmt::format("bascule was built with pybind11 {}.{}, whose objects have another layout than bascule "
+                    "knows. Build it with pybind11 3.1: pip install --no-binary bascule bascule.",
+                    PYBIND11_VERSION_MAJOR, PYBIND11_VERSION_MINOR));
+}
+
+}  // namespace
+
+py::object stream_to_bind(const py::object& stream, Device device) {
+    return stream_object_or_current(stream, device, "array");
+}
+
+void bind_stream(ArrayObject& array, py::object stream) {
+    array.view.has_stream = true;
+    array.view.stream = stream.cast<StreamObject&>().ref.handle();
+    array.stream = std::move(stream);
+}
+
+ArrayObject view_of(const ArrayObject& array, const ArrayView& view) {
+    return {view, array.device, array.buffer, array.owner, array.stream};
+}
+
+py::object stream_object_for(const ArrayObject& array, const py::object& given, const ArrayObject* other) {
+    std::optional<StreamRef> stream = to_stream(given, array.device);
+    std::optional<StreamRef> current;
+    if (!stream && anything_entered()) current = current_stream(array.device);
+    std::optional<std::uint64_t> common;
+    const bool agree = other == nullptr || (other->view.has_stream && other->device == array.device &&
+                                            other->view.stream == array.view.stream);
+    if (array.view.has_stream && agree) common = array.view.stream;
+    switch (how_chosen(stream, current, common)) {
+        case StreamChoice::given:
+        case StreamChoice::current:
+            return stream_object_or_current(given, array.device, "array");
+        case StreamChoice::common_producer:
+            return array.stream;
+        case StreamChoice::device_default:
+            break;
+    }
+    return py::cast(StreamObject{nullptr, default_stream(array.device), py::none()});
+}
+
+StreamRef stream_for(const ArrayObject& array, const py::object& given, const ArrayObject* other) {
+    return stream_object_for(array, given, other).cast<StreamObject&>().ref;
+}
+
+void require_writable(const ArrayObject& array) {
+    if (!array.view.readonly) return;
+    throw ArgumentError(ArgumentError::Kind::value,
+                        "the array is read-only and cannot be written. Write to a copy: x.copy().",
+                        {.field = "readonly"});
+}
+
+const ArrayObject* as_array(PyObject* object) noexcept {
+    if (Py_TYPE(object) != array_type) return nullptr;
+    // Where pybind11's simple layout has the value: require_known_layout().
+    const auto* instance = reinterpret_cast<const py::detail::instance*>(object);
+    return static_cast<const ArrayObject*>(instance->simple_value_holder[0]);
+}
+
+py::object make_array(const ArrayView& view, Device device, py::object owner) {
+    ArrayObject array{view, device, nullptr, std::move(owner), py::none()};
+    bind_stream(array, stream_to_bind(py::none(), device));
+    return py::cast(std::move(array));
+}
+
+void bind_arrays(py::module_& module) {
+    ArrayClass type(module, "DeviceArray", py::is_final(), R"(An array in memory that a device uses.
+
+Made by `to_device`, `device_array`, `pinned_array`, `managed_array` and `as_cuda_array`, and by indexing another one, which gives a
+view. Exports `__cuda_array_interface__` (version 3) with its bound stream, so that CuPy, PyTorch, Numba and others take it without a
+copy. What it does to its elements (`astype`, `copy`, `fill`, assignment, copies to and from the host) is enqueued on the bound
+stream, or on the one that is given, and ordered with the other on the device.
+
+It is a place for data, not a library of mathematics: arithmetic and comparisons raise TypeError and name CuPy, iteration and truth
+raise it and name `copy_to_host`. `==` compares identity, as for Numba's device arrays, and arrays can be keys of a dict. `repr`
+shows the values, for which it waits for the bound stream.
+
+>>> import numpy as np, bascule
+>>> x = bascule.to_device(np.arange(6, dtype="f4").reshape(2, 3))
+>>> x[:, ::2].T.copy_to_host()
+array([[0., 3.],
+       [2., 5.]], dtype=float32))");
+    type.def_property_readonly("shape", [](const ArrayObject& self) { return to_tuple(self.view.shape); })
+        .def_property_readonly(
+            "strides", [](const ArrayObject& self) { return to_tuple(self.view.strides); },
+            "Bytes to skip to the next element along each axis.")
+        .def_property_readonly("dtype", [](const ArrayObject& self) { return numpy_dtype(self.view); })
+        .def_property_readonly("ndim", [](const ArrayObject& self) { return self.view.ndim(); })
+        .def_property_readonly(
+            "size", [](const ArrayObject& self) { return self.view.size; }, "Elements.")
+        .def_property_readonly(
+            "itemsize", [](const ArrayObject& self) { return self.view.dtype.itemsize; }, "Bytes an element.")
+        .def_property_readonly(
+            "nbytes", [](const ArrayObject& self) { return self.view.size * self.view.dtype.itemsize; },
+            "Bytes of all elements, without gaps between them.")
+        .def_property_readonly("c_contiguous", [](const ArrayObject& self) { return self.view.c_contiguous; })
+        .def_property_readonly("f_contiguous", [](const ArrayObject& self) { return self.view.f_contiguous; })
+        .def_property_readonly("readonly", [](const ArrayObject& self) { return self.view.readonly; })
+        .def_property_readonly(
+            "stream", [](const ArrayObject& self) { return self.stream; },
+            "The bound stream, or None for a view made with sync=False.")
+        .def_property_readonly("device", [](const ArrayObject& self) { return self.device; })
+        .def("__len__", &length)
+        .def("__repr__", &repr_of_array);
+    array_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+    require_known_layout();
+    bind_masks(module, type);
+    bind_dlpack(type);
+    bind_array_indexing(type);
+    bind_array_shape(type);
+    bind_array_elements(type);
+    bind_array_transfer(type);
+    bind_array_host(type);
+    bind_array_export(module, type);
+    bind_array_refusals(type);
+    bind_array_creation(module);
+    bind_array_import(module);
+    bind_allocator(module);
+    bind_pointer_attributes(module);
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,58 @@
+// bascule.DeviceArray: an array on the device, made here or viewed through somebody's interface.
+#pragma once
+
+#include <memory>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/runtime/memory/memory.hpp>
+
+#include "exchange/lent_tensor.hpp"
+
+namespace bascule::python {
+
+/// What bascule.DeviceArray holds. `view.stream` is the bound stream; `view.has_stream` is false only for
+/// sync=False views.
+struct ArrayObject {
+    ArrayView view;
+    Device device;
+    std::shared_ptr<DeviceBuffer> buffer;  ///< null when the memory is somebody else's
+    pybind11::object owner;                ///< whose memory it is, kept alive; None otherwise
+    pybind11::object stream;               ///< the bound stream's object, kept alive
+    pybind11::object mask{};  ///< of view.mask: a DeviceArray or a BitMask, kept alive; null without
+    LentTensor lent{};        ///< what C code borrows of it
+};
+
+/// The Python class while its parts are bound.
+using ArrayClass = pybind11::class_<ArrayObject>;
+
+/// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no cast machinery.
+const ArrayObject* as_array(PyObject* object) noexcept;
+
+/// Another view of the same memory, which it keeps in the same way; the bound stream is the same.
+ArrayObject view_of(const ArrayObject& array, const ArrayView& view);
+
+/// The stream of an operation on the array, and on `other` if there is one: the one given, else the current
+/// one, else the one that is bound to all of them, else the default stream. Throws: ArgumentError for a
+/// stream of another device.
+StreamRef stream_for(const ArrayObject& array, const pybind11::object& given,
+                     const ArrayObject* other = nullptr);
+/// The same as what a new array binds.
+pybind11::object stream_object_for(const ArrayObject& array, const pybind11::object& given,
+                                   const ArrayObject* other = nullptr);
+
+/// Throws: ArgumentError unless the array can be written.
+void require_writable(const ArrayObject& array);
+
+/// A bascule.DeviceArray of memory that `owner` owns, bound to the device's default stream.
+pybind11::object make_array(const ArrayView& view, Device device, pybind11::object owner);
+
+/// The stream object that an array binds: the one given, else the default stream.
+pybind11::object stream_to_bind(const pybind11::object& stream, Device device);
+void bind_stream(ArrayObject& array, pybind11::object stream);
+
+/// The class DeviceArray, and the functions that make arrays.
+void bind_arrays(pybind11::module_& module);
+
+}  // namespace bascule::python

@@ -1,0 +1,108 @@
+#include "arrays/array_shape.hpp"
+
+#include <string>
+#include <vector>
+
+#include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/interface/errors/error.hpp>
+
+#include "arrays/mask.hpp"
+#include "values/dtype_object.hpp"
+#include "values/numpy_values.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+/// `x.reshape(2, 3)` and `x.reshape((2, 3))`: the numbers, one by one or in one tuple or list.
+py::object alone_or_all(const py::args& arguments) {
+    if (arguments.size() != 1) return arguments;
+    const py::object only = arguments[0];
+    return py::isinstance<py::tuple>(only) || py::isinstance<py::list>(only) ? only : py::object(arguments);
+}
+
+Dimensions integers_of(const py::object& numbers, const char* field) {
+    const py::tuple tuple(numbers);
+    if (tuple.size() > max_dimensions) {
+        throw ArgumentError(ArgumentError::Kind::value, "an array has at most 64 dimensions.",
+                            {.field = field});
+    }
+    Dimensions result;
+    for (py::handle number : tuple) {
+        const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr()));
+        if (!integer) throw py::error_already_set();
+        result.push_back(integer.cast<std::int64_t>());
+    }
+    return result;
+}
+
+ArrayObject reshaped(const ArrayObject& array, const py::args& shape) {
+    const Dimensions extents = integers_of(alone_or_all(shape), "shape");
+    return changed(array, [&](const ArrayView& view) { return reshape(view, extents); });
+}
+
+ArrayObject raveled(const ArrayObject& array) {
+    Dimensions flat;
+    flat.push_back(-1);
+    return changed(array, [&](const ArrayView& view) { return reshape(view, flat); });
+}
+
+ArrayObject reversed(const ArrayObject& array) {
+    return changed(array, [](const ArrayView& view) { return transpose(view); });
+}
+
+ArrayObject transposed(const ArrayObject& array, const py::args& axes) {
+    const py::object given = alone_or_all(axes);
+    if (axes.empty() || (axes.size() == 1 && axes[0].is_none())) {
+        return reversed(array);
+    }
+    const Dimensions order = integers_of(given, "axes");
+    return changed(array, [&](const ArrayView& view) {
+        return transpose(view, {order.begin(), order.end()});
+    });
+}
+
+ArrayObject viewed(const ArrayObject& array, const py::object& dtype) {
+    const py::object element = numpy().attr("dtype")(dtype);
+    if (array.mask) {
+        throw ArgumentError(ArgumentError::Kind::not_supported,
+                            "a view of a masked array as another dtype would lose which elements are valid. "
+                            "Say x.astype(dtype), or copy the values without the mask.",
+                            {.field = "dtype"});
+    }
+    return view_of(array, view_as(array.view, dtype_of(element), numpy_layout(element)));
+}
+
+}  // namespace
+
+void bind_array_shape(ArrayClass& type) {
+    type.def("reshape", &reshaped,
+             R"(A view of the same elements, in C order, in another shape; one extent may be -1.
+
+Where NumPy would copy, this raises: say `x.copy().reshape(...)`.
+
+>>> import numpy as np, bascule
+>>> bascule.to_device(np.arange(6)).reshape(2, -1).shape
+(2, 3))")
+        .def("ravel", &raveled,
+             "A view of all elements in one dimension, in C order; raises where that needs a copy.")
+        .def("transpose", &transposed,
+             R"(A view with the axes in another order, by default the reverse one.
+
+>>> import numpy as np, bascule
+>>> bascule.to_device(np.zeros((2, 3, 4))).transpose(2, 0, 1).shape
+(4, 2, 3))")
+        .def_property_readonly("T", &reversed, "A view with the axes in reverse order.")
+        .def("view", &viewed, "dtype"_a,
+             R"(A view of the same bytes as elements of another type.
+
+With another item size the last axis must be contiguous, and its length changes, as in NumPy.
+
+>>> import numpy as np, bascule
+>>> bascule.to_device(np.ones(2, "f4")).view("u2").copy_to_host()
+array([    0, 16256,     0, 16256], dtype=uint16))");
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,227 @@
+#include "arrays/array_transfer.hpp"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/memory/memory.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+
+#include "arrays/array_creation.hpp"
+#include "arrays/array_elements.hpp"
+#include "arrays/mask.hpp"
+#include "context/stream_object.hpp"
+#include "launch/owners.hpp"
+#include "support/gil.hpp"
+#include "values/dtype_object.hpp"
+#include "values/numpy_values.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+void* host_address_of(const py::object& host) {
+    return reinterpret_cast<void*>(host.attr("ctypes").attr("data").cast<std::uintptr_t>());
+}
+
+bool flag(const py::object& host, const char* name) {
+    return py::object(host.attr("flags").attr(name)).cast<bool>();
+}
+
+/// `out` as a NumPy array that can be filled.
+py::object checked_out(const py::object& out, const ArrayView& view) {
+    const bool is_host = py::isinstance(out, numpy().attr("ndarray"));
+    if (!is_host && as_array(out.ptr()) == nullptr) {
+        throw ArgumentError(ArgumentError::Kind::type,
+                            fmt::format("`out` must be a numpy.ndarray, or a pinned or managed array; got an "
+                                        "object of type {}.",
+                                        Py_TYPE(out.ptr())->tp_name),
+                            {.field = "out"});
+    }
+    py::object host = is_host ? out : py::object(numpy().attr("asarray")(out));
+    if (!py::object(host.attr("shape")).equal(to_tuple(view.shape)) ||
+        !py::object(host.attr("dtype")).equal(numpy_dtype(view))) {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format("`out` must be an array of shape {} and dtype {}, got shape {} and dtype {}.",
+                        bascule::to_string(view.shape), std::string(py::str(numpy_dtype(view))),
+                        std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype")))),
+            {.field = "out"});
+    }
+    if (!flag(host, "writeable")) {
+        throw ArgumentError(ArgumentError::Kind::value, "`out` is a read-only array and cannot be filled.",
+                            {.field = "out"});
+    }
+    return host;
+}
+
+/// The streams that a copy is ordered with: the array's, and that of a pinned or managed array of ours on the
+/// host's side (`host` is whatever the caller passed there).
+class CopyProducers {
+  public:
+    CopyProducers(const ArrayObject& array, const py::object& host) {
+        add(array, array.device);
+        if (const ArrayObject* own = as_array(host.ptr())) add(*own, array.device);
+    }
+    std::span<const Producer> get() const noexcept { return {producers_, count_}; }
+
+  private:
+    void add(const ArrayObject& array, Device home) noexcept {
+        if (!array.view.has_stream) return;
+        const Producer producer{array.view.stream, 0, array.device == home ? -1 : array.device.ordinal()};
+        if (count_ == 1 && producers_[0].same_stream(producer)) return;
+        producers_[count_++] = producer;
+    }
+
+    Producer producers_[2];
+    std::size_t count_ = 0;
+};
+
+/// The bytes of a contiguous array to a contiguous host array, which is `out` or will be copied to it; true
+/// when they are there.
+bool copy_bytes(const py::object& array, const py::object& host, const py::object& out, StreamRef stream) {
+    const ArrayObject& source = array.cast<const ArrayObject&>();
+    const CopyProducers producers(source, out);
+    void* destination = host_address_of(host);
+    OwnerList owners;
+    const ArrayView& view = source.view;
+    owners.keep(array.ptr(), view);
+    owners.keep(host.ptr(), 0);
+    const GilReleased released;
+    return bascule::copy_to_host(stream, destination, view.pointer, view.size * view.dtype.itemsize,
+                                 producers.get(), owners.hand_over());
+}
+
+void wait(StreamRef stream) {
+    const GilReleased released;
+    stream.synchronize();
+}
+
+/// Of a pinned or managed array the bytes are copied in stream order, unless NumPy must rearrange them here
+/// first: then what its stream still writes must be there.
+void wait_if_the_host_reads(const py::object& values, const ArrayView& target) {
+    const ArrayObject* own = as_array(values.ptr());
+    if (own == nullptr || !own->view.has_stream) return;
+    const bool fortran = target.f_contiguous && !target.c_contiguous;
+    const bool fits = fortran ? own->view.f_contiguous : own->view.c_contiguous;
+    if (!fits) wait(StreamRef(own->view.stream, own->device));
+}
+
+/// The values as a host array of exactly this shape and dtype, laid out as the device array is.
+py::object host_values(const py::object& given, const ArrayView& view) {
+    if (is_numpy_masked(given)) {
+        throw ArgumentError(
+            ArgumentError::Kind::not_supported,
+            "`values` is a numpy.ma array, and copy_from_host leaves the mask of an array as it is: "
+            "pass values.data, and copy numpy.logical_not of its mask to array.mask.",
+            {.field = "values"});
+    }
+    const py::object dtype = numpy_dtype(view);
+    const py::object values = as_opaque(given, dtype, view.shape);
+    const bool is_array = py::isinstance(values, numpy().attr("ndarray"));
+    wait_if_the_host_reads(values, view);
+    const py::object host =
+        is_array ? values : py::object(numpy().attr("asarray")(values, "dtype"_a = dtype));
+    if (!py::object(host.attr("dtype")).equal(dtype) ||
+        !py::object(host.attr("shape")).equal(to_tuple(view.shape))) {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format(
+                "`values` must have shape {} and dtype {}, got shape {} and dtype {}. Convert them with "
+                ".astype(array.dtype), or spread them with numpy.broadcast_to(values, array.shape).",
+                bascule::to_string(view.shape), std::string(py::str(dtype)),
+                std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype")))),
+            {.field = "values"});
+    }
+    return numpy().attr("asarray")(host, "order"_a = view.f_contiguous && !view.c_contiguous ? "F" : "C");
+}
+
+/// Host values to a contiguous array. `values` is what the caller passed: host itself, or what it was made
+/// from.
+void copy_bytes_from(const py::object& array, const py::object& host, const py::object& values,
+                     StreamRef stream) {
+    const ArrayObject& target = array.cast<const ArrayObject&>();
+    const ArrayView& view = target.view;
+    const CopyProducers producers(target, values);
+    const void* source = host_address_of(host);
+    OwnerList owners;
+    owners.keep(array.ptr(), view);
+    owners.keep(host.ptr(), 0);  // pinned memory is read later
+    const GilReleased released;
+    copy_to_device(stream, view.pointer, source, view.size * view.dtype.itemsize, producers.get(),
+                   owners.hand_over());
+}
+
+/// Without the mask.
+py::object copy_values_to_host(const py::object& self, const py::object& out, const py::object& stream) {
+    const ArrayObject& array = self.cast<const ArrayObject&>();
+    const StreamRef source = stream_for(array, stream);
+    if (stream.is_none() || out.is_none()) require_no_capture(source, "copy_to_host");
+    const auto new_host = [&](bool fortran) {
+        return py::object(numpy().attr("empty")(to_tuple(array.view.shape),
+                                                "dtype"_a = numpy_dtype(array.view),
+                                                "order"_a = fortran ? "F" : "C"));
+    };
+    const py::object host = out.is_none() ? new_host(array.view.f_contiguous && !array.view.c_contiguous)
+                                          : checked_out(out, array.view);
+    const bool fortran = flag(host, "f_contiguous") && !flag(host, "c_contiguous");
+    const bool has_gaps = !fortran && !flag(host, "c_contiguous");
+    const py::object target = has_gaps ? new_host(false) : host;
+    const bool fits = fortran ? array.view.f_contiguous : array.view.c_contiguous;
+    const py::object contiguous = fits ? self : py::cast(packed(self, fortran, stream));
+    const bool done = copy_bytes(contiguous, target, out, source);
+    if (!done && (stream.is_none() || has_gaps)) wait(source);
+    if (has_gaps) numpy().attr("copyto")(host, target);
+    return out.is_none() ? host : out;
+}
+
+}  // namespace
+
+py::object copy_to_host(const py::object& self, const py::object& out, const py::object& stream) {
+    const ArrayObject& array = self.cast<const ArrayObject&>();
+    return with_host_mask(array, copy_values_to_host(self, data_to_fill(array, out), stream), out);
+}
+
+void copy_from_host(const py::object& self, const py::object& values, const py::object& stream) {
+    const ArrayObject& array = self.cast<const ArrayObject&>();
+    require_writable(array);
+    const py::object host = host_values(values, array.view);
+    if (array.view.contiguous()) return copy_bytes_from(self, host, values, stream_for(array, stream));
+    const py::object packed_values =
+        py::cast(allocate({.shape = array.view.shape, .dtype = array.view.dtype, .layout = array.view.layout},
+                          array.device, stream_object_for(array, stream)));
+    const py::object chosen = packed_values.attr("stream");
+    copy_bytes_from(packed_values, host, values, chosen.cast<StreamObject&>().ref);
+    copy_on_device(self, packed_values, chosen);
+}
+
+void bind_array_transfer(ArrayClass& type) {
+    type.def(
+            "copy_to_host", &copy_to_host, py::kw_only(), "out"_a = py::none(), "stream"_a = py::none(),
+            R"(Copy to a NumPy array, after everything enqueued on the bound stream, and wait until it is there.
+
+out : numpy.ndarray of the same shape and dtype, or a pinned or managed array, to fill; None for a new one.
+stream : where the copy is enqueued; None means the current stream, else the bound one. With a stream and pinned `out` the call does not wait: the
+values are there once the stream is synchronised.
+
+>>> import numpy as np, bascule
+>>> bascule.to_device(np.arange(3)).copy_to_host()
+array([0, 1, 2]))")
+        .def("copy_from_host", &copy_from_host, "values"_a, py::kw_only(), "stream"_a = py::none(),
+             R"(Fill the array with host values, after everything enqueued on the bound stream; does not wait.
+
+values : numpy.ndarray of the same shape and dtype, or numbers of that shape. Free to change when this returns, unless it is
+pinned: then once the stream got there.
+stream : where the copy is enqueued; None means the current stream, else the bound one.
+
+>>> import numpy as np, bascule
+>>> x = bascule.device_array(2, "f4")
+>>> x.copy_from_host([1, 2])
+>>> x.copy_to_host()
+array([1., 2.], dtype=float32))");
+}
+
+}  // namespace bascule::python

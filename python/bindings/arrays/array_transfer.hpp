@@ -1,0 +1,20 @@
+// Copies between device arrays and the host: `copy_to_host` and `copy_from_host`.
+#pragma once
+
+#include "arrays/array_object.hpp"
+
+namespace bascule::python {
+
+/// A NumPy array of the values: `out` when that is not None. Waits for them, but for pinned `out` with a
+/// stream. Throws: ArgumentError, CudaError.
+pybind11::object copy_to_host(const pybind11::object& array, const pybind11::object& out,
+                              const pybind11::object& stream);
+
+/// Fills the array with host values of the same shape and dtype; does not wait. Throws: ArgumentError,
+/// CudaError.
+void copy_from_host(const pybind11::object& array, const pybind11::object& values,
+                    const pybind11::object& stream);
+
+void bind_array_transfer(ArrayClass& type);
+
+}  // namespace bascule::python

@@ -1,0 +1,205 @@
+#include "arrays/mask.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/checks.hpp>
+#include <bascule/interface/errors/error.hpp>
+
+#include "context/stream_object.hpp"
+#include "exchange/array_import.hpp"
+#include "exchange/interface_reader.hpp"
+#include "values/dtype_object.hpp"
+#include "values/numpy_values.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+/// bascule.BitMask: a mask of one bit an element. NumPy has no dtype for it, so it is no DeviceArray.
+struct BitMask {
+    ArrayView view;
+    py::object owner;   // whose memory it is
+    py::object stream;  // the bound stream's object, or None
+};
+
+ArrayView read_view(PyObject* mask, Home& home) {
+    InterfaceSnapshot snapshot;
+    if (!read_interface(mask, snapshot) && checked(Check::mask_interface)) {
+        throw ArgumentError(ErrorKind::type,
+                            fmt::format("'mask' of __cuda_array_interface__ must be None or an object with "
+                                        "__cuda_array_interface__, got an object of type {} ({}).",
+                                        Py_TYPE(mask)->tp_name, snapshot.absence),
+                            {.field = "mask", .got = Py_TYPE(mask)->tp_name});
+    }
+    if (snapshot.mask && checked(Check::mask_nested)) {
+        throw ArgumentError(ErrorKind::value,
+                            "'mask' of __cuda_array_interface__ has a 'mask' itself: whether an element is "
+                            "valid must be true or false. Fill the mask's own invalid elements first.",
+                            {.field = "mask"});
+    }
+    ArrayView view = validate(snapshot.raw);
+    resolve_at_home(view, home);
+    if (!interface_sync()) view.has_stream = false;
+    return view;
+}
+
+/// An error about the mask's own descriptor says that it is the mask's.
+[[noreturn]] void fail_inside(const ArgumentError& error) {
+    ArgumentError::Details details = error.details();
+    if (details.field == "mask") throw error;
+    details.field = "mask";
+    throw ArgumentError(error.kind(), fmt::format("the array's 'mask': {}", error.what()), details);
+}
+
+/// The object of array.view.mask, which `owner` keeps alive, on a stream that `stream_object` keeps alive.
+py::object make_object(const ArrayObject& array, py::object owner, const py::object& stream_object) {
+    const ArrayView& view = array.view.mask->array;
+    if (array.view.mask->is_bits()) return py::cast(BitMask{view, std::move(owner), stream_object});
+    return py::cast(ArrayObject{view, array.device, nullptr, std::move(owner), stream_object});
+}
+
+py::dict exported_bits(const BitMask& mask) {
+    py::dict fields;
+    fields["shape"] = to_tuple(mask.view.shape);
+    fields["typestr"] = to_typestr(mask.view.dtype);
+    fields["data"] = py::make_tuple(mask.view.empty() ? 0 : mask.view.pointer, mask.view.readonly);
+    fields["version"] = 3;
+    fields["strides"] = py::none();
+    fields["stream"] = mask.view.has_stream ? py::object(py::int_(mask.view.stream)) : py::object(py::none());
+    return fields;
+}
+
+/// One bool an element.
+py::object unpacked(const py::object& self) {
+    const BitMask& mask = self.cast<const BitMask&>();
+    py::dict bytes = exported_bits(mask);
+    bytes["shape"] = py::make_tuple((mask.view.size + 7) / 8);
+    bytes["typestr"] = "|u1";
+    const py::object device =
+        py::module_::import("bascule._bascule").attr("from_cuda_array_interface")(bytes, self);
+    const py::object bits = numpy().attr("unpackbits")(device.attr("copy_to_host")(),
+                                                       "count"_a = mask.view.size, "bitorder"_a = "little");
+    return bits.attr("view")("bool").attr("reshape")(to_tuple(mask.view.shape));
+}
+
+/// numpy.ma's mask, of the array's shape.
+py::object invalid_on_host(const ArrayObject& array) {
+    const py::object valid = array.mask.attr("copy_to_host")();
+    return numpy().attr("equal")(numpy().attr("broadcast_to")(valid, to_tuple(array.view.shape)), 0);
+}
+
+}  // namespace
+
+std::shared_ptr<const MaskView> read_mask(PyObject* mask, const ArrayView& array, Home& home) {
+    try {
+        return mask_for(array, read_view(mask, home));
+    } catch (const ArgumentError& error) {
+        fail_inside(error);
+    }
+}
+
+void set_stream_device(ArrayView& view, Device device) {
+    view.device = device.ordinal();
+    if (view.mask == nullptr) return;
+    MaskView mask = *view.mask;
+    mask.array.device = device.ordinal();
+    view.mask = std::make_shared<const MaskView>(std::move(mask));
+}
+
+void import_mask(ArrayObject& array, const py::object& mask, bool sync) {
+    if (!mask) return;
+    Home home{.device = array.device, .decided = true};
+    const std::shared_ptr<const MaskView> read = read_mask(mask.ptr(), array.view, home);
+    ArrayView view = read->array;
+    py::object stream = py::none();
+    if (!sync) {
+        view.has_stream = false;
+        view.stream = 0;
+    } else if (view.has_stream) {
+        stream = py::cast(StreamObject{nullptr, StreamRef(view.stream, array.device), mask});
+    } else {
+        view.has_stream = array.view.has_stream;
+        view.stream = array.view.stream;
+        stream = array.stream;
+    }
+    array.view.mask = std::make_shared<const MaskView>(MaskView{view, read->strides});
+    array.mask = make_object(array, mask, stream);
+}
+
+void derive_mask(ArrayObject& array, const ArrayObject& source) {
+    if (array.view.mask == nullptr) return;
+    array.mask = make_object(array, source.mask, source.mask.attr("stream"));
+}
+
+void share_mask(ArrayObject& copy, const ArrayObject& source) {
+    if (source.view.mask == nullptr) return;
+    copy.view.mask = mask_for(copy.view, source.view.mask->array);
+    copy.mask = source.mask;
+}
+
+bool is_numpy_masked(py::handle object) {
+    return py::isinstance(object, numpy().attr("ma").attr("MaskedArray"));
+}
+
+void upload_mask(ArrayObject& array, const py::object& masked) {
+    const py::object mask = numpy().attr("ma").attr("getmask")(masked);
+    if (mask.is(numpy().attr("ma").attr("nomask"))) return;
+    if (!mask.attr("dtype").attr("names").is_none()) {
+        throw ArgumentError(
+            ErrorKind::not_supported,
+            "to_device: this masked array has a mask for each field, and the interface knows one for each "
+            "element. Pass array.data, and masks of the fields as arrays of their own.");
+    }
+    array.mask = py::module_::import("bascule._bascule")
+                     .attr("to_device")(numpy().attr("logical_not")(mask), "stream"_a = array.stream);
+    array.view.mask = mask_for(array.view, array.mask.cast<const ArrayObject&>().view);
+}
+
+py::object data_to_fill(const ArrayObject& array, const py::object& out) {
+    if (!array.mask || out.is_none()) return out;
+    if (is_numpy_masked(out)) return out.attr("data");
+    throw ArgumentError(
+        ErrorKind::value,
+        "the array has a mask, and `out` has no place for one: pass a numpy.ma array, or leave "
+        "`out` away and take the .data of what you get.",
+        {.field = "out"});
+}
+
+py::object with_host_mask(const ArrayObject& array, const py::object& values, const py::object& out) {
+    if (!array.mask) return values;
+    const py::object invalid = invalid_on_host(array);
+    if (out.is_none()) return numpy().attr("ma").attr("MaskedArray")(values, "mask"_a = invalid);
+    out.attr("mask") = invalid;
+    return out;
+}
+
+void bind_masks(py::module_& module, py::class_<ArrayObject>& type) {
+    type.def_property_readonly(
+        "mask", [](const ArrayObject& self) { return self.mask ? self.mask : py::object(py::none()); },
+        R"(Which elements are valid: None (all of them), a DeviceArray of bools or integers, or a BitMask.
+
+True is valid; it has the array's shape or broadcasts to it. numpy.ma has it the other way round: to_device and copy_to_host invert.)");
+    py::class_<BitMask>(module, "BitMask", py::is_final(),
+                        R"(A mask with one bit an element, as cuDF has them.
+
+Elements are in C order, the least significant bit of a byte first. Exports `__cuda_array_interface__` with typestr `|t1`.)")
+        .def_property_readonly("shape", [](const BitMask& self) { return to_tuple(self.view.shape); })
+        .def_property_readonly(
+            "size", [](const BitMask& self) { return self.view.size; }, "Elements: bits.")
+        .def_property_readonly(
+            "stream", [](const BitMask& self) { return self.stream; },
+            "The bound stream, or None for a view made with sync=False.")
+        .def_property_readonly("__cuda_array_interface__", &exported_bits)
+        .def("copy_to_host", &unpacked, "A NumPy array of bools, one an element; waits until it is there.")
+        .def("__repr__", [](const BitMask& self) {
+            return fmt::format("<bascule.BitMask shape={}>", bascule::to_string(self.view.shape));
+        });
+}
+
+}  // namespace bascule::python

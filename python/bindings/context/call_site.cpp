@@ -1,0 +1,158 @@
+// Asked by the emulated device in the middle of a driver call, with or without the GIL: it must neither wait
+// for ever, nor raise, nor run anybody's finalizers.
+#include "context/call_site.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <pybind11/pybind11.h>
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
+
+#include "support/gil.hpp"
+#include "support/without_gil.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+/// The GIL for a thread that Python knows. A thread that it does not know has no frames to show; one that
+/// asks for the lock of an interpreter that is ending would never get it.
+class KnownThread {
+  public:
+    KnownThread() noexcept {
+        if (Py_IsInitialized() == 0 || PyGILState_GetThisThreadState() == nullptr) return;
+        if (PyGILState_Check() != 0 || interpreter_lives()) taken_.emplace();
+    }
+    KnownThread(const KnownThread&) = delete;
+    KnownThread& operator=(const KnownThread&) = delete;
+    explicit operator bool() const noexcept { return taken_ && taken_->held(); }
+
+  private:
+    std::optional<GilTaken> taken_;
+};
+
+/// Finalizers of garbage may free memory and launch: not in the middle of a driver call. The first of several
+/// threads switches the collection off, the last one on again.
+class NoGarbageCollection {
+  public:
+    NoGarbageCollection() noexcept {
+        const std::lock_guard lock(mutex_);
+        if (inside_++ == 0) was_on_ = PyGC_Disable() != 0;
+    }
+    ~NoGarbageCollection() {
+        const std::lock_guard lock(mutex_);
+        if (--inside_ == 0 && was_on_) PyGC_Enable();
+    }
+    NoGarbageCollection(const NoGarbageCollection&) = delete;
+    NoGarbageCollection& operator=(const NoGarbageCollection&) = delete;
+
+  private:
+    inline static GilMutex mutex_;  // of what follows
+    inline static int inside_ = 0;
+    inline static bool was_on_ = false;
+};
+
+/// What is known of one place in one code object, which is kept: its address is the key.
+struct KnownPlace {
+    py::object code;
+    LaunchSite site;
+    bool ours = false;  // in the package itself: its caller is meant
+};
+
+/// "bascule" of "bascule._decorator".
+bool is_ours(PyFrameObject* frame) {
+    const auto globals = py::reinterpret_steal<py::dict>(PyFrame_GetGlobals(frame));
+    const py::object name = globals.attr("get")("__name__", "");
+    const std::string module = py::str(name);
+    return module == "bascule" || module.starts_with("bascule.");
+}
+
+std::string described(const py::object& code, int line) {
+    const std::string file = py::str(code.attr("co_filename"));
+    const std::string text =
+        py::str(py::module_::import("linecache").attr("getline")(file, line).attr("strip")());
+    return fmt::format("{}:{}{}", file, line, text.empty() ? "" : ": " + text);
+}
+
+/// Never destroyed; what is in it stays where it is.
+const KnownPlace& look_up(PyFrameObject* frame) {
+    static auto& known = *new std::map<std::pair<PyCodeObject*, int>, KnownPlace>;
+    static GilMutex mutex;  // of `known`
+    const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+    const std::pair key(reinterpret_cast<PyCodeObject*>(code.ptr()), PyFrame_GetLasti(frame));
+    {
+        const std::lock_guard lock(mutex);
+        if (const auto found = known.find(key); found != known.end()) return found->second;
+    }
+    KnownPlace place{code, {}, is_ours(frame)};
+    if (!place.ours) place.site = LaunchSite::of(described(code, PyFrame_GetLineNumber(frame)));
+    const std::lock_guard lock(mutex);
+    return known.try_emplace(key, std::move(place)).first->second;
+}
+
+/// The innermost place outside the package.
+LaunchSite find_site() {
+    auto frame = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+    while (frame) {
+        auto* native = reinterpret_cast<PyFrameObject*>(frame.ptr());
+        const KnownPlace& place = look_up(native);
+        if (!place.ours) return place.site;
+        frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(native)));
+    }
+    return {};
+}
+
+/// As people would name the file where they are.
+std::string seen_from_here(const std::string& place) {
+    std::error_code failed;
+    const std::string here = std::filesystem::current_path(failed).string() + "/";
+    return !failed && place.starts_with(here) ? place.substr(here.size()) : place;
+}
+
+extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
+    if (capacity == 0) return;
+    *text = '\0';
+    const KnownThread thread;
+    if (!thread) return;
+    const NoGarbageCollection undisturbed;
+    const py::error_scope whatever_is_being_raised;
+    try {
+        const std::string place = seen_from_here(find_site().place());
+        const std::size_t length = std::min(place.size(), capacity - 1);
+        std::memcpy(text, place.data(), length);
+        text[length] = '\0';
+    } catch (const abi::__forced_unwind&) {  // the interpreter ends meanwhile
+        stop_this_thread();
+    } catch (...) {  // a file that cannot be read, no memory: the report names no place
+        PyErr_Clear();
+    }
+}
+
+}  // namespace
+
+LaunchSite current_site() noexcept {
+    try {
+        return find_site();
+    } catch (py::error_already_set&) {  // a report without a place is better than no launch
+    } catch (const std::exception&) {
+    }
+    return {};
+}
+
+void tell_call_sites() noexcept {
+    const Driver* driver = Driver::existing();
+    if (driver == nullptr || driver->emulated_functions() == nullptr) return;
+    driver->emulated_functions()->set_site(&bascule_python_call_site);
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,116 @@
+// One context variable holds what was entered as a chain of tuples (object, handle, device, outer), the
+// newest first. The chain is never changed, only replaced, so that a task that began inside a block keeps
+// what it saw. A Device has no handle: None.
+#include "context/current_stream.hpp"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+
+#include "context/stream_object.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+PyObject* variable() {
+    static PyObject* const made = PyContextVar_New("bascule.current", nullptr);  // never given up
+    if (made == nullptr) throw py::error_already_set();
+    return made;
+}
+
+/// One link of the chain; borrowed from the tuple that the caller holds.
+class Link {
+  public:
+    explicit Link(PyObject* tuple) noexcept : tuple_(tuple) {}
+    explicit operator bool() const noexcept { return tuple_ != nullptr && tuple_ != Py_None; }
+    PyObject* object() const noexcept { return PyTuple_GET_ITEM(tuple_, 0); }
+    bool is_stream() const noexcept { return PyTuple_GET_ITEM(tuple_, 1) != Py_None; }
+    std::uint64_t handle() const { return PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(tuple_, 1)); }
+    int ordinal() const { return static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(tuple_, 2))); }
+    Link outer() const noexcept { return Link(PyTuple_GET_ITEM(tuple_, 3)); }
+
+  private:
+    PyObject* tuple_;
+};
+
+/// The newest link; null without any.
+py::object chain() {
+    if (!anything_entered()) return {};
+    PyObject* value = nullptr;
+    if (PyContextVar_Get(variable(), nullptr, &value) != 0) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(value);
+}
+
+void replace_chain(PyObject* with) {
+    PyObject* token = PyContextVar_Set(variable(), with);
+    if (token == nullptr) throw py::error_already_set();
+    Py_DECREF(token);
+}
+
+/// The link of the stream that counts for `device`; none without one.
+Link stream_link(PyObject* newest, Device device) {
+    Link link(newest);
+    if (!link || link.is_stream()) return link;
+    while (link && !(link.is_stream() && link.ordinal() == device.ordinal())) link = link.outer();
+    return link;
+}
+
+}  // namespace
+
+std::optional<StreamRef> current_stream(Device device) {
+    const py::object newest = chain();
+    const Link link = stream_link(newest.ptr(), device);
+    if (!link) return std::nullopt;
+    return StreamRef(link.handle(), link.ordinal() == device.ordinal() ? device : Device(link.ordinal()));
+}
+
+py::object current_stream_object(Device device) {
+    const py::object newest = chain();
+    const Link link = stream_link(newest.ptr(), device);
+    return link ? py::reinterpret_borrow<py::object>(link.object()) : py::object();
+}
+
+std::optional<StreamRef> innermost_stream() {
+    const py::object newest = chain();
+    const Link link(newest.ptr());
+    if (!link || !link.is_stream()) return std::nullopt;
+    return StreamRef(link.handle(), Device(link.ordinal()));
+}
+
+std::optional<Device> entered_device() {
+    const py::object newest = chain();
+    const Link link(newest.ptr());
+    return link ? std::optional(Device(link.ordinal())) : std::nullopt;
+}
+
+void enter_current(const py::object& what) {
+    const bool is_stream = py::isinstance<StreamObject>(what);
+    const Device device = is_stream ? what.cast<StreamObject&>().ref.device() : what.cast<Device>();
+    const py::object handle =
+        is_stream ? py::object(py::int_(what.cast<StreamObject&>().ref.handle())) : py::object(py::none());
+    detail::ever_entered.store(true, std::memory_order_relaxed);
+    const py::object outer = chain();
+    const py::tuple link = py::make_tuple(what, handle, device.ordinal(), outer ? outer : py::none());
+    replace_chain(link.ptr());
+}
+
+void leave_current(const py::object& what) {
+    const py::object newest = chain();
+    const Link link(newest.ptr());
+    if (!link || link.object() != what.ptr()) {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format(
+                "{} is left, and it is not what was entered last in this thread or task. Leave streams "
+                "and devices in the opposite order, where they were entered: `with` does.",
+                std::string(py::repr(what))));
+    }
+    const py::object outer = py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(newest.ptr(), 3));
+    replace_chain(outer.ptr());
+}
+
+}  // namespace bascule::python

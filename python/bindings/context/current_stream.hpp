@@ -1,0 +1,59 @@
+// `with stream:` and `with device:`: what is current in this thread, or in this task of asyncio.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/runtime/streams/stream.hpp>
+
+namespace bascule::python {
+
+namespace detail {
+inline std::atomic<bool> ever_entered{false};
+}
+
+/// False until anybody enters a stream or a device for the first time in this process: then nobody needs to
+/// ask for either.
+inline bool anything_entered() noexcept { return detail::ever_entered.load(std::memory_order_relaxed); }
+
+/// The stream that operations on `device` go to when they are given none: of what was entered last, when that
+/// is a stream, whichever device it is of; else the stream of this device that was entered last. Needs the
+/// GIL.
+std::optional<StreamRef> current_stream(Device device);
+
+/// The same as the bascule.Stream that was entered; null without one.
+pybind11::object current_stream_object(Device device);
+
+/// What was entered last, when that is a stream.
+std::optional<StreamRef> innermost_stream();
+
+/// The device of what was entered last.
+std::optional<Device> entered_device();
+
+/// Enters a bascule.Stream, or a bascule.Device, as `with` does. Throws: what a failing context variable
+/// raises.
+void enter_current(const pybind11::object& what);
+/// Leaves it again. Throws: ArgumentError unless it is what was entered last in this thread or task.
+void leave_current(const pybind11::object& what);
+
+/// Makes a bascule.Stream current for its lifetime.
+class CurrentStream {
+  public:
+    explicit CurrentStream(pybind11::object stream) : stream_(std::move(stream)) { enter_current(stream_); }
+    ~CurrentStream() {
+        try {
+            leave_current(stream_);
+        } catch (...) {  // left already: nothing is current that should not be
+        }
+    }
+    CurrentStream(const CurrentStream&) = delete;
+    CurrentStream& operator=(const CurrentStream&) = delete;
+
+  private:
+    pybind11::object stream_;
+};
+
+}  // namespace bascule::python

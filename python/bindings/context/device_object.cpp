@@ -1,0 +1,144 @@
+#include "context/device_object.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/streams/stream.hpp>
+
+#include "context/call_site.hpp"
+#include "context/current_stream.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+bool null_mode() noexcept {
+    static const bool off = [] {
+        const char* value = std::getenv("BASCULE_EMULATED_EXECUTE");
+        return value != nullptr && std::strcmp(value, "0") == 0;
+    }();
+    return off;
+}
+
+/// Once, as soon as there is a driver.
+void tell_call_sites_once() noexcept {
+    static std::atomic<bool> told{false};
+    if (told.load(std::memory_order_relaxed) || told.exchange(true)) return;
+    tell_call_sites();
+}
+
+void announce_fallback(const Driver& driver) {
+    static std::atomic<bool> announced{false};
+    if (driver.fallback_reason().empty() || announced.load(std::memory_order_relaxed)) return;
+    if (announced.exchange(true)) return;
+    const py::object category = py::module_::import("bascule._errors").attr("EmulatedDeviceWarning");
+    const std::string text = fmt::format(
+        "no GPU is used: {}. Kernels run on the emulated device. Set BASCULE_DEVICE=emulated to say that "
+        "this is meant, or "
+        "BASCULE_DEVICE=cuda to make it an error.",
+        driver.fallback_reason());
+    if (PyErr_WarnEx(category.ptr(), text.c_str(), 2) != 0) throw py::error_already_set();
+}
+
+void require_gpu() {
+    const Device device = current_device();
+    if (!device.emulated()) return;
+    const std::string& reason = Driver::get().fallback_reason();
+    throw LibraryError(fmt::format("a GPU is required, but kernels run on the emulated device: {}.",
+                                   reason.empty() ? "BASCULE_DEVICE asks for it" : reason),
+                       {.library = "CUDA driver", .paths_tried = {}, .loader_message = {}});
+}
+
+py::dict driver_info() {
+    const Driver& driver = Driver::get();
+    py::dict info;
+    info["path"] = driver.path();
+    info["version"] = driver.version();
+    info["emulated"] = driver.emulated();
+    info["fallback_reason"] = driver.fallback_reason();
+    info["device_count"] = driver.device_count();
+    return info;
+}
+
+}  // namespace
+
+Device current_device() {
+    announce_fallback(Driver::get());
+    if (anything_entered()) [[unlikely]] {
+        if (const std::optional<Device> entered = entered_device()) return *entered;
+    }
+    tell_call_sites_once();
+    return Device::current();
+}
+
+std::string to_string(Device device) {
+    if (!device.emulated()) return fmt::format("cuda:{} '{}'", device.ordinal(), device.name());
+    return fmt::format("emulated:{}{}", device.ordinal(), null_mode() ? ", executes nothing" : "");
+}
+
+bool launches_block(Device device) noexcept { return device.emulated() && !null_mode(); }
+
+Device device_from(const py::object& device) {
+    if (device.is_none()) return current_device();
+    if (py::isinstance<Device>(device)) return device.cast<Device>();
+    if (PyBool_Check(device.ptr()) != 0 || PyIndex_Check(device.ptr()) == 0) {
+        throw ArgumentError(ArgumentError::Kind::type,
+                            fmt::format("`device` must be a bascule.Device or its number, got {}.",
+                                        std::string(py::repr(device))),
+                            {.field = "device"});
+    }
+    announce_fallback(Driver::get());
+    return Device(py::int_(device).cast<int>());
+}
+
+void bind_devices(py::module_& module) {
+    py::class_<Device>(module, "Device", R"(A CUDA device, or the emulated one.
+
+`with device:` makes it the one that new arrays, streams and events are made on, in this thread or task of asyncio. The CUDA context
+that is current in the thread stays what it is for other libraries.)")
+        .def(
+            "__enter__",
+            [](const py::object& self) {
+                enter_current(self);
+                return self;
+            },
+            "Make it the current device of this thread or task; may be nested.")
+        .def("__exit__", [](const py::object& self, const py::args&) { leave_current(self); })
+        .def_property_readonly(
+            "stream_priorities",
+            [](Device self) {
+                const PriorityRange range = priorities_of(self);
+                return py::make_tuple(range.least_urgent, range.most_urgent);
+            },
+            "The least and the most urgent priority of its streams: `(0, -5)`.")
+        .def_property_readonly("ordinal", &Device::ordinal, "Its number, from 0.")
+        .def_property_readonly("name", &Device::name)
+        .def_property_readonly("emulated", &Device::emulated, "True when kernels run on the CPU.")
+        .def_property_readonly(
+            "arch", [](Device self) { return bascule::to_string(self.arch()); },
+            "What kernels are compiled for: 'sm_90', or 'compute_80' when emulated.")
+        .def_property_readonly("multiprocessors", &Device::multiprocessors)
+        .def("__eq__", [](Device self, Device other) { return self == other; })
+        .def("__hash__", &Device::ordinal)
+        .def("__repr__", [](Device self) { return fmt::format("<bascule.Device {}>", to_string(self)); });
+    module.def("device", &device_from, "device"_a,
+               R"(A device by its number. `with bascule.device(1):` makes it the current one.
+
+>>> import bascule
+>>> with bascule.device(0) as device:
+...     bascule.device_array(3).device == device
+True)");
+    module.def("current_device", &current_device, "The device that new arrays and streams are made on.");
+    module.def("require_gpu", &require_gpu, "Raise LibraryError unless kernels run on a GPU.");
+    module.def("_driver_info", &driver_info);
+}
+
+}  // namespace bascule::python

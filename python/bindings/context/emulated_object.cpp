@@ -1,0 +1,116 @@
+#include "context/emulated_object.hpp"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pybind11/stl.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/faults/race_check.hpp>
+
+#include "context/device_object.hpp"
+#include "support/gil.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+const EmulatedFunctions& functions() {
+    if (Driver::existing() == nullptr) current_device();
+    const EmulatedFunctions* emulated = Driver::get().emulated_functions();
+    if (emulated == nullptr) {
+        throw LibraryError("kernels run on a GPU, which records no operations. Set BASCULE_DEVICE=emulated.",
+                           {.library = "emulated device", .paths_tried = {}, .loader_message = {}});
+    }
+    return *emulated;
+}
+
+const char* kind_name(std::uint32_t kind) noexcept {
+    switch (kind) {
+        case BASCULE_EMULATED_RECORD:
+            return "record";
+        case BASCULE_EMULATED_WAIT:
+            return "wait";
+        case BASCULE_EMULATED_LAUNCH:
+            return "launch";
+        case BASCULE_EMULATED_COPY:
+            return "copy";
+        case BASCULE_EMULATED_FILL:
+            return "fill";
+        case BASCULE_EMULATED_ALLOCATE:
+            return "allocate";
+        case BASCULE_EMULATED_FREE:
+            return "free";
+        case BASCULE_EMULATED_SYNCHRONIZE:
+            return "synchronize";
+        case BASCULE_EMULATED_CREATE:
+            return "create";
+        case BASCULE_EMULATED_DESTROY:
+            return "destroy";
+        case BASCULE_EMULATED_HOST_FUNCTION:
+            return "host function";
+        case BASCULE_EMULATED_GRAPH_LAUNCH:
+            return "graph launch";
+        default:
+            return "unknown";
+    }
+}
+
+py::list trace_stop() {
+    const EmulatedFunctions& emulated = functions();
+    emulated.trace(0);
+    std::vector<BasculeEmulatedOperation> operations(emulated.trace_read(nullptr, 0));
+    operations.resize(std::min(operations.size(), emulated.trace_read(operations.data(), operations.size())));
+    py::list list;
+    for (const BasculeEmulatedOperation& operation : operations) {
+        list.append(py::make_tuple(kind_name(operation.kind), operation.stream, operation.event,
+                                   operation.bytes, std::string(operation.name), operation.device));
+    }
+    return list;
+}
+
+py::dict race_statistics() {
+    BasculeEmulatedRaceStatistics found;
+    functions().race_statistics(&found);
+    return py::dict("nodes"_a = found.nodes, "edges"_a = found.edges, "bytes"_a = found.bytes,
+                    "races"_a = found.races);
+}
+
+bool set_races(bool on) {
+    functions();  // there is a device to look at
+    return look_for_races(on);
+}
+
+void bind_races(py::module_& module) {
+    module.def("_look_for_races", &set_races);
+    module.def("_driver_is_loaded", [] { return Driver::existing() != nullptr; });
+    module.def("_looks_for_races", &looks_for_races);
+    module.def("_take_races", &take_races);
+    module.def("_raise_races", [](std::vector<std::string> races) {
+        if (!races.empty()) throw RaceError(std::move(races));
+    });
+    module.def("_finish_devices", &finish_devices, py::call_guard<GilReleased>());
+    module.def("_race_statistics", &race_statistics);
+#ifdef BASCULE_TEST_HOOKS
+    module.def("_drop_operation", [](std::uint64_t number) { return functions().drop(number); });
+#endif
+}
+
+}  // namespace
+
+void bind_emulated(py::module_& module) {
+    bind_races(module);
+    module.def("_trace_start", [] { functions().trace(1); });
+    module.def("_trace_stop", &trace_stop);
+    module.def("_trace_length", [] { return functions().trace_read(nullptr, 0); });
+    module.def("_driver_calls",
+               [](const std::string& function) { return functions().call_count(function.c_str()); });
+}
+
+}  // namespace bascule::python

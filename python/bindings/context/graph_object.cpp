@@ -1,0 +1,181 @@
+#include "context/graph_object.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/streams/graph.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
+
+#include "context/current_stream.hpp"
+#include "context/device_object.hpp"
+#include "context/stream_object.hpp"
+#include "support/gil.hpp"
+#include "support/without_gil.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+/// bascule.Graph.
+struct GraphObject {
+    explicit GraphObject(Device device) : graph(device) {}
+    Graph graph;
+    std::mutex mutex;                   // of `graph`; taken without the GIL, which releasing owners takes
+    std::atomic<bool> captured{false};  // once
+    GilMutex entering;                  // of what follows
+    std::unique_ptr<CurrentStream> current;  // of the block
+};
+
+/// What is exchanged is left, or entered, by who calls this: not under the lock.
+std::unique_ptr<CurrentStream> exchange_current(GraphObject& object, std::unique_ptr<CurrentStream> with) {
+    const std::lock_guard lock(object.entering);
+    return std::exchange(object.current, std::move(with));
+}
+
+using GraphPointer = std::shared_ptr<GraphObject>;
+
+/// What `graph.update()` gives.
+struct UpdateObject {
+    GraphPointer graph;
+};
+
+/// `work(graph)` alone, without the GIL.
+template <class Work>
+auto alone(GraphObject& object, const Work& work) {
+    const GilReleased released;
+    const std::lock_guard lock(object.mutex);
+    return work(object.graph);
+}
+
+py::object stream_of(const GraphPointer& self) {
+    return py::cast(StreamObject{nullptr, self->graph.stream(), py::cast(self)});
+}
+
+void enter(const GraphPointer& self) {
+    alone(*self, [](Graph& graph) { graph.begin(); });
+    try {
+        exchange_current(*self, std::make_unique<CurrentStream>(stream_of(self)));
+    } catch (...) {
+        alone(*self, [](Graph& graph) { graph.cancel(); });
+        throw;
+    }
+}
+
+GraphPointer enter_first(const GraphPointer& self) {
+    if (self->captured) {
+        throw ArgumentError(ArgumentError::Kind::value,
+                            "the graph has captured already. `with graph.update():` captures anew; another "
+                            "bascule.Graph() keeps both.",
+                            {.field = "graph"});
+    }
+    enter(self);
+    return self;
+}
+
+/// An exception in the block gives up what was captured.
+void leave(const GraphPointer& self, const py::object& type) {
+    exchange_current(*self, nullptr).reset();
+    if (!type.is_none()) {
+        alone(*self, [](Graph& graph) { graph.cancel(); });
+        return;
+    }
+    alone(*self, [](Graph& graph) { graph.end(); });
+    self->captured = true;
+}
+
+void launch(const GraphPointer& self, const py::object& stream) {
+    const Device device = self->graph.device();
+    const std::optional<StreamRef> given = to_stream(stream, device);
+    const StreamRef chosen =
+        choose_stream(given, given ? std::nullopt : current_stream(device), std::nullopt, device);
+    alone(*self, [&](Graph& graph) { graph.launch(chosen); });
+}
+
+std::size_t size(const GraphPointer& self) {
+    return alone(*self, [](Graph& graph) { return graph.size(); });
+}
+
+std::string repr_of_graph(const GraphPointer& self) {
+    const std::string where = to_string(self->graph.device());
+    const bool capturing = alone(*self, [](Graph& graph) { return graph.capturing(); });
+    if (capturing) return fmt::format("<bascule.Graph being captured on {}>", where);
+    if (!self->captured) return fmt::format("<bascule.Graph of nothing on {}>", where);
+    const std::size_t count = size(self);
+    return fmt::format("<bascule.Graph of {} operation{} on {}>", count, count == 1 ? "" : "s", where);
+}
+
+constexpr const char* documentation = R"(Work that is captured once and launched any number of times.
+
+In a `with` block, launches, copies, fills and events go to a stream of the graph, where they are captured instead of executed;
+`launch` then enqueues all of it at once, which costs the host about as much as one launch. Arguments are captured as they are: the
+same arrays and numbers every time. Memory of the host that is copied to the device is read at each launch.
+
+Arrays may name streams that are no part of the graph: each launch waits for what those streams have enqueued by then, and they wait
+for the launch. Other streams join the graph by waiting for an event that was recorded in it, and must be waited for in turn before
+the block ends. The arrays are kept until the graph is gone and its last launch is done.
+
+What waits for the device (`copy_to_host`, `synchronize`, printing an array) and kernels that are not loaded yet are refused in the
+block: call `kernel.prepare(...)` before it. An exception in the block gives up the capture.
+
+>>> import numpy as np, bascule
+>>> twice = bascule.compile("__global__ void twice(float* x) { x[threadIdx.x] *= 2; }").twice.prepare()
+>>> x = bascule.to_device(np.ones(4, "f4"))
+>>> with bascule.Graph() as graph:
+...     twice[1, 4](x)
+...     twice[1, 4](x)
+>>> for _ in range(3):
+...     graph.launch()
+>>> x.copy_to_host()
+array([64., 64., 64., 64.], dtype=float32))";
+
+}  // namespace
+
+void bind_graphs(py::module_& module) {
+    // Types that signatures name come before the signatures.
+    py::class_<GraphObject, GraphPointer> type(module, "Graph", documentation);
+    py::class_<UpdateObject>(module, "GraphUpdate", "What `bascule.Graph.update` gives, for `with`.")
+        .def("__enter__",
+             [](const UpdateObject& self) {
+                 enter(self.graph);
+                 return self.graph;
+             })
+        .def("__exit__", [](const UpdateObject& self, const py::object& kind, const py::object&,
+                            const py::object&) { leave(self.graph, kind); });
+
+    type.def(py::init([] {
+            const Device device = current_device();
+            return std::make_shared<GraphObject>(device);
+        }))
+        .def("__enter__", &enter_first)
+        .def("__exit__", [](const GraphPointer& self, const py::object& kind, const py::object&,
+                            const py::object&) { leave(self, kind); })
+        .def_property_readonly("stream", &stream_of,
+                               "The bascule.Stream that the `with` block captures. Nothing runs on it.")
+        .def_property_readonly("device", [](const GraphPointer& self) { return self->graph.device(); })
+        .def(
+            "update", [](const GraphPointer& self) { return UpdateObject{self}; },
+            R"(`with graph.update():` captures anew: the block is what later launches do.
+
+Where it has the same shape (the same kinds of operations in the same order and on the same streams), the executable graph is changed
+in its place, which is much cheaper than a new one: other arrays, other numbers, other grids, other kernels. Launches that were
+enqueued before do what they would have done. An exception in the block leaves the graph as it was.)")
+        .def("launch", &launch, "stream"_a = py::none(),
+             R"(Enqueue everything that was captured; does not wait.
+
+stream : where it goes; None means the current stream, or else the default stream. The first launch makes the graph executable.
+Launches of one graph run one after another.)")
+        .def("__call__", &launch, "stream"_a = py::none(), "As `launch`.")
+        .def("__len__", &size, "Operations that were captured.")
+        .def("__bool__", [](const GraphPointer&) { return true; })
+        .def("__repr__", &repr_of_graph);
+}
+
+}  // namespace bascule::python

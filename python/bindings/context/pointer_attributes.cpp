@@ -1,0 +1,106 @@
+#include "context/pointer_attributes.hpp"
+
+#include <string>
+
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/pointer_attributes.hpp>
+
+#include "arrays/array_object.hpp"
+#include "context/device_object.hpp"
+#include "exchange/interface_reader.hpp"
+#include "support/names.hpp"
+#include "values/numpy_values.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+/// The address that is meant: an integer, or where an array begins.
+std::uint64_t address_of(const py::object& object) {
+    if (PyLong_Check(object.ptr()) != 0 && PyBool_Check(object.ptr()) == 0) {
+        const unsigned long long address = PyLong_AsUnsignedLongLong(object.ptr());
+        if (PyErr_Occurred() == nullptr) return address;
+        PyErr_Clear();
+        throw ArgumentError(ErrorKind::value,
+                            fmt::format("`object` must be an address from 0 to 2**64 - 1, got {}.",
+                                        shortened(std::string(py::str(object)))),
+                            {.field = "object"});
+    }
+    if (const ArrayObject* array = as_array(object.ptr())) return array->view.pointer;
+    InterfaceSnapshot snapshot;
+    if (read_interface(object.ptr(), snapshot)) return validate(snapshot.raw).pointer;
+    if (PyObject_HasAttr(object.ptr(), names().array_interface) != 0) return host_view(object).pointer;
+    throw ArgumentError(
+        ErrorKind::type,
+        fmt::format("pointer_attributes takes an address, or an array with "
+                    "__cuda_array_interface__ or __array_interface__, got an object of type {}.",
+                    Py_TYPE(object.ptr())->tp_name),
+        {.field = "object"});
+}
+
+PointerAttributes attributes_of(const py::object& object) {
+    const Device device = current_device();
+    const std::uint64_t address = address_of(object);
+    if (const auto found = pointer_attributes(address, device)) return *found;
+    throw ArgumentError(
+        ErrorKind::value,
+        fmt::format(
+            "the address {:#x} is in no memory that a device uses: it is ordinary host memory, was freed, "
+            "belongs to an empty array, or is not an address.",
+            address),
+        {.field = "object", .got = fmt::format("{:#x}", address)});
+}
+
+py::object optional_integer(std::uint64_t value) {
+    return value == 0 ? py::object(py::none()) : py::object(py::int_(value));
+}
+
+std::string repr_of_attributes(const PointerAttributes& found) {
+    return fmt::format("<bascule.PointerAttributes {} memory at {:#x} of device {}, in {} bytes from {:#x}>",
+                       to_string(found.kind), found.device_address, found.device, found.allocation_bytes,
+                       found.allocation_address);
+}
+
+}  // namespace
+
+void bind_pointer_attributes(py::module_& module) {
+    py::class_<PointerAttributes>(module, "PointerAttributes", "What the driver knows of an address.")
+        .def_property_readonly(
+            "kind", [](const PointerAttributes& self) { return to_string(self.kind); },
+            "'device'; 'pool' (device memory of a stream-ordered pool); 'pinned' (host memory that both "
+            "sides find "
+            "at one address); 'mapped' (host memory that the device finds at another); 'managed'.")
+        .def_readonly("device", &PointerAttributes::device, "The device's ordinal.")
+        .def_property_readonly(
+            "context", [](const PointerAttributes& self) { return optional_integer(self.context); },
+            "The CUcontext as an integer, or None: memory of a pool may have none.")
+        .def_readonly("device_address", &PointerAttributes::device_address, "As kernels use it.")
+        .def_readonly("host_address", &PointerAttributes::host_address,
+                      "As the host uses it; None where it cannot.")
+        .def_property_readonly(
+            "allocation",
+            [](const PointerAttributes& self) {
+                return py::make_tuple(self.allocation_address, self.allocation_bytes);
+            },
+            "(address, bytes) of the allocation that it lies in.")
+        .def("__repr__", &repr_of_attributes);
+    module.def("pointer_attributes", &attributes_of, "object"_a,
+               R"(What the driver knows of an address, or of the memory where an array begins.
+
+object : an integer address, or anything with `__cuda_array_interface__` or (in pinned memory) `__array_interface__`.
+
+Raises ValueError for memory that no device uses. Nothing waits.
+
+>>> import bascule
+>>> bascule.pointer_attributes(bascule.pinned_array(4)).kind
+'pinned')");
+}
+
+}  // namespace bascule::python

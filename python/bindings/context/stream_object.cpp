@@ -1,0 +1,346 @@
+#include "context/stream_object.hpp"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+
+#include "context/current_stream.hpp"
+#include "context/device_object.hpp"
+#include "support/gil.hpp"
+#include "support/names.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+std::string name_of(StreamRef stream) {
+    if (stream.handle() == 1) return "legacy default";
+    if (stream.handle() == 2) return "per-thread default";
+    return fmt::format("{:#x}", stream.handle());
+}
+
+std::string repr_of_stream(const StreamObject& stream) {
+    return fmt::format("<bascule.Stream {}>", describe(stream.ref));
+}
+
+[[noreturn]] void fail_stream(const std::string& got) {
+    throw ArgumentError(ArgumentError::Kind::type,
+                        fmt::format("`stream` must be a bascule.Stream, an integer handle, or an object with "
+                                    "__cuda_stream__, .ptr, .cuda_stream or .handle; got {}.",
+                                    got),
+                        {.field = "stream", .got = got});
+}
+
+std::uint64_t to_handle(py::handle number) {
+    const py::object integer = py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr()));
+    if (!integer) throw py::error_already_set();
+    const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
+    if (PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("`stream` must be a handle from 0 to 2**64 - 1, got {}.",
+                                        std::string(py::str(integer))),
+                            {.field = "stream"});
+    }
+    return value;
+}
+
+bool is_integer(py::handle object) { return !PyBool_Check(object.ptr()) && PyIndex_Check(object.ptr()) != 0; }
+
+/// The version of the stream protocol that there is.
+constexpr int stream_protocol = 0;
+
+[[noreturn]] void fail_protocol(py::handle object, const std::string& gave) {
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format(
+            "`stream` is an object of type {} whose __cuda_stream__ gives {}; Bascule knows version {} of "
+            "the protocol, a tuple ({}, handle). Pass its handle as an integer.",
+            Py_TYPE(object.ptr())->tp_name, gave, stream_protocol, stream_protocol),
+        {.field = "stream", .got = gave});
+}
+
+/// By the stream protocol: a method, or as in its first drafts an attribute.
+std::uint64_t protocol_handle(py::handle object) {
+    py::object pair = object.attr("__cuda_stream__");
+    if (PyCallable_Check(pair.ptr()) != 0) pair = pair();
+    const std::string gave = shortened(std::string(py::repr(pair)));
+    if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2) fail_protocol(object, gave);
+    const py::handle version = PyTuple_GET_ITEM(pair.ptr(), 0);
+    const py::handle handle = PyTuple_GET_ITEM(pair.ptr(), 1);
+    if (!is_integer(version) || !is_integer(handle)) fail_protocol(object, gave);
+    if (!version.equal(py::int_(stream_protocol))) fail_protocol(object, gave);
+    return to_handle(handle);
+}
+
+/// The handle that an object of another library names; ctypes pointers (Numba) by their value. 0 and None are
+/// the driver's null stream there, which is the legacy default stream.
+std::uint64_t foreign_handle(py::handle object) {
+    if (py::hasattr(object, "__cuda_stream__")) return protocol_handle(object);
+    for (const char* attribute : {"ptr", "cuda_stream", "handle"}) {
+        if (!py::hasattr(object, attribute)) continue;
+        py::object handle = object.attr(attribute);
+        if (!is_integer(handle) && py::hasattr(handle, "value")) handle = handle.attr("value");
+        if (handle.is_none()) return 0;
+        if (is_integer(handle)) return to_handle(handle);
+    }
+    fail_stream(std::string(py::repr(object)));
+}
+
+StreamRef of_handle(std::uint64_t handle, Device device) {
+    return {handle, device_of_stream(handle, device)};
+}
+
+StreamObject borrowed(std::uint64_t handle) {
+    return {nullptr, StreamRef(handle, current_device()), py::none()};
+}
+
+float elapsed(const EventObject& start, const EventObject& end) {
+    const auto fail = [](const std::string& message) -> void {
+        throw ArgumentError(ArgumentError::Kind::value, message, {.field = "end"});
+    };
+    for (const EventObject* event : {&start, &end}) {
+        if (event->event.timed()) continue;
+        fail(
+            fmt::format("elapsed: the {} event was made with timing=False and has no time. Make both with "
+                        "bascule.event().",
+                        event == &start ? "first" : "second"));
+    }
+    if (!(start.event.device() == end.event.device())) {
+        fail(
+            fmt::format("elapsed: the first event is on {} and the second on {}, and devices have clocks of "
+                        "their own. Record both on streams of one device.",
+                        to_string(start.event.device()), to_string(end.event.device())));
+    }
+    const ContextGuard context(start.event.device().context());
+    try {
+        return Event::elapsed_ms(start.event.ref(), end.event.ref());
+    } catch (const CudaError& error) {
+        if (error.details().code_name == "CUDA_ERROR_NOT_READY") {
+            fail(fmt::format(
+                "elapsed: the {} event has not happened yet. Wait for it first: end.synchronize().",
+                start.event.ref().query() ? "second" : "first"));
+        }
+        if (error.details().code_name == "CUDA_ERROR_INVALID_HANDLE") {
+            fail("elapsed: one of the events was never recorded. Say event.record(stream) for both first.");
+        }
+        throw;
+    }
+}
+
+StreamObject new_stream(int priority) {
+    auto owned = std::make_shared<Stream>(current_device(), priority);
+    const StreamRef ref = owned->ref();
+    return StreamObject{std::move(owned), ref, py::none()};
+}
+
+StreamObject external_stream(const py::object& stream) {
+    if (py::isinstance<StreamObject>(stream)) return stream.cast<StreamObject&>();
+    if (stream.is_none()) fail_stream("None");
+    return {nullptr, *to_stream(stream, current_device()), stream};
+}
+
+void set_default(const std::string& which) {
+    if (which != "legacy" && which != "per-thread") {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format("bascule.config.default_stream must be \"legacy\" or \"per-thread\", got "
+                        "\"{}\".",
+                        shortened(which)),
+            {.field = "default_stream", .got = which});
+    }
+    set_default_stream(which == "legacy" ? DefaultStream::legacy : DefaultStream::per_thread);
+}
+
+}  // namespace
+
+std::string describe(StreamRef stream) {
+    return fmt::format("{} on {}", name_of(stream), to_string(stream.device()));
+}
+
+StreamRef default_stream(Device device) noexcept { return StreamRef::device_default(device); }
+
+std::optional<StreamRef> to_stream(py::handle object, Device device) {
+    if (!object || object.is_none()) return std::nullopt;
+    if (py::isinstance<StreamObject>(object)) return object.cast<StreamObject&>().ref;
+    if (PyBool_Check(object.ptr())) fail_stream("a bool");
+    if (!is_integer(object)) return of_handle(foreign_handle(object), device);
+    const std::uint64_t handle = to_handle(object);
+    return handle == 0 ? default_stream(device) : of_handle(handle, device);
+}
+
+void require_device(StreamRef stream, Device device, const char* what) {
+    if (stream.device() == device) return;
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format("the stream is {}, and the {} is on {}: pass a stream of that device, or say "
+                    "`with bascule.device({}):` where it is the current one.",
+                    describe(stream), what, to_string(device), device.ordinal()),
+        {.field = "stream", .expected = to_string(device), .got = to_string(stream.device())});
+}
+
+StreamRef stream_or_current(const py::object& given, Device device, const char* what) {
+    std::optional<StreamRef> stream = to_stream(given, device);
+    if (!stream) stream = current_stream(device);
+    if (!stream) return default_stream(device);
+    require_device(*stream, device, what);
+    return *stream;
+}
+
+py::object stream_object_or_current(const py::object& given, Device device, const char* what) {
+    py::object object = given;
+    if (given.is_none()) {
+        object = current_stream_object(device);
+        if (!object) object = py::cast(StreamObject{nullptr, default_stream(device), py::none()});
+    } else if (!py::isinstance<StreamObject>(given)) {
+        object = py::cast(StreamObject{nullptr, *to_stream(given, device), given});
+    }
+    require_device(object.cast<StreamObject&>().ref, device, what);
+    return object;
+}
+
+void bind_streams(py::module_& module) {
+    // Both come before their functions, whose signatures name them.
+    py::class_<StreamObject> stream(module, "Stream", R"(A CUDA stream: work enqueued on it runs in order.
+
+Made by `bascule.stream()`, which owns it, or by `external_stream` and the default-stream functions, which borrow.
+Any thread may use it. `with stream:` makes it the stream of everything in the block that is given none: launches, copies, fills, new
+arrays, events. What is current belongs to the thread, or the task of asyncio; blocks may be nested, and one stream entered again.)");
+    py::class_<EventObject> event(
+        module, "Event", R"(A point in a stream's work, with a time stamp unless made with timing=False.)");
+
+    stream
+        .def(
+            "__enter__",
+            [](const py::object& self) {
+                enter_current(self);
+                return self;
+            },
+            "Make it the current stream of this thread or task; may be nested.")
+        .def("__exit__", [](const py::object& self, const py::args&) { leave_current(self); })
+        .def_property_readonly(
+            "device", [](const StreamObject& self) { return self.ref.device(); },
+            "The device it is a stream of.")
+        .def_property_readonly(
+            "priority", [](const StreamObject& self) { return priority_of(self.ref); },
+            "Lower numbers are more urgent; 0 unless it was made with another one.")
+        .def_property_readonly(
+            "handle", [](const StreamObject& self) { return self.ref.handle(); },
+            "The CUstream as an integer; 1 and 2 are the default streams.")
+        .def(
+            "synchronize",
+            [](const StreamObject& self) {
+                const GilReleased released;
+                self.ref.synchronize();
+            },
+            "Wait on the host until everything enqueued here has finished. Raises CudaError if any of it "
+            "failed.")
+        .def(
+            "query", [](const StreamObject& self) { return self.ref.query(); },
+            "True when everything enqueued here has finished.")
+        .def(
+            "wait",
+            [](const StreamObject& self, const EventObject& event) { self.ref.wait(event.event.ref()); },
+            "event"_a, "Let later work here wait for `event`; the host does not wait.")
+        .def(
+            "__cuda_stream__", [](const StreamObject& self) { return py::make_tuple(0, self.ref.handle()); },
+            "The CUDA stream protocol: (version, handle).")
+        .def("__eq__",
+             [](const StreamObject& self, const py::object& other) {
+                 return py::isinstance<StreamObject>(other) && other.cast<StreamObject&>().ref == self.ref;
+             })
+        .def("__hash__", [](const StreamObject& self) { return py::hash(py::int_(self.ref.handle())); })
+        .def("__repr__", &repr_of_stream);
+
+    event
+        .def(
+            "record",
+            [](const EventObject& self, const py::object& stream) {
+                self.event.ref().record(stream_or_current(stream, self.event.device(), "event"));
+            },
+            "stream"_a = py::none(),
+            "Mark the work enqueued so far on `stream` (None: the current stream, else the default stream).")
+        .def(
+            "wait",
+            [](const EventObject& self, const py::object& stream) {
+                const std::optional<StreamRef> given = to_stream(stream, current_device());
+                const StreamRef waiting =
+                    given ? *given : stream_or_current(py::none(), self.event.device(), "event");
+                waiting.wait(self.event.ref());
+            },
+            "stream"_a = py::none(),
+            "Let later work on `stream` (None: the current stream, else the default stream) wait for this "
+            "event. "
+            "A stream of another device may wait too.")
+        .def(
+            "query", [](const EventObject& self) { return self.event.ref().query(); },
+            "True when the work it marks has finished.")
+        .def(
+            "synchronize",
+            [](const EventObject& self) {
+                const GilReleased released;
+                self.event.ref().synchronize();
+            },
+            "Wait on the host until the work it marks has finished.")
+        .def("elapsed", &elapsed, "end"_a,
+             "Milliseconds from this event to `end`: both recorded, finished, and made with timing.")
+        .def_property_readonly(
+            "device", [](const EventObject& self) { return self.event.device(); },
+            "The device it was made on.")
+        .def("__repr__", [](const EventObject& self) {
+            return fmt::format("<bascule.Event {:#x} on {}>", self.event.ref().handle(),
+                               to_string(self.event.device()));
+        });
+
+    module.def("stream", &new_stream, py::kw_only(), "priority"_a = 0,
+               R"(A new non-blocking stream on the current device.
+
+priority : lower numbers are more urgent; `bascule.current_device().stream_priorities` tells which there are.
+
+>>> import bascule
+>>> with bascule.stream() as stream:
+...     bascule.device_array(3).stream == stream
+True)");
+    module.def(
+        "external_stream", &external_stream, "handle"_a,
+        "A stream that another library owns: an integer handle, or any object that names one. It is kept "
+        "alive only if the object is what owns it.");
+    module.def(
+        "current_stream",
+        []() -> py::object {
+            const Device device = current_device();
+            const py::object entered = current_stream_object(device);
+            return entered ? entered : py::object(py::none());
+        },
+        "The stream that `with stream:` made current in this thread or task, or None.");
+    module.def(
+        "default_stream", [] { return borrowed(default_stream(current_device()).handle()); },
+        "The stream that work without another one goes to: `bascule.config.default_stream` says which.");
+    module.def("_set_default_stream", &set_default, "which"_a);
+    module.def(
+        "legacy_default_stream", [] { return borrowed(1); }, "The legacy default stream (handle 1).");
+    module.def(
+        "per_thread_default_stream", [] { return borrowed(2); },
+        "The calling thread's default stream (handle 2).");
+    module.def(
+        "event",
+        [](bool timing) {
+            return EventObject{Event(current_device(), timing ? Event::Timing::on : Event::Timing::off)};
+        },
+        py::kw_only(), "timing"_a = true, "A new event on the current device.");
+    module.def(
+        "synchronize",
+        [] {
+            const Device device = current_device();
+            const GilReleased released;
+            synchronize(device);
+        },
+        "Wait on the host until the current device has finished everything. Raises CudaError if any of it "
+        "failed.");
+}
+
+}  // namespace bascule::python

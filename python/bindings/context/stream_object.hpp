@@ -1,0 +1,49 @@
+// bascule.Stream and bascule.Event, and whatever else people pass as a stream.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/runtime/streams/event.hpp>
+#include <bascule/runtime/streams/stream.hpp>
+
+namespace bascule::python {
+
+/// bascule.Stream: owns its stream, or borrows one that somebody else keeps alive.
+struct StreamObject {
+    std::shared_ptr<Stream> owned;  ///< null when borrowed
+    StreamRef ref;
+    pybind11::object foreign;  ///< whoever owns a borrowed one, if known
+};
+
+/// bascule.Event.
+struct EventObject {
+    Event event;
+};
+
+/// A stream from a bascule.Stream, an integer handle (0: the default stream), or any object with
+/// `__cuda_stream__`, `.ptr`, `.cuda_stream` or `.handle`; nothing from None. A handle is a stream of
+/// `device` unless the driver knows better. Throws: ArgumentError that names `stream` and the forms.
+std::optional<StreamRef> to_stream(pybind11::handle object, Device device);
+
+/// "0x55d0c8 on emulated:0", "legacy default on cuda:1 'NVIDIA H200'".
+std::string describe(StreamRef stream);
+
+/// The device's default stream, as `bascule.config.default_stream` has it.
+StreamRef default_stream(Device device) noexcept;
+
+/// Throws: ArgumentError that names both devices unless `stream` is one of `device`, where `what` is.
+void require_device(StreamRef stream, Device device, const char* what);
+
+/// The stream given, else the current one, else the default stream; a stream of `device`, where `what` is.
+/// Throws: as to_stream and require_device.
+StreamRef stream_or_current(const pybind11::object& given, Device device, const char* what);
+/// The same as a bascule.Stream, which keeps alive whatever owns it.
+pybind11::object stream_object_or_current(const pybind11::object& given, Device device, const char* what);
+
+void bind_streams(pybind11::module_& module);
+
+}  // namespace bascule::python

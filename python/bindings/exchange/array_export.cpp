@@ -1,0 +1,104 @@
+// Sources: the texts of the CUDA Array Interface, versions 0, 2 and 3; version 1 by the differences that
+// those name.
+#include "exchange/array_export.hpp"
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+
+#include "exchange/descr.hpp"
+#include "values/numpy_values.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+constexpr int newest_version = 3;
+
+/// bascule.ExportedArray: an array as another version of the interface describes it.
+struct ExportObject {
+    py::object array;  // its DeviceArray
+    int version = newest_version;
+    bool names_stream = true;
+};
+
+py::dict fields_of(const ArrayObject& array, int version, bool names_stream) {
+    const ArrayView& view = array.view;
+    py::dict fields = interface_of(view);
+    fields["version"] = version;
+    // Versions 0 and 1 leave open what is contiguous without strides: said in full, nobody has to guess.
+    if (version < 2) fields["strides"] = to_tuple(view.strides);
+    if (version >= 3) {
+        fields["stream"] =
+            view.has_stream && names_stream ? py::object(py::int_(view.stream)) : py::object(py::none());
+    }
+    if (array.mask) fields["mask"] = array.mask;
+    return fields;
+}
+
+py::dict newest_interface(const ArrayObject& array) { return fields_of(array, newest_version, true); }
+
+ExportObject exported(const py::object& self, int version, const py::object& stream) {
+    if (version < 0 || version > newest_version) {
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("`version` must be 0, 1, 2 or 3, got {}.", version),
+                            {.field = "version"});
+    }
+    const bool named = PyBool_Check(stream.ptr()) && stream.cast<bool>();
+    if (!named && !stream.is_none()) {
+        throw ArgumentError(ArgumentError::Kind::type,
+                            fmt::format("`stream` must be True (name the bound stream) or None (name none), "
+                                        "got {}.",
+                                        std::string(py::repr(stream))),
+                            {.field = "stream"});
+    }
+    return {self, version, named};
+}
+
+}  // namespace
+
+py::dict interface_of(const ArrayView& view) {
+    py::dict fields;
+    fields["shape"] = to_tuple(view.shape);
+    fields["typestr"] = to_typestr(view.dtype);
+    if (view.layout != nullptr) fields["descr"] = structured_dtype(*view.layout).attr("descr");
+    fields["data"] = py::make_tuple(view.empty() ? 0 : view.pointer, !view.writable_by_kernels());
+    fields["version"] = newest_version;
+    fields["strides"] = view.c_contiguous ? py::object(py::none()) : py::object(to_tuple(view.strides));
+    return fields;
+}
+
+void bind_array_export(py::module_& module, ArrayClass& type) {
+    py::class_<ExportObject>(module, "ExportedArray",
+                             "An array as another version of the interface describes it; made by "
+                             "`DeviceArray.export`. Keeps the array alive.")
+        .def_property_readonly("__cuda_array_interface__",
+                               [](const ExportObject& self) {
+                                   return fields_of(self.array.cast<const ArrayObject&>(), self.version,
+                                                    self.names_stream);
+                               })
+        .def_readonly("array", &ExportObject::array, "The DeviceArray.")
+        .def("__repr__", [](const ExportObject& self) {
+            return fmt::format("<bascule.ExportedArray version {}{} of {}>", self.version,
+                               self.version == 3 && !self.names_stream ? " without a stream" : "",
+                               std::string(py::repr(self.array)));
+        });
+    type.def_property_readonly("__cuda_array_interface__", &newest_interface,
+                               "The CUDA Array Interface, version 3. `stream` is the bound stream, which "
+                               "lives as long as the array: "
+                               "consumers wait for it; None for a view made with sync=False.")
+        .def("export", &exported, py::kw_only(), "version"_a = newest_version, "stream"_a = true,
+             R"(The array for consumers that want another version of the interface, or no stream in it.
+
+version : 0 to 3; what comes has the entries of that version's text. Those before 3 name no stream.
+stream : True names the bound stream, None names none: then it is for the caller to synchronise before others read.
+
+>>> import bascule
+>>> x = bascule.device_array(4, "f4")
+>>> sorted(x.export(version=2).__cuda_array_interface__)
+['data', 'shape', 'strides', 'typestr', 'version'])");
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,14 @@
+// What a DeviceArray tells others of itself: `__cuda_array_interface__`, in every version.
+#pragma once
+
+#include "arrays/array_object.hpp"
+
+namespace bascule::python {
+
+/// The entries that the host's and the device's interface share, in version 3: shape, typestr, descr, data,
+/// strides, version.
+pybind11::dict interface_of(const ArrayView& view);
+
+void bind_array_export(pybind11::module_& module, ArrayClass& type);
+
+}  // namespace bascule::python

@@ -1,0 +1,20 @@
+// Other libraries' arrays as DeviceArrays: `as_cuda_array` and `from_cuda_array_interface`.
+#pragma once
+
+#include "arrays/array_object.hpp"
+
+namespace bascule::python {
+
+/// A view of any object with the interface. Throws: ArgumentError; the producer's own exception.
+ArrayObject as_cuda_array(const pybind11::object& object, bool sync);
+
+/// Whether `as_cuda_array` would find a descriptor to read. Reads the attribute as it does: an exception of
+/// the producer's other than AttributeError comes out.
+bool is_cuda_array(const pybind11::object& object);
+
+/// Whether the streams that foreign arrays name are waited for: `bascule.config.cuda_array_interface_sync`.
+bool interface_sync() noexcept;
+
+void bind_array_import(pybind11::module_& module);
+
+}  // namespace bascule::python

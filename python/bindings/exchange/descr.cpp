@@ -1,0 +1,138 @@
+// Source: NumPy's array interface protocol, `descr`.
+#include "exchange/descr.hpp"
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/errors/checks.hpp>
+#include <bascule/interface/errors/error.hpp>
+
+#include "exchange/interface_reader.hpp"
+#include "support/without_gil.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+constexpr int deepest = 16;  // structures inside structures; a list may hold itself
+
+[[noreturn]] void fail(ErrorKind kind, const std::string& message) {
+    throw ArgumentError(kind, "'descr' of __cuda_array_interface__ " + message, {.field = "descr"});
+}
+
+[[noreturn]] void fail_form(py::handle got) {
+    fail(ErrorKind::type,
+         fmt::format("must be a list of (name, type) or (name, type, shape), got {}.", shown(got.ptr())));
+}
+
+std::string text_of(py::handle object) {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+    if (text == nullptr) {
+        PyErr_Clear();  // lone surrogates
+        fail(ErrorKind::value, "has a name or a type that is no text.");
+    }
+    return {text, static_cast<std::size_t>(size)};
+}
+
+/// "name", or ("title", "name").
+std::string name_of(py::handle name, py::handle entry) {
+    if (PyTuple_Check(name.ptr()) && PyTuple_GET_SIZE(name.ptr()) == 2) {
+        name = PyTuple_GET_ITEM(name.ptr(), 1);
+    }
+    if (!PyUnicode_Check(name.ptr())) fail_form(entry);
+    return text_of(name);
+}
+
+std::int64_t extent_of(py::handle extent, py::handle entry) {
+    if (!PyLong_Check(extent.ptr()) || PyBool_Check(extent.ptr())) fail_form(entry);
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(extent.ptr(), &overflow);
+    if (overflow != 0) fail(ErrorKind::value, "has a field of more than 2**63 elements.");
+    return value;
+}
+
+std::vector<DescrEntry> entries_of(py::handle descr, int depth);
+
+DescrEntry entry_of(py::handle object, int depth) {
+    if (!PyTuple_Check(object.ptr())) fail_form(object);
+    const Py_ssize_t size = PyTuple_GET_SIZE(object.ptr());
+    if (size != 2 && size != 3) fail_form(object);
+    DescrEntry entry;
+    entry.name = name_of(PyTuple_GET_ITEM(object.ptr(), 0), object);
+    const py::handle type = PyTuple_GET_ITEM(object.ptr(), 1);
+    if (PyUnicode_Check(type.ptr())) {
+        entry.typestr = text_of(type);
+        if (entry.typestr.empty())
+            fail(ErrorKind::value, fmt::format("has no type for '{}'.", shortened(entry.name)));
+    } else {
+        entry.nested = entries_of(type, depth + 1);
+    }
+    if (size == 2) return entry;
+    const py::handle shape = PyTuple_GET_ITEM(object.ptr(), 2);
+    if (!PyTuple_Check(shape.ptr())) {
+        entry.shape.push_back(extent_of(shape, object));
+        return entry;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.ptr()); ++i) {
+        entry.shape.push_back(extent_of(PyTuple_GET_ITEM(shape.ptr(), i), object));
+    }
+    return entry;
+}
+
+std::vector<DescrEntry> entries_of(py::handle descr, int depth) {
+    if (!PyList_Check(descr.ptr())) fail_form(descr);
+    if (depth > deepest) fail(ErrorKind::value, fmt::format("nests structures more than {} deep.", deepest));
+    // A tuple of the same references: what is read cannot change meanwhile.
+    const auto entries = py::reinterpret_steal<py::tuple>(PyList_AsTuple(descr.ptr()));
+    if (!entries) throw py::error_already_set();
+    std::vector<DescrEntry> result;
+    for (py::handle entry : entries) result.push_back(entry_of(entry, depth));
+    return result;
+}
+
+/// [('', typestr)], which nearly every array says: looked at in place, since it is part of every launch.
+bool says_typestr_alone(PyObject* descr, std::string_view typestr) noexcept {
+    if (PyList_CheckExact(descr) == 0 || PyList_GET_SIZE(descr) != 1) return false;
+    const ListItem item(descr, 0);
+    PyObject* entry = item.get();
+    if (entry == nullptr) return false;
+    if (PyTuple_CheckExact(entry) == 0 || PyTuple_GET_SIZE(entry) != 2) return false;
+    PyObject* name = PyTuple_GET_ITEM(entry, 0);
+    PyObject* type = PyTuple_GET_ITEM(entry, 1);
+    if (PyUnicode_CheckExact(name) == 0 || PyUnicode_GET_LENGTH(name) != 0) return false;
+    if (PyUnicode_CheckExact(type) == 0 || !PyUnicode_IS_COMPACT_ASCII(type)) return false;
+    return typestr == std::string_view(static_cast<const char*>(PyUnicode_DATA(type)),
+                                       static_cast<std::size_t>(PyUnicode_GET_LENGTH(type)));
+}
+
+}  // namespace
+
+std::shared_ptr<const StructLayout> read_descr(PyObject* descr, std::string_view typestr) {
+    if (says_typestr_alone(descr, typestr)) [[likely]]
+        return nullptr;
+    const DType dtype = parse_typestr(typestr);
+    if (!PyList_Check(descr) && !checked(Check::descr_form)) return nullptr;
+    const std::vector<DescrEntry> entries = entries_of(descr, 0);
+    const bool plain = entries.size() == 1 && entries[0].name.empty() && entries[0].shape.empty();
+    if (plain && entries[0].typestr == typestr) return nullptr;
+    if (dtype.kind != DType::Kind::opaque) {
+        if (plain && !entries[0].typestr.empty() && parse_typestr(entries[0].typestr) == dtype)
+            return nullptr;
+        if (!checked(Check::descr_contradiction)) return nullptr;
+        fail(ErrorKind::value,
+             fmt::format("contradicts 'typestr', which is \"{}\": for the array's library to mend.",
+                         shortened(typestr)));
+    }
+    StructLayout layout = parse_descr(entries, dtype.itemsize);
+    if (layout.fields.empty()) return nullptr;
+    return std::make_shared<const StructLayout>(std::move(layout));
+}
+
+}  // namespace bascule::python

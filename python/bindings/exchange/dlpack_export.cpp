@@ -1,0 +1,307 @@
+// Sources: the DLPack specification for Python, and `__dlpack__` of the Python array API standard.
+#include "exchange/dlpack_export.hpp"
+
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
+
+#include "context/stream_object.hpp"
+#include "exchange/dlpack_managed.hpp"
+#include "exchange/dlpack_table.hpp"
+#include "support/gil.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+/// What the driver knows of where an array lies.
+struct Place {
+    std::int32_t type = BASCULE_DL_CUDA;
+    std::uint64_t host_address = 0;  ///< of memory that the host can read
+};
+
+Place place_of(const ArrayObject& array) {
+    if (array.view.empty()) return {};
+    const Driver& driver = Driver::get();
+    const ContextGuard context(array.device.context());
+    unsigned int memory_type = 0;
+    unsigned int managed = 0;
+    void* host = nullptr;
+    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                        CU_POINTER_ATTRIBUTE_HOST_POINTER};
+    void* values[] = {&memory_type, &managed, &host};
+    driver.check(driver.api().cuPointerGetAttributes(std::size(attributes), attributes, values,
+                                                     static_cast<CUdeviceptr>(array.view.pointer)),
+                 "cuPointerGetAttributes", "asking where an array lies");
+    if (managed != 0) return {BASCULE_DL_CUDA_MANAGED, array.view.pointer};
+    if (memory_type != CU_MEMORYTYPE_HOST) return {};
+    return {BASCULE_DL_CUDA_HOST, reinterpret_cast<std::uintptr_t>(host)};
+}
+
+dlpack::DeviceId device_at(const Place& place, Device device) noexcept {
+    return {place.type, place.type == BASCULE_DL_CUDA ? device.ordinal() : 0};
+}
+
+dlpack::Tensor tensor_at(const Place& place, const ArrayObject& array) {
+    const ArrayView& view = array.view;
+    if (const std::string reason = dlpack::why_not_a_tensor(view); !reason.empty()) {
+        raise_buffer_error(fmt::format("{} {}.", describe(view), reason));
+    }
+    const std::uint64_t address = place.host_address != 0 ? place.host_address : view.pointer;
+    dlpack::Tensor tensor{};
+    tensor.data = view.empty() ? nullptr : reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+    tensor.device = device_at(place, array.device);
+    tensor.ndim = view.ndim();
+    tensor.dtype = *dlpack::data_type_of(view.dtype);
+    return tensor;
+}
+
+/// Who reads the tensor, and when it may: what `stream` says.
+struct Consumer {
+    enum class Kind : std::uint8_t {
+        unordered,  ///< -1: the caller orders by itself
+        stream,     ///< work on `handle` comes after what is enqueued now
+        host,       ///< the host reads at once
+    };
+    Kind kind = Kind::stream;
+    std::uint64_t handle = 1;
+};
+
+[[noreturn]] void fail_stream(ArgumentError::Kind kind, py::handle stream, const char* why) {
+    const std::string got = shortened(std::string(py::repr(stream)));
+    throw ArgumentError(kind, fmt::format("`stream` of __dlpack__ is {}: {}.", got, why),
+                        {.field = "stream", .got = got});
+}
+
+/// An integer, as DLPack has it, or an object that names a stream.
+Consumer read_stream(py::handle stream, Device device) {
+    if (PyBool_Check(stream.ptr())) {
+        fail_stream(ArgumentError::Kind::type, stream, "pass None, -1, 1, 2 or a stream's handle");
+    }
+    if (PyIndex_Check(stream.ptr()) == 0) {
+        return {Consumer::Kind::stream, to_stream(stream, device)->handle()};
+    }
+    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(stream.ptr()));
+    if (!integer) throw py::error_already_set();
+    if (integer.equal(py::int_(-1))) return {Consumer::Kind::unordered, 0};
+    const unsigned long long handle = PyLong_AsUnsignedLongLong(integer.ptr());
+    if (PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        fail_stream(ArgumentError::Kind::value, stream,
+                    "a handle lies between 3 and 2**64 - 1; None, -1 (no ordering), 1 (legacy default) and 2 "
+                    "(per-thread default) have meanings of their own");
+    }
+    if (handle == 0) {
+        fail_stream(ArgumentError::Kind::value, stream,
+                    "DLPack forbids 0 on CUDA, where it could mean either default stream; say 1 (legacy "
+                    "default) or 2 (per-thread default)");
+    }
+    return {Consumer::Kind::stream, handle};
+}
+
+/// Without a stream, a consumer of device memory uses the legacy default stream; but memory that the host can
+/// read may be read by it as soon as this returns (NumPy does), and no stream holds the host back.
+Consumer consumer_of(const py::object& stream, const Place& place, Device device) {
+    if (!stream.is_none()) return read_stream(stream, device);
+    return {place.host_address != 0 ? Consumer::Kind::host : Consumer::Kind::stream, 1};
+}
+
+void order(const Consumer& consumer, const ArrayObject& array) {
+    if (!array.view.has_stream || consumer.kind == Consumer::Kind::unordered) return;
+    if (consumer.kind == Consumer::Kind::host) {
+        const GilReleased released;
+        StreamRef(array.view.stream, array.device).synchronize();
+        return;
+    }
+    const Producer bound{array.view.stream, 0};
+    const ContextGuard context(array.device.context());
+    const StreamRef reader(consumer.handle, array.device);
+    wait_for_producers(reader, ProducersToOrder(reader, {&bound, 1}).get());
+}
+
+// --- The other keywords
+
+std::int64_t read_number(py::handle number, const char* option, const char* form) {
+    const bool integer = PyIndex_Check(number.ptr()) != 0 && !PyBool_Check(number.ptr());
+    const auto index =
+        integer ? py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr())) : py::object();
+    const long long value = index ? PyLong_AsLongLong(index.ptr()) : -1;
+    if (!index || PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        throw ArgumentError(ArgumentError::Kind::type,
+                            fmt::format("`{}` of __dlpack__ must be {}, got {} in it.", option, form,
+                                        shortened(std::string(py::repr(number)))),
+                            {.field = option});
+    }
+    return value;
+}
+
+std::pair<std::int64_t, std::int64_t> read_pair(const py::object& pair, const char* option,
+                                                const char* form) {
+    if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2) {
+        throw ArgumentError(ArgumentError::Kind::type,
+                            fmt::format("`{}` of __dlpack__ must be {}, got {}.", option, form,
+                                        shortened(std::string(py::repr(pair)))),
+                            {.field = option});
+    }
+    return {read_number(PyTuple_GET_ITEM(pair.ptr(), 0), option, form),
+            read_number(PyTuple_GET_ITEM(pair.ptr(), 1), option, form)};
+}
+
+bool wants_versioned(const py::object& max_version) {
+    if (max_version.is_none()) return false;
+    return read_pair(max_version, "max_version", "None or a pair (major, minor)").first >= 1;
+}
+
+std::optional<bool> read_copy(const py::object& copy) {
+    if (copy.is_none()) return std::nullopt;
+    if (PyBool_Check(copy.ptr())) return copy.ptr() == Py_True;
+    throw ArgumentError(ArgumentError::Kind::type,
+                        fmt::format("`copy` of __dlpack__ must be None, True or False, got {}.",
+                                    shortened(std::string(py::repr(copy)))),
+                        {.field = "copy"});
+}
+
+/// True when the consumer wants host memory. Raises: BufferError for a device that is neither the array's nor
+/// the host.
+bool wants_host(const py::object& dl_device, dlpack::DeviceId here) {
+    if (dl_device.is_none()) return false;
+    const auto [type, id] = read_pair(dl_device, "dl_device", "None or a pair (device type, device id)");
+    if (type == here.type && id == here.id) return false;
+    if (type == BASCULE_DL_CPU && id == 0) return true;
+    raise_buffer_error(fmt::format(
+        "the array lies in {} and is wanted on the device ({}, {}): Bascule exports to the array's "
+        "own device ({}, {}) or to host memory (1, 0). Copy it to the other device first.",
+        dlpack::to_string(here), type, id, here.type, here.id));
+}
+
+// --- Capsules
+
+template <class Form>
+py::object capsule_with(const dlpack::Tensor& tensor, const ArrayView& view, const py::object& owner,
+                        std::uint64_t flags) {
+    return make_capsule(make_managed<Form>(tensor, extents_of(view), kept_object(owner.ptr()), flags));
+}
+
+py::object make_tensor_capsule(const dlpack::Tensor& tensor, const ArrayView& view, const py::object& owner,
+                               bool versioned, std::uint64_t flags) {
+    if (versioned) return capsule_with<dlpack::ManagedVersioned>(tensor, view, owner, flags);
+    return capsule_with<dlpack::Managed>(tensor, view, owner, 0);
+}
+
+py::object share(const py::object& self, const ArrayObject& array, const dlpack::Tensor& tensor,
+                 bool versioned) {
+    if (!array.view.writable_by_kernels() && !versioned) {
+        raise_buffer_error(
+            "the array is read-only, which DLPack can say since 1.0: pass max_version=(1, 0) or a later one, "
+            "or copy=True.");
+    }
+    return make_tensor_capsule(tensor, array.view, self, versioned,
+                               array.view.writable_by_kernels() ? 0 : BASCULE_DL_READ_ONLY);
+}
+
+/// A copy in host memory, which is there when this returns.
+py::object copy_for_host(const py::object& self, const ArrayObject& array, dlpack::Tensor tensor,
+                         bool versioned) {
+    const py::object host = self.attr("copy_to_host")();
+    ArrayView view = array.view;
+    view.strides = Dimensions();
+    for (const py::handle stride : py::tuple(host.attr("strides"))) {
+        view.strides.push_back(stride.cast<std::int64_t>());
+    }
+    tensor.device = {BASCULE_DL_CPU, 0};
+    tensor.data = reinterpret_cast<void*>(host.attr("ctypes").attr("data").cast<std::uintptr_t>());
+    return make_tensor_capsule(tensor, view, host, versioned, BASCULE_DL_COPIED);
+}
+
+py::object copy_on_device(const py::object& self, const Consumer& consumer, bool versioned) {
+    const py::object copy = self.attr("copy")();
+    const ArrayObject& copied = copy.cast<const ArrayObject&>();
+    const dlpack::Tensor tensor = tensor_without_extents(copied);
+    order(consumer, copied);
+    return make_tensor_capsule(tensor, copied.view, copy, versioned, BASCULE_DL_COPIED);
+}
+
+/// Everything is checked before anything is waited for or copied.
+py::object export_capsule(const py::object& self, const py::object& stream, const py::object& max_version,
+                          const py::object& dl_device, const py::object& copy) {
+    const ArrayObject& array = self.cast<const ArrayObject&>();
+    const Place place = place_of(array);
+    const bool versioned = wants_versioned(max_version);
+    const std::optional<bool> copies = read_copy(copy);
+    Consumer consumer = consumer_of(stream, place, array.device);
+    dlpack::Tensor tensor = tensor_at(place, array);
+    if (wants_host(dl_device, tensor.device)) {
+        if (place.host_address == 0 || copies == true) {
+            if (copies != false) return copy_for_host(self, array, tensor, versioned);
+            raise_buffer_error(
+                fmt::format("the array lies in {}, and host memory without a copy is wanted: pass copy=None "
+                            "or copy=True.",
+                            dlpack::to_string(tensor.device)));
+        }
+        if (consumer.kind != Consumer::Kind::unordered) consumer.kind = Consumer::Kind::host;
+        tensor.device = {BASCULE_DL_CPU, 0};
+    } else if (copies == true) {
+        // A copy of memory that the host can read is made where its reader is.
+        if (consumer.kind == Consumer::Kind::host) return copy_for_host(self, array, tensor, versioned);
+        return copy_on_device(self, consumer, versioned);
+    }
+    py::object capsule = share(self, array, tensor, versioned);
+    order(consumer, array);
+    return capsule;
+}
+
+}  // namespace
+
+void raise_buffer_error(const std::string& message) {
+    const py::object type = py::module_::import("bascule._errors").attr("ArgumentBufferError");
+    PyErr_SetString(type.ptr(), message.c_str());
+    throw py::error_already_set();
+}
+
+dlpack::DeviceId dlpack_device(const ArrayObject& array) { return device_at(place_of(array), array.device); }
+
+dlpack::Tensor tensor_without_extents(const ArrayObject& array) { return tensor_at(place_of(array), array); }
+
+std::vector<std::int64_t> extents_of(const ArrayView& view) {
+    std::vector<std::int64_t> extents(view.shape.begin(), view.shape.end());
+    extents.resize(2 * extents.size());
+    dlpack::element_strides(view, std::span(extents).subspan(static_cast<std::size_t>(view.ndim())));
+    return extents;
+}
+
+void bind_dlpack(py::class_<ArrayObject>& type) {
+    type.def(
+            "__dlpack__", &export_capsule, py::kw_only(), "stream"_a = py::none(),
+            "max_version"_a = py::none(), "dl_device"_a = py::none(), "copy"_a = py::none(),
+            R"(The array as a DLPack capsule, which keeps it alive: what other libraries' `from_dlpack` asks for.
+
+stream : None, -1, 1, 2, a stream's handle, or an object that names a stream. What the consumer does there comes after everything
+    enqueued on the array's bound stream; the host does not wait. None means the legacy default stream, and for memory that the host
+    can read (pinned, managed) that the host may read now: it waits. -1: no ordering. 0 is refused.
+max_version : (major, minor) that the consumer knows. From (1, 0) on the capsule says whether the array is read-only and whether it
+    is a copy; without it a read-only array is refused.
+dl_device : None or the array's own device; (1, 0) for host memory, by a copy where there is no other way.
+copy : True copies in the order of the bound stream; False refuses what needs a copy; None copies where it must.
+
+Raises BufferError for what DLPack cannot say: masks, structures, times, opaque bytes, strides between elements.)")
+        .def(
+            "__dlpack_device__",
+            [](const ArrayObject& self) {
+                const dlpack::DeviceId device = dlpack_device(self);
+                return py::make_tuple(device.type, device.id);
+            },
+            "The device type and number: 2 (CUDA) with the device's number; 3 (pinned) or 13 (managed) with "
+            "0. "
+            "The emulated\ndevice says 2, as a GPU would.");
+    bind_exchange_table(type);
+}
+
+}  // namespace bascule::python

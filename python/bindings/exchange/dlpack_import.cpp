@@ -1,0 +1,307 @@
+// Sources: the DLPack specification for Python, and `from_dlpack` of the Python array API standard.
+#include "exchange/dlpack_import.hpp"
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+
+#include "context/device_object.hpp"
+#include "context/stream_object.hpp"
+#include "exchange/dlpack_export.hpp"
+#include "exchange/dlpack_managed.hpp"
+#include "support/gil.hpp"
+#include "support/names.hpp"
+#include "support/without_gil.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+// --- Tensors
+
+/// Where arrays in this memory are used: pinned and managed memory serve every device.
+Device device_of(dlpack::DeviceId where) {
+    return where.type == BASCULE_DL_CUDA ? Device(where.id) : current_device();
+}
+
+[[noreturn]] void fail_unreachable(dlpack::DeviceId where) {
+    const char* advice = where.type == BASCULE_DL_CPU
+                             ? "Copy it to the device with bascule.to_device(numpy.from_dlpack(x))."
+                             : "Only CUDA, pinned and managed memory can be used: copy it there first.";
+    throw ArgumentError(ErrorKind::value,
+                        fmt::format("the tensor lies in {}. {}", dlpack::to_string(where), advice),
+                        {.field = "device", .got = dlpack::to_string(where)});
+}
+
+std::uint64_t flags_of(const dlpack::Managed&) noexcept { return 0; }
+std::uint64_t flags_of(const dlpack::ManagedVersioned& managed) noexcept { return managed.flags; }
+
+void check_version(const dlpack::Managed&) noexcept {}
+
+/// Of another major version only what stands before `flags` is known: the deleter.
+void check_version(const dlpack::ManagedVersioned& managed) {
+    if (managed.version.major == dlpack::version.major) return;
+    throw ArgumentError(
+        ErrorKind::value,
+        fmt::format(
+            "the tensor is of DLPack {}.{}, and this Bascule knows {}.x: ask its producer for an older "
+            "one with max_version=({}, {}).",
+            managed.version.major, managed.version.minor, dlpack::version.major, dlpack::version.major,
+            dlpack::version.minor),
+        {.field = "version"});
+}
+
+/// Without a stream. The tensor is taken over when this does not throw.
+template <class Form>
+ArrayObject adopt(Form* managed) {
+    check_version(*managed);
+    if (!dlpack::is_cuda(managed->tensor.device)) fail_unreachable(managed->tensor.device);
+    const Device device = device_of(managed->tensor.device);
+    ArrayView view = resolve(dlpack::view_of(managed->tensor), device);
+    view.readonly = (flags_of(*managed) & BASCULE_DL_READ_ONLY) != 0;
+    return ArrayObject{std::move(view), device, nullptr, make_holder(managed), py::none()};
+}
+
+// --- Capsules
+
+/// Of several threads that want one capsule's tensor, one gets it.
+template <class Form>
+Form* claim(PyObject* capsule) {
+    static GilMutex mutex;
+    const std::lock_guard lock(mutex);
+    if (PyCapsule_IsValid(capsule, CapsuleNames<Form>::fresh) == 0) return nullptr;
+    auto* managed = static_cast<Form*>(PyCapsule_GetPointer(capsule, CapsuleNames<Form>::fresh));
+    PyCapsule_SetName(capsule, CapsuleNames<Form>::used);
+    return managed;
+}
+
+/// The capsule's tensor when the capsule has that form; its name says from then on that it was taken.
+template <class Form>
+std::optional<ArrayObject> consume(PyObject* capsule, bool& copied) {
+    Form* managed = claim<Form>(capsule);
+    if (managed == nullptr) return std::nullopt;
+    try {
+        std::optional<ArrayObject> array = adopt(managed);
+        copied = (flags_of(*managed) & BASCULE_DL_COPIED) != 0;
+        return array;
+    } catch (...) {  // the tensor stays the capsule's
+        PyCapsule_SetName(capsule, CapsuleNames<Form>::fresh);
+        throw;
+    }
+}
+
+[[noreturn]] void fail_capsule(PyObject* capsule) {
+    if (!PyCapsule_CheckExact(capsule)) {
+        throw ArgumentError(ErrorKind::type,
+                            fmt::format("__dlpack__ must return a capsule, and returned an object "
+                                        "of type {}; this is for the array's library to mend.",
+                                        Py_TYPE(capsule)->tp_name));
+    }
+    const char* name = PyCapsule_GetName(capsule);
+    PyErr_Clear();
+    const std::string shown =
+        name == nullptr ? "without a name" : fmt::format("named \"{}\"", shortened(name));
+    const bool used = name != nullptr && std::string_view(name).starts_with("used_dltensor");
+    throw ArgumentError(
+        ErrorKind::value,
+        fmt::format("the capsule is {}: {}.", shown,
+                    used ? "its tensor was taken by an earlier from_dlpack; ask the array for another capsule"
+                         : "a DLPack capsule is named \"dltensor\" or \"dltensor_versioned\""),
+        {.field = "capsule", .got = shown});
+}
+
+ArrayObject take(PyObject* capsule, bool& copied) {
+    if (auto array = consume<dlpack::ManagedVersioned>(capsule, copied)) return *std::move(array);
+    if (auto array = consume<dlpack::Managed>(capsule, copied)) return *std::move(array);
+    fail_capsule(capsule);
+}
+
+// --- Producers
+
+/// An attribute of the object; none when it raises AttributeError.
+py::object attribute(PyObject* object, PyObject* name) {
+    PyObject* value = into_python([&] { return PyObject_GetAttr(object, name); });
+    if (value == nullptr) {
+        if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw py::error_already_set();
+        PyErr_Clear();
+    }
+    return py::reinterpret_steal<py::object>(value);
+}
+
+dlpack::DeviceId ask_device(PyObject* object) {
+    const py::object method = attribute(object, names().dlpack_device);
+    if (!method) {
+        throw ArgumentError(
+            ErrorKind::type,
+            fmt::format("an object of type {} has __dlpack__ and no __dlpack_device__: DLPack "
+                        "asks for both; this is for its library to mend.",
+                        Py_TYPE(object)->tp_name));
+    }
+    const py::object pair = method();
+    if (PyTuple_Check(pair.ptr()) && PyTuple_GET_SIZE(pair.ptr()) == 2) {
+        const long long type = PyLong_AsLongLong(PyTuple_GET_ITEM(pair.ptr(), 0));
+        const long long id =
+            PyErr_Occurred() == nullptr ? PyLong_AsLongLong(PyTuple_GET_ITEM(pair.ptr(), 1)) : -1;
+        if (PyErr_Occurred() == nullptr)
+            return {static_cast<std::int32_t>(type), static_cast<std::int32_t>(id)};
+        PyErr_Clear();
+    }
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("__dlpack_device__ must return a pair (type, number), got {}; "
+                                    "this is for the array's library to mend.",
+                                    shortened(std::string(py::repr(pair)))));
+}
+
+/// The stream as `__dlpack__` wants it. Pinned memory is the host's: its producers take none there.
+py::object stream_for(dlpack::DeviceId where, StreamRef stream) {
+    return where.type == BASCULE_DL_CUDA_HOST ? py::object(py::none()) : py::int_(stream.handle());
+}
+
+/// Calls `__dlpack__`. Producers from before 1.0 know `stream` alone, and answer the rest with TypeError;
+/// `asked` says whether the answer is to the whole question.
+py::object ask_capsule(const py::object& method, const py::object& stream, const py::object& copy,
+                       bool& asked) {
+    py::dict keywords("stream"_a = stream,
+                      "max_version"_a = py::make_tuple(dlpack::version.major, dlpack::version.minor));
+    if (!copy.is_none()) keywords["copy"] = copy;
+    asked = true;
+    try {
+        return method(**keywords);
+    } catch (py::error_already_set& error) {
+        if (!error.matches(PyExc_TypeError)) throw;
+    }
+    asked = false;
+    return method("stream"_a = stream);
+}
+
+void bind_to(ArrayObject& array, py::object stream) {
+    array.view.has_stream = true;
+    array.view.stream = stream.cast<StreamObject&>().ref.handle();
+    array.stream = std::move(stream);
+}
+
+/// A stream object for `stream` as the user gave it: kept alive with the array.
+py::object stream_object(const py::object& stream, Device device) {
+    return stream_object_or_current(stream, device, "tensor");
+}
+
+void check_stream(const py::object& stream, Device device) {
+    require_device(stream.cast<StreamObject&>().ref, device, "tensor");
+}
+
+void check_device(const py::object& wanted, Device device) {
+    if (wanted.is_none()) return;
+    const Device asked = py::isinstance<Device>(wanted) ? wanted.cast<Device>() : Device(wanted.cast<int>());
+    if (asked == device) return;
+    raise_buffer_error(fmt::format("the tensor lies on {} and is wanted on {}: copy it there first.",
+                                   to_string(device), to_string(asked)));
+}
+
+py::object from_capsule(const py::object& capsule, const py::object& device, const py::object& stream,
+                        bool& copied) {
+    ArrayObject array = take(capsule.ptr(), copied);
+    check_device(device, array.device);
+    bind_to(array, stream_object(stream, array.device));
+    check_stream(array.stream, array.device);
+    return py::cast(std::move(array));
+}
+
+py::object from_producer(const py::object& object, const py::object& device, const py::object& copy,
+                         const py::object& stream, bool& copied) {
+    const py::object method = attribute(object.ptr(), names().dlpack);
+    if (!method || PyType_Check(object.ptr())) {
+        throw ArgumentError(
+            ErrorKind::type,
+            fmt::format("from_dlpack takes an array with __dlpack__ or a DLPack capsule, got {} "
+                        "of type {}.",
+                        shortened(std::string(py::repr(object))), Py_TYPE(object.ptr())->tp_name));
+    }
+    const dlpack::DeviceId where = ask_device(object.ptr());
+    if (!dlpack::is_cuda(where)) fail_unreachable(where);
+    const Device there = device_of(where);
+    check_device(device, there);
+    const py::object bound = stream_object(stream, there);
+    check_stream(bound, there);
+    bool asked = false;
+    const py::object capsule =
+        ask_capsule(method, stream_for(where, bound.cast<StreamObject&>().ref), copy, asked);
+    ArrayObject array = take(capsule.ptr(), copied);
+    copied = copied || (asked && !copy.is_none());  // then it did what `copy` says
+    bind_to(array, bound);
+    check_stream(bound, array.device);
+    return py::cast(std::move(array));
+}
+
+py::object from_dlpack(const py::object& object, const py::object& device, const py::object& copy,
+                       const py::object& stream) {
+    if (!copy.is_none() && !PyBool_Check(copy.ptr())) {
+        throw ArgumentError(ErrorKind::type,
+                            fmt::format("`copy` must be None, True or False, got {}.",
+                                        shortened(std::string(py::repr(copy)))),
+                            {.field = "copy"});
+    }
+    bool copied = false;
+    const py::object array = PyCapsule_CheckExact(object.ptr())
+                                 ? from_capsule(object, device, stream, copied)
+                                 : from_producer(object, device, copy, stream, copied);
+    return copy.ptr() == Py_True && !copied ? py::object(array.attr("copy")()) : array;
+}
+
+}  // namespace
+
+py::object import_managed(dlpack::ManagedVersioned* managed) {
+    ArrayObject array = adopt(managed);
+    const py::object holder = array.owner;
+    try {
+        bind_to(array, stream_object(py::none(), array.device));
+        return py::cast(std::move(array));
+    } catch (...) {
+        PyCapsule_SetDestructor(holder.ptr(), nullptr);  // the tensor stays the caller's
+        throw;
+    }
+}
+
+DlpackMemory read_dlpack(PyObject* object, StreamRef stream, ImportedTensor& tensor) {
+    if (PyType_Check(object)) return DlpackMemory::none;
+    const py::object method = attribute(object, names().dlpack);
+    if (!method) return DlpackMemory::none;
+    const dlpack::DeviceId where = ask_device(object);
+    if (where.type == BASCULE_DL_CPU) return DlpackMemory::host;
+    if (!dlpack::is_cuda(where)) fail_unreachable(where);
+    bool asked = false;
+    bool copied = false;
+    const py::object capsule = ask_capsule(method, stream_for(where, stream), py::none(), asked);
+    ArrayObject array = take(capsule.ptr(), copied);
+    tensor.view = array.view;
+    tensor.view.has_stream = true;
+    tensor.view.stream = stream.handle();
+    tensor.owner = std::move(array.owner);
+    return DlpackMemory::device;
+}
+
+void bind_dlpack_import(py::module_& module) {
+    module.def(
+        "from_dlpack", &from_dlpack, "object"_a, py::kw_only(), "device"_a = py::none(),
+        "copy"_a = py::none(), "stream"_a = py::none(),
+        R"(View an array of another library that has `__dlpack__`, or a DLPack capsule, as a DeviceArray, without a copy.
+
+The producer orders its work before later work on `stream` (None: the default stream), to which the array is bound. DLPack has no way
+back: what the producer does to its array afterwards is not ordered with what is done here; `as_cuda_array` orders both ways.
+A capsule comes without a stream: whoever made it has ordered it.
+
+device : None, or the bascule.Device (or its number) where the array must lie already.
+copy : True for memory of its own; False refuses what the producer can give as a copy only.
+
+Raises ArgumentError for host memory and for what is no array here; the producer's own exceptions pass unchanged.)");
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,129 @@
+// DLPack tensors that own what they show, and the capsules that carry them from one library to another.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/interface/arrays/dlpack.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
+
+#include "launch/owners.hpp"
+
+namespace bascule::python {
+
+/// The names of capsules, by the form of the tensor inside. A consumer renames the capsule, so that its
+/// destructor leaves the tensor alone.
+template <class Form>
+struct CapsuleNames;
+template <>
+struct CapsuleNames<dlpack::Managed> {
+    static constexpr const char* fresh = "dltensor";
+    static constexpr const char* used = "used_dltensor";
+};
+template <>
+struct CapsuleNames<dlpack::ManagedVersioned> {
+    static constexpr const char* fresh = "dltensor_versioned";
+    static constexpr const char* used = "used_dltensor_versioned";
+};
+
+/// Calls the deleter, if there is one. The Python error that is set, if any, stays.
+template <class Form>
+void free_managed(Form* managed) noexcept {
+    if (managed->deleter == nullptr) return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    managed->deleter(managed);
+    PyErr_Restore(type, value, traceback);
+}
+
+/// A Python object that a tensor keeps. Its tensor may be deleted on any thread, without the GIL, and after
+/// the interpreter is gone: then the object went with it.
+inline Owner kept_object(PyObject* object) noexcept {
+    Py_INCREF(object);
+    return {object, [](void* kept) noexcept {
+                if (Py_IsInitialized() != 0) release_reference(kept);
+            }};
+}
+
+namespace detail {
+
+template <class Form>
+struct Exported {
+    Form form{};
+    std::vector<std::int64_t> extents;  // shape, then strides in elements
+    Owner owner;
+};
+
+template <class Form>
+void delete_exported(Form* form) noexcept {
+    auto* exported = static_cast<Exported<Form>*>(form->context);
+    const Owner owner = exported->owner;
+    delete exported;
+    owner.release(owner.object);
+}
+
+template <class Form>
+void destroy_capsule(PyObject* capsule) noexcept {
+    static constexpr const char* fresh = CapsuleNames<Form>::fresh;
+    if (PyCapsule_IsValid(capsule, fresh) == 0) return;  // consumed
+    free_managed(static_cast<Form*>(PyCapsule_GetPointer(capsule, fresh)));
+}
+
+template <class Form>
+void destroy_holder(PyObject* capsule) noexcept {
+    free_managed(static_cast<Form*>(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))));
+}
+
+}  // namespace detail
+
+/// A tensor with the extents (shape, then strides in elements), which gives up `owner` when it is deleted:
+/// on any thread, with or without the GIL. Takes the owner over, also when it throws.
+template <class Form>  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved from below
+Form* make_managed(const dlpack::Tensor& tensor, std::vector<std::int64_t> extents, Owner owner,
+                   std::uint64_t flags) {
+    detail::Exported<Form>* exported = nullptr;
+    try {
+        exported = new detail::Exported<Form>;
+    } catch (...) {
+        owner.release(owner.object);
+        throw;
+    }
+    exported->extents = std::move(extents);
+    exported->owner = owner;
+    Form& form = exported->form;
+    form.tensor = tensor;
+    form.tensor.shape = exported->extents.data();
+    form.tensor.strides = exported->extents.data() + tensor.ndim;
+    form.context = exported;
+    form.deleter = &detail::delete_exported<Form>;
+    if constexpr (requires { form.flags; }) {
+        form.version = dlpack::version;
+        form.flags = flags;
+    }
+    return &form;
+}
+
+/// A fresh capsule, which deletes the tensor unless somebody consumes it.
+template <class Form>
+pybind11::object make_capsule(Form* managed) {
+    PyObject* capsule = PyCapsule_New(managed, CapsuleNames<Form>::fresh, &detail::destroy_capsule<Form>);
+    if (capsule == nullptr) {
+        free_managed(managed);
+        throw pybind11::error_already_set();
+    }
+    return pybind11::reinterpret_steal<pybind11::object>(capsule);
+}
+
+/// A Python object that deletes the tensor when it goes: what keeps the memory of an array that views it.
+/// Takes the tensor over when it does not throw.
+template <class Form>
+pybind11::object make_holder(Form* managed) {
+    PyObject* capsule = PyCapsule_New(managed, "bascule.dlpack_tensor", &detail::destroy_holder<Form>);
+    if (capsule == nullptr) throw pybind11::error_already_set();
+    return pybind11::reinterpret_steal<pybind11::object>(capsule);
+}
+
+}  // namespace bascule::python

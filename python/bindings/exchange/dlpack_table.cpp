@@ -1,0 +1,164 @@
+// Source: the DLPack specification 1.3, "fast exchange". Nothing here throws: these are functions for C.
+//
+// The table's contract is that its tensors may be used on `current_work_stream`. Ours is the current stream;
+// an array that is bound to another one is put in order by an event, which the host does not wait for.
+#include "exchange/dlpack_table.hpp"
+
+#include <memory>
+#include <new>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/memory/memory.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
+
+#include "context/stream_object.hpp"
+#include "exchange/dlpack_exchange.hpp"
+#include "exchange/dlpack_export.hpp"
+#include "exchange/dlpack_import.hpp"
+#include "exchange/dlpack_managed.hpp"
+#include "support/errors.hpp"
+#include "support/names.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+/// 0, or -1 with the Python error set that `action` threw.
+template <class Action>
+int status_of(Action&& action) noexcept {
+    try {
+        action();
+        return 0;
+    } catch (...) {
+        set_python_error();
+        return -1;
+    }
+}
+
+const ArrayObject& array_of(void* object) {
+    if (const ArrayObject* array = as_array(static_cast<PyObject*>(object))) return *array;
+    throw ArgumentError(
+        ArgumentError::Kind::type,
+        fmt::format("this exchange table is for bascule.DeviceArray, and was called with an object of type "
+                    "{}: look the table up on the object's own type.",
+                    Py_TYPE(static_cast<PyObject*>(object))->tp_name));
+}
+
+StreamRef work_stream(Device device) { return stream_or_current(py::none(), device, "array"); }
+
+void order_work_stream_after(const ArrayObject& array) {
+    const StreamRef work = work_stream(array.device);
+    if (!array.view.has_stream || array.view.stream == work.handle()) return;
+    const Producer bound{array.view.stream, 0};
+    const ContextGuard context(array.device.context());
+    wait_for_producers(work, ProducersToOrder(work, {&bound, 1}).get());
+}
+
+/// A tensor without flags would let others write to a read-only array.
+int tensor_from_object(void* object, dlpack::Tensor* out) {
+    return status_of([&] {
+        const ArrayObject& array = array_of(object);
+        if (!array.view.writable_by_kernels()) {
+            raise_buffer_error(
+                "the array is read-only, which a borrowed DLPack tensor cannot say: take a managed one.");
+        }
+        const dlpack::Tensor* lent = array.lent.get();
+        if (lent == nullptr) lent = &array.lent.make(tensor_without_extents(array), extents_of(array.view));
+        order_work_stream_after(array);
+        *out = *lent;
+    });
+}
+
+int managed_from_object(void* object, dlpack::ManagedVersioned** out) {
+    return status_of([&] {
+        const ArrayObject& array = array_of(object);
+        const dlpack::Tensor tensor = tensor_without_extents(array);
+        std::vector<std::int64_t> extents = extents_of(array.view);
+        order_work_stream_after(array);
+        *out = make_managed<dlpack::ManagedVersioned>(
+            tensor, std::move(extents), kept_object(static_cast<PyObject*>(object)),
+            array.view.writable_by_kernels() ? 0 : BASCULE_DL_READ_ONLY);
+    });
+}
+
+/// When this fails the tensor is still the caller's: that is what callers do who look at the status.
+int managed_to_object(dlpack::ManagedVersioned* tensor, void** out) {
+    return status_of([&] { *out = import_managed(tensor).release().ptr(); });
+}
+
+int current_work_stream(std::int32_t type, std::int32_t id, void** out) {
+    return status_of([&] {
+        *out = nullptr;
+        if (type == BASCULE_DL_CPU) return;
+        if (!dlpack::is_cuda({type, id})) {
+            throw ArgumentError(ArgumentError::Kind::value,
+                                fmt::format("Bascule has no stream for {}: its arrays lie on CUDA devices.",
+                                            dlpack::to_string({type, id})));
+        }
+        *out = work_stream(Device(type == BASCULE_DL_CUDA ? id : 0)).native();
+    });
+}
+
+/// The prototype says what is wanted and has neither data nor strides that count.
+dlpack::ManagedVersioned* allocate(dlpack::Tensor prototype) {
+    if (prototype.device.type != BASCULE_DL_CUDA) {
+        throw ArgumentError(ArgumentError::Kind::not_supported,
+                            fmt::format("Bascule allocates on CUDA devices, not {}: ask another library.",
+                                        dlpack::to_string(prototype.device)));
+    }
+    prototype.data = &prototype;  // any address: what is checked is the size
+    prototype.strides = nullptr;
+    prototype.byte_offset = 0;
+    const ArrayView view = dlpack::view_of(prototype);
+    auto buffer =
+        std::make_unique<DeviceBuffer>(view.size * view.dtype.itemsize, Device(prototype.device.id));
+    dlpack::Tensor tensor = prototype;
+    tensor.data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(buffer->address()));
+    const Owner owner{buffer.release(), [](void* held) noexcept { delete static_cast<DeviceBuffer*>(held); }};
+    return make_managed<dlpack::ManagedVersioned>(tensor, extents_of(view), owner, 0);
+}
+
+/// Works without the GIL, and without Python: errors go to the caller's function.
+int allocate_managed(dlpack::Tensor* prototype, dlpack::ManagedVersioned** out, void* context,
+                     void (*fail)(void* context, const char* kind, const char* message)) {
+    const char* kind = "RuntimeError";
+    try {
+        *out = allocate(*prototype);
+        return 0;
+    } catch (const ArgumentError& error) {
+        fail(context, "BufferError", error.what());
+    } catch (const CudaError& error) {
+        if (error.code() == CUDA_ERROR_OUT_OF_MEMORY) kind = "MemoryError";
+        fail(context, kind, error.what());
+    } catch (const std::bad_alloc&) {
+        fail(context, "MemoryError", "there is no host memory for a tensor's description.");
+    } catch (const std::exception& error) {
+        fail(context, kind, error.what());
+    }
+    return -1;
+}
+
+const dlpack::ExchangeTable table = {
+    .header = {dlpack::version, nullptr},
+    .allocate = &allocate_managed,
+    .managed_from_object = &managed_from_object,
+    .managed_to_object = &managed_to_object,
+    .tensor_from_object = &tensor_from_object,
+    .current_work_stream = &current_work_stream,
+};
+
+}  // namespace
+
+void bind_exchange_table(py::class_<ArrayObject>& type) {
+    void* address = const_cast<dlpack::ExchangeTable*>(&table);  // a capsule knows no const
+    PyObject* capsule = PyCapsule_New(address, exchange_capsule, nullptr);
+    if (capsule == nullptr) throw py::error_already_set();
+    type.attr(py::handle(names().dlpack_exchange)) = py::reinterpret_steal<py::object>(capsule);
+}
+
+}  // namespace bascule::python

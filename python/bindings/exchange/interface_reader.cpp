@@ -1,0 +1,464 @@
+// Wrong Python types are found here; wrong values are left to bascule::validate. Source of the keys and their
+// types: the CUDA Array Interface, versions 0, 2 and 3.
+#include "exchange/interface_reader.hpp"
+
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <pybind11/critical_section.h>
+
+#include <bascule/interface/errors/checks.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/device.hpp>
+
+#include "exchange/descr.hpp"
+#include "support/gil.hpp"
+#include "support/integers.hpp"
+#include "support/names.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+// --- Errors ------------------------------------------------------------------------------------------------
+
+std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
+
+/// Never fails: what is no UTF-8 is escaped.
+std::string utf8_of(PyObject* text) {
+    const auto bytes =
+        py::reinterpret_steal<py::bytes>(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+    if (!bytes) throw py::error_already_set();
+    return bytes;
+}
+
+}  // namespace
+
+std::string shown(PyObject* object) {
+    const auto text = py::reinterpret_steal<py::object>(PyObject_Repr(object));
+    if (!text) {
+        // Only what a repr may well raise is passed over; KeyboardInterrupt is for the caller.
+        if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw py::error_already_set();
+        PyErr_Clear();
+        return fmt::format("<a {}>", type_name(object));
+    }
+    return shortened(utf8_of(text.ptr()));
+}
+
+namespace {
+
+[[noreturn]] void fail(ErrorKind kind, const char* field, const std::string& expected, PyObject* got) {
+    const std::string value = shown(got);
+    const std::string name = type_name(got);
+    throw ArgumentError(kind,
+                        fmt::format("'{}' of __cuda_array_interface__ must be {}, got {}{}.", field, expected,
+                                    value, name == "NoneType" ? "" : fmt::format(" ({})", name)),
+                        {.field = field, .expected = expected, .got = value});
+}
+
+[[noreturn]] void fail_missing(const char* field) {
+    throw ArgumentError(
+        ErrorKind::missing_key,
+        fmt::format(
+            "__cuda_array_interface__ has no '{}'. The interface requires 'shape', 'typestr', 'data' and "
+            "'version'; this is for the array's library to mend.",
+            field),
+        {.field = field});
+}
+
+// --- Integers ----------------------------------------------------------------------------------------------
+
+/// What a field of integers is called, and the checks that guard it.
+struct IntegerField {
+    const char* name;
+    const char* expected;
+    Check integer;  ///< is it one?
+    Check range;    ///< does it fit 64 bits?
+};
+
+constexpr IntegerField version_field = {"version", "an integer", Check::version_integer,
+                                        Check::version_range};
+constexpr IntegerField extent_field = {"shape", "a tuple of integers", Check::extent_integer,
+                                       Check::extent_range};
+constexpr IntegerField stride_field = {"strides", "None or a tuple of integers", Check::stride_integer,
+                                       Check::stride_range};
+constexpr IntegerField pointer_field = {"data", "a pair whose first element is an integer address",
+                                        Check::pointer_integer, Check::pointer_range};
+constexpr IntegerField stream_field = {
+    "stream",
+    "None or an integer: 1, 2 or a stream handle (streams are integers in this version of the interface; a "
+    "later one may name an event)",
+    Check::stream_integer, Check::stream_range};
+
+bool is_numpy_bool(PyObject* object) {
+    const std::string_view name = Py_TYPE(object)->tp_name;
+    return name == "numpy.bool" || name == "numpy.bool_";
+}
+
+/// The integer as Python's own int; null when `object` is none. bool is no integer here.
+py::object as_integer(PyObject* object, Check check) {
+    if (PyLong_CheckExact(object)) return py::reinterpret_borrow<py::object>(object);
+    const bool is_bool = PyBool_Check(object) || is_numpy_bool(object);
+    if (is_bool && !checked(check)) return py::int_(PyObject_IsTrue(object));
+    if (is_bool || !PyIndex_Check(object)) {
+        return checked(check) ? py::object() : py::object(py::int_(1));
+    }
+    auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(object));
+    if (!integer) {
+        if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
+        PyErr_Clear();  // a NumPy array has __index__ and mostly refuses
+    }
+    return integer;
+}
+
+std::int64_t read_int64_slowly(PyObject* object, const IntegerField& field) {
+    const Check check = &field == &extent_field && (PyBool_Check(object) || is_numpy_bool(object))
+                            ? Check::extent_bool
+                            : field.integer;
+    const py::object integer = as_integer(object, check);
+    if (!integer) fail(ErrorKind::type, field.name, field.expected, object);
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
+    if (overflow != 0 && checked(field.range)) {
+        fail(ErrorKind::value, field.name, fmt::format("{} between -2**63 and 2**63 - 1", field.expected),
+             object);
+    }
+    return value;
+}
+
+std::int64_t read_int64(PyObject* object, const IntegerField& field) {
+    if (const auto value = short_integer(object)) [[likely]]
+        return *value;
+    return read_int64_slowly(object, field);
+}
+
+std::uint64_t read_uint64_slowly(PyObject* object, const IntegerField& field) {
+    const py::object integer = as_integer(object, field.integer);
+    if (!integer) fail(ErrorKind::type, field.name, field.expected, object);
+    const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
+    if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        if (!checked(field.range)) return PyLong_AsUnsignedLongLongMask(integer.ptr());
+        fail(ErrorKind::value, field.name, fmt::format("{}, at least 0 and below 2**64", field.expected),
+             object);
+    }
+    return value;
+}
+
+/// A pointer or a handle.
+std::uint64_t read_uint64(PyObject* object, const IntegerField& field) {
+    if (const auto value = short_integer(object); value && *value >= 0) [[likely]]
+        return static_cast<std::uint64_t>(*value);
+    return read_uint64_slowly(object, field);
+}
+
+// --- Fields ------------------------------------------------------------------------------------------------
+
+/// A tuple or list as a tuple: what is read cannot change meanwhile. A type of its own may say that it has
+/// another length than it has; then nobody knows which elements are meant.
+py::object as_tuple(PyObject* object, const char* field, const char* expected, Check check) {
+    py::object tuple;
+    if (PyTuple_Check(object)) {
+        tuple = py::reinterpret_borrow<py::object>(object);
+    } else if (PyList_Check(object)) {
+        tuple = py::reinterpret_steal<py::object>(PyList_AsTuple(object));
+        if (!tuple) throw py::error_already_set();
+    } else {
+        if (checked(check)) fail(ErrorKind::type, field, expected, object);
+        return py::make_tuple(1, false);
+    }
+    if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) return tuple;
+    const Py_ssize_t said = PyObject_Size(object);
+    if (said < 0) throw py::error_already_set();
+    if (said != PyTuple_GET_SIZE(tuple.ptr()) && checked(Check::shape_length)) {
+        fail(ErrorKind::type, field, fmt::format("{} whose __len__ is true", expected), object);
+    }
+    return tuple;
+}
+
+void read_dimensions(PyObject* tuple, const IntegerField& field, Dimensions& out) {
+    Py_ssize_t size = PyTuple_GET_SIZE(tuple);
+    if (size > max_dimensions) {
+        if (checked(Check::shape_dimensions)) {
+            throw ArgumentError(
+                ErrorKind::value,
+                fmt::format("'{}' of __cuda_array_interface__ has {} dimensions; {} is the most. Reshape it.",
+                            field.name, size, max_dimensions),
+                {.field = field.name, .got = std::to_string(size)});
+        }
+        size = max_dimensions;
+    }
+    for (Py_ssize_t i = 0; i < size; ++i) out.push_back(read_int64(PyTuple_GET_ITEM(tuple, i), field));
+}
+
+void read_dimensions(PyObject* object, const IntegerField& field, Check sequence, Dimensions& out) {
+    if (PyTuple_CheckExact(object)) [[likely]] {
+        read_dimensions(object, field, out);
+        return;
+    }
+    const py::object tuple = as_tuple(object, field.name, field.expected, sequence);
+    read_dimensions(tuple.ptr(), field, out);
+}
+
+bool read_readonly(PyObject* flag) {
+    if (flag == Py_False) return false;
+    if (flag == Py_True) return true;
+    if (is_numpy_bool(flag)) return PyObject_IsTrue(flag) == 1;
+    if (const py::object integer =
+            PyIndex_Check(flag) != 0 ? as_integer(flag, Check::readonly_flag) : py::object()) {
+        int overflow = 0;
+        const long value = PyLong_AsLongAndOverflow(integer.ptr(), &overflow);
+        if (overflow == 0 && (value == 0 || value == 1)) return value == 1;
+    }
+    if (!checked(Check::readonly_flag)) return false;
+    fail(ErrorKind::type, "data", "a pair of an address and a bool that tells whether the data is read-only",
+         flag);
+}
+
+void read_pair(PyObject* pointer, PyObject* readonly, RawInterface& raw) {
+    if (pointer == Py_None) {
+        raw.pointer_is_none = true;
+    } else {
+        raw.pointer = read_uint64(pointer, pointer_field);
+    }
+    raw.readonly = read_readonly(readonly);
+}
+
+void read_data(PyObject* object, RawInterface& raw) {
+    if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == 2) [[likely]] {
+        read_pair(PyTuple_GET_ITEM(object, 0), PyTuple_GET_ITEM(object, 1), raw);
+        return;
+    }
+    static constexpr const char* expected = "a pair (address, read-only flag)";
+    const py::object pair = as_tuple(object, "data", expected, Check::data_sequence);
+    const Py_ssize_t size = PyTuple_GET_SIZE(pair.ptr());
+    if (size != 2 && checked(Check::data_pair)) fail(ErrorKind::value, "data", expected, object);
+    read_pair(size > 0 ? PyTuple_GET_ITEM(pair.ptr(), 0) : Py_None,
+              size > 1 ? PyTuple_GET_ITEM(pair.ptr(), 1) : Py_False, raw);
+}
+
+/// Borrows from `object`.
+std::string_view read_typestr(PyObject* object) {
+    if (PyUnicode_CheckExact(object) && PyUnicode_IS_COMPACT_ASCII(object)) [[likely]] {
+        return {static_cast<const char*>(PyUnicode_DATA(object)),
+                static_cast<std::size_t>(PyUnicode_GET_LENGTH(object))};
+    }
+    if (!PyUnicode_Check(object)) {
+        if (!checked(Check::typestr_text)) return "|u1";
+        fail(ErrorKind::type, "typestr", "a string such as \"<f4\"", object);
+    }
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(object, &size);
+    if (text == nullptr) {
+        PyErr_Clear();  // lone surrogates
+        if (!checked(Check::typestr_unicode)) return "|u1";
+        fail(ErrorKind::value, "typestr", "an ASCII string such as \"<f4\"", object);
+    }
+    return {text, static_cast<std::size_t>(size)};
+}
+
+// --- The walk ----------------------------------------------------------------------------------------------
+
+/// The entries of a descriptor. The walk runs no Python code; what it found is then held, so that no code
+/// that runs later, or in another thread, can change what is parsed.
+class Entries {
+  public:
+    enum Key : unsigned { shape, typestr, data, version, strides, mask, stream, descr, count };
+
+    Entries() = default;
+    Entries(const Entries&) = delete;
+    Entries& operator=(const Entries&) = delete;
+    ~Entries() {
+        for (PyObject* value : values_) Py_XDECREF(value);
+    }
+
+    void walk(PyObject* dict) noexcept {
+        const Names& known = names();
+        const py::scoped_critical_section undisturbed(dict);
+        PyObject* key = nullptr;
+        PyObject* value = nullptr;
+        Py_ssize_t position = 0;
+        while (PyDict_Next(dict, &position, &key, &value) != 0) {
+            const unsigned which = find(known, key);
+            if (which < count) values_[which] = value;
+        }
+        for (PyObject* found : values_) Py_XINCREF(found);
+    }
+
+    /// Borrowed; null where there is none.
+    PyObject* operator[](Key key) const noexcept { return values_[key]; }
+    /// The same, and null for None.
+    PyObject* given(Key key) const noexcept { return values_[key] == Py_None ? nullptr : values_[key]; }
+
+  private:
+    static unsigned find(const Names& n, PyObject* key) noexcept {
+        if (key == n.shape) return shape;
+        if (key == n.typestr) return typestr;
+        if (key == n.data) return data;
+        if (key == n.version) return version;
+        if (key == n.strides) return strides;
+        if (key == n.stream) return stream;
+        if (key == n.descr) return descr;
+        if (key == n.mask) return mask;
+        return find_by_value(n, key);
+    }
+
+    /// For keys that are equal strings without being interned.
+    static unsigned find_by_value(const Names& n, PyObject* key) noexcept {
+        if (!PyUnicode_Check(key) || PyUnicode_CHECK_INTERNED(key)) return count;
+        PyObject* const known[count] = {n.shape,   n.typestr, n.data,   n.version,
+                                        n.strides, n.mask,    n.stream, n.descr};
+        for (unsigned i = 0; i < count; ++i) {
+            if (PyUnicode_Compare(key, known[i]) == 0) return i;
+        }
+        return count;
+    }
+
+    PyObject* values_[count] = {};
+};
+
+/// The entries of whatever mapping it is. A Mapping's own methods are asked once, for a copy.
+void take_entries(PyObject* descriptor, Entries& entries) {
+    if (PyDict_CheckExact(descriptor)) [[likely]] {
+        entries.walk(descriptor);
+        return;
+    }
+    if (!PyList_Check(descriptor) && PyMapping_Check(descriptor) != 0 && !PyType_Check(descriptor)) {
+        const auto keys = py::reinterpret_steal<py::object>(
+            into_python([&] { return PyObject_GetAttrString(descriptor, "keys"); }));
+        if (keys) {
+            const auto copy = py::reinterpret_steal<py::object>(into_python(
+                [&] { return PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), descriptor); }));
+            if (!copy) throw py::error_already_set();
+            entries.walk(copy.ptr());
+            return;
+        }
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw py::error_already_set();
+        PyErr_Clear();
+    }
+    if (!checked(Check::mapping)) return;
+    throw ArgumentError(
+        ErrorKind::type,
+        fmt::format("__cuda_array_interface__ must be a dict, got {} ({}).", shown(descriptor),
+                    type_name(descriptor)),
+        {.field = "__cuda_array_interface__", .expected = "a dict", .got = shown(descriptor)});
+}
+
+std::atomic<bool> accept_newer{false};
+
+}  // namespace
+
+void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot) {
+    Entries entries;
+    take_entries(descriptor, entries);
+    RawInterface& raw = snapshot.raw;
+
+    if (PyObject* version = entries[Entries::version]) {
+        raw.version = read_int64(version, version_field);
+    } else if (checked(Check::version_present)) {
+        fail_missing("version");
+    }
+    raw.accept_newer = accept_newer.load(std::memory_order_relaxed);
+
+    if (PyObject* shape = entries[Entries::shape]) {
+        read_dimensions(shape, extent_field, Check::shape_sequence, raw.shape);
+    } else if (checked(Check::shape_present)) {
+        fail_missing("shape");
+    }
+
+    if (PyObject* typestr = entries[Entries::typestr]) {
+        raw.typestr = read_typestr(typestr);
+        snapshot.typestr = py::reinterpret_borrow<py::object>(typestr);
+    } else if (checked(Check::typestr_present)) {
+        fail_missing("typestr");
+    }
+
+    if (PyObject* data = entries[Entries::data]) {
+        read_data(data, raw);
+    } else if (checked(Check::data_present)) {
+        fail_missing("data");
+    }
+
+    if (PyObject* strides = entries.given(Entries::strides)) {
+        read_dimensions(strides, stride_field, Check::strides_sequence, raw.strides);
+        raw.has_strides = true;
+    }
+    if (PyObject* stream = entries.given(Entries::stream)) {
+        raw.stream = read_uint64(stream, stream_field);
+        raw.has_stream = true;
+    }
+    if (PyObject* descr = entries.given(Entries::descr)) snapshot.layout = read_descr(descr, raw.typestr);
+    if (PyObject* mask = entries.given(Entries::mask))
+        snapshot.mask = py::reinterpret_borrow<py::object>(mask);
+}
+
+bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
+    const auto descriptor = py::reinterpret_steal<py::object>(
+        into_python([&] { return PyObject_GetAttr(object, names().cuda_array_interface); }));
+    if (!descriptor) [[unlikely]] {
+        const bool absent = PyErr_ExceptionMatches(PyExc_AttributeError) != 0;
+        if (checked(absent ? Check::attribute_error : Check::producer_exception) != absent) {
+            throw py::error_already_set();
+        }
+        snapshot.absence = utf8_of(py::str(py::error_already_set().value()).ptr());
+        return false;
+    }
+    if (PyType_Check(object) && checked(Check::instance)) {
+        throw ArgumentError(ErrorKind::type,
+                            fmt::format("got the class {}, not an array: pass an instance of it.",
+                                        reinterpret_cast<PyTypeObject*>(object)->tp_name),
+                            {.field = "__cuda_array_interface__"});
+    }
+    read_descriptor(descriptor.ptr(), snapshot);
+    return true;
+}
+
+void bind_interface_reader(py::module_& module) {
+    module.def(
+        "_accept_newer_interface", [](bool accept) { accept_newer.store(accept); },
+        py::arg("accept").noconvert());
+    module.def("_check_memory", &check_memory, py::arg("on").noconvert());
+    module.def(
+        "_parse",
+        [](const py::object& descriptor, std::size_t times) {
+            std::string text;
+            for (std::size_t i = 0; i < times; ++i) {
+                InterfaceSnapshot snapshot;
+                read_descriptor(descriptor.ptr(), snapshot);
+                const ArrayView view = validate(snapshot.raw);
+                if (i + 1 == times) text = describe(view);
+            }
+            return text;
+        },
+        "descriptor"_a, "times"_a = 1,
+        "For tests and benchmarks: parses and checks a descriptor as a launch does, and says what it is.");
+#ifdef BASCULE_TEST_HOOKS
+    module.def(
+        "_checks",
+        [] {
+            py::dict rows;
+            for (const CheckRow& check : check_rows) {
+                rows[py::str(check.name.data(), check.name.size())] = check.row;
+            }
+            return rows;
+        },
+        "For tests: the name of every check that an array interface must pass, and its row in "
+        "interface/CONFORMANCE.md.");
+    module.def(
+        "_switch_check",
+        [](const std::string& name, bool on) {
+            const std::optional<Check> check = find_check(name);
+            if (!check) throw py::key_error("there is no check '" + name + "'");
+            switch_check(*check, on);
+        },
+        "name"_a, "on"_a, "For tests: switches one check off, to see that its row then fails, and on again.");
+#endif
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,36 @@
+// Reads the `__cuda_array_interface__` of a Python object: once, from one snapshot.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+
+namespace bascule::python {
+
+/// One read of a producer's descriptor. Keeps what `raw` borrows from.
+struct InterfaceSnapshot {
+    RawInterface raw;
+    pybind11::object mask;  ///< what `mask` names, unread; null where it is missing or None
+    pybind11::object typestr;
+    std::shared_ptr<const StructLayout> layout;  ///< of `descr`, where it names fields
+    std::string absence;  ///< why there is no descriptor: the words of the AttributeError
+};
+
+/// Reads `object.__cuda_array_interface__` exactly once. False when the attribute raises AttributeError.
+/// Throws: ArgumentError (type, missing_key, value) that names the key; a producer's own exception unchanged.
+bool read_interface(PyObject* object, InterfaceSnapshot& snapshot);
+
+/// The fields of a descriptor. Allocates nothing where it is a dict whose values are tuples and ints of at
+/// most 62 bits. Throws as above.
+void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot);
+
+/// The repr of a value for a message: short, escaped. Never fails because of the value, but for
+/// KeyboardInterrupt and its like.
+std::string shown(PyObject* object);
+
+void bind_interface_reader(pybind11::module_& module);
+
+}  // namespace bascule::python

@@ -1,0 +1,402 @@
+#include "launch/arguments.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/driver/peer_access.hpp>
+
+#include "arrays/array_object.hpp"
+#include "arrays/mask.hpp"
+#include "context/device_object.hpp"
+#include "context/stream_object.hpp"
+#include "exchange/array_import.hpp"
+#include "exchange/dlpack_exchange.hpp"
+#include "exchange/dlpack_import.hpp"
+#include "exchange/interface_reader.hpp"
+#include "exchange/producer_streams.hpp"
+#include "support/names.hpp"
+#include "values/dtype_object.hpp"
+#include "values/scalars.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+// Compared by pointer: a lookup among all bound types would be a good part of a launch.
+PyTypeObject* raw_pointer_type = nullptr;
+PyTypeObject* raw_bytes_type = nullptr;
+
+using ErrorKind = ArgumentError::Kind;
+
+/// Types whose objects were arrays of other libraries before: what else they could be is not asked again.
+/// Only a guess, compared by address.
+class ArrayTypes {
+  public:
+    bool contains(PyObject* object) const noexcept {
+        return types_[slot(object)].load(std::memory_order_relaxed) == Py_TYPE(object);
+    }
+    void remember(PyObject* object) noexcept {
+        if (PyTuple_Check(object)) return;  // those may be vectors
+        types_[slot(object)].store(Py_TYPE(object), std::memory_order_relaxed);
+    }
+
+  private:
+    static std::size_t slot(PyObject* object) noexcept {
+        return (reinterpret_cast<std::uintptr_t>(Py_TYPE(object)) >> 4) % 16;
+    }
+    std::array<std::atomic<const PyTypeObject*>, 16> types_{};
+};
+
+ArrayTypes& array_types() noexcept {
+    static constinit ArrayTypes types;
+    return types;
+}
+
+bool is_host_array(PyObject* object) {
+    return !PyType_Check(object) && PyObject_HasAttr(object, names().array_interface) != 0;
+}
+
+/// Whether what is a NumPy scalar, or an array of NumPy's, is a numpy.void or an array of no dimensions of
+/// it.
+bool is_void(PyObject* object) {
+    const py::handle value(object);
+    if (value.attr("ndim").cast<int>() != 0) return false;
+    return std::string(py::str(value.attr("dtype").attr("kind"))) == "V";
+}
+
+/// What `action` returns; its errors name the argument.
+template <class Action>
+auto named(int index, const Parameter& parameter, Action&& action) {
+    try {
+        return action();
+    } catch (const ArgumentError& error) {
+        if (error.details().index >= 0) throw;
+        throw error.with_argument(index, parameter.name);
+    }
+}
+
+/// The words of the AttributeError, to be put behind a message.
+std::string said(const std::string& absence) {
+    return absence.empty() ? std::string() : fmt::format(" (Reading the interface said: {}.)", absence);
+}
+
+/// `absence` is why the object has no interface, where it was asked for one.
+[[noreturn]] void fail_host_array(PyObject* object, const Parameter& parameter,
+                                  const std::string& absence = {}) {
+    const std::string got = fmt::format("a host array ({})", Py_TYPE(object)->tp_name);
+    if (parameter.type.kind == ParameterType::Kind::scalar) {
+        throw ArgumentError(
+            ErrorKind::type,
+            fmt::format("the kernel declares `{}`, got {}. Pass a scalar: x.item() for an array of one "
+                        "element.",
+                        parameter.spelling, got),
+            {.expected = parameter.spelling, .got = got});
+    }
+    throw ArgumentError(
+        ErrorKind::type,
+        fmt::format(
+            "the kernel declares `{}`, got {}, which lies in host memory. Move it to the device first: "
+            "bascule.to_device(x).{}",
+            parameter.spelling, got, said(absence)),
+        {.expected = parameter.spelling, .got = got});
+}
+
+[[noreturn]] void fail_unknown(PyObject* object, const Parameter& parameter, const std::string& absence) {
+    const std::string got = fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
+    std::string wanted = what_to_pass(parameter);
+    if (wanted == "a device array") wanted += " (anything with __cuda_array_interface__)";
+    if (wanted == "a number") wanted = "a Python or NumPy scalar";
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got,
+                                    wanted, said(absence)),
+                        {.expected = parameter.spelling, .got = got});
+}
+
+}  // namespace
+
+/// The bytes of a struct that is passed by value: bytes, numpy.void, anything that lends a contiguous buffer.
+bool ArgumentReader::read_bytes(PyObject* argument, RawBytes& bytes) {
+    if (PyObject_CheckBuffer(argument) == 0) return false;
+    Py_buffer buffer{};
+    if (PyObject_GetBuffer(argument, &buffer, PyBUF_SIMPLE) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    buffers_.push_back(buffer);
+    bytes.bytes = {static_cast<const std::byte*>(buffer.buf), static_cast<std::size_t>(buffer.len)};
+    return true;
+}
+
+/// A structured scalar, or bytes without a meaning.
+ArgumentValue ArgumentReader::read_void(PyObject* argument) {
+    RawBytes bytes;
+    if (!read_bytes(argument, bytes)) throw py::error_already_set();
+    const py::object dtype = py::handle(argument).attr("dtype");
+    if (dtype.attr("names").is_none()) return bytes;
+    const std::shared_ptr<const StructLayout> layout = numpy_layout(dtype);
+    if (layout == nullptr) {
+        throw ArgumentError(
+            ErrorKind::type,
+            "the fields of this structured scalar overlap or are out of order, so they cannot "
+            "be compared with the kernel's struct. Pass bascule.raw_bytes(x).");
+    }
+    return StructuredScalar{bytes.bytes, layout};
+}
+
+/// What is passed by value and is no number.
+std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
+    if (Py_TYPE(argument) == raw_pointer_type) {
+        return RawPointer{py::cast<RawPointerObject&>(argument).address};
+    }
+    RawBytes bytes;
+    if (Py_TYPE(argument) == raw_bytes_type) {
+        if (read_bytes(py::cast<RawBytesObject&>(argument).bytes.ptr(), bytes)) return bytes;
+    }
+    if (PyBytes_Check(argument) || PyByteArray_Check(argument) || PyMemoryView_Check(argument)) {
+        if (read_bytes(argument, bytes)) return bytes;
+    }
+    if (is_numpy_scalar(argument) && is_void(argument)) return read_void(argument);
+    if (PyTuple_Check(argument)) {
+        if (auto tuple = read_tuple(argument)) return *std::move(tuple);
+    }
+    return std::nullopt;
+}
+
+/// By the C functions of the object's type. Whatever its kind, nothing is written to what is passed by value.
+bool ArgumentReader::read_by_table(PyObject* argument, const Parameter& parameter, ArrayView& view) {
+    const Exchange exchange = exchange_of(Py_TYPE(argument));
+    return exchange.table != nullptr &&
+           read_exchange(argument, exchange, !parameter.type.constant, home_, *owners_, view);
+}
+
+void ArgumentReader::read_mask_for(const Parameter& parameter, const py::object& mask, ArrayView& view) {
+    // A parameter that takes no masks refuses any, readable or not. What the text alone tells of a parameter,
+    // which has no size, is too little to say so.
+    if (parameter.bytes > 0 && parameter.type.kind != ParameterType::Kind::masked_view) {
+        view.mask = std::make_shared<const MaskView>();
+        return;
+    }
+    view.mask = read_mask(mask.ptr(), view, home_);
+    owners_->keep(mask.ptr(), view.size);
+}
+
+/// Where the launch goes, as far as it is known: what producers are asked to be ready for.
+StreamRef ArgumentReader::consumer() const {
+    if (stream_) return *stream_;
+    return stream_or_current(py::none(), home_.device, "array");
+}
+
+/// What decides besides the interface which stream an array is ordered with.
+void ArgumentReader::find_order(PyObject* argument, const Parameter& parameter, ArrayView& view) {
+    if (!interface_sync() || (options_ != nullptr && !options_->sync)) {
+        view.has_stream = false;
+        view.stream_source = StreamSource::ignored;
+        return;
+    }
+    const StreamRef* named = options_ == nullptr ? nullptr : options_->stream_of(parameter.name);
+    if (named != nullptr && !view.has_stream) {
+        view.has_stream = true;
+        view.stream = named->handle();
+        view.device = named->device() == home_.device ? -1 : named->device().ordinal();
+        view.stream_source = StreamSource::call;
+    } else if (needs_stream(view)) {
+        const Device home = view.device < 0 ? home_.device : Device(view.device);
+        if (const py::object kept = find_stream(argument, home, consumer(), view))
+            owners_->keep(kept.ptr(), 0);
+        if (view.stream_source == StreamSource::dlpack) {
+            view.device = consumer().device() == home_.device ? -1 : consumer().device().ordinal();
+        }
+    }
+}
+
+/// An object with an array interface. False where it has none: `absence` says why.
+bool ArgumentReader::read_array(PyObject* argument, const Parameter& parameter, ArrayView& view,
+                                std::string& absence) {
+    InterfaceSnapshot snapshot;
+    if (!read_interface(argument, snapshot)) [[unlikely]] {
+        absence = std::move(snapshot.absence);
+        return false;
+    }
+    view = validate(snapshot.raw);
+    resolve_at_home(view, home_);
+    if (snapshot.mask) [[unlikely]]
+        read_mask_for(parameter, snapshot.mask, view);
+    view.layout = std::move(snapshot.layout);
+    if (needs_stream(view) || options_ != nullptr || !interface_sync()) find_order(argument, parameter, view);
+    owners_->keep(argument, view);
+    array_types().remember(argument);
+    return true;
+}
+
+/// Everything that is no number and no array of ours. The first of these that the object has: DLPack's
+/// exchange table, `__cuda_array_interface__`, `__dlpack__`.
+ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter) {
+    if (auto value = read_value(argument)) return *std::move(value);
+    ArrayView view;
+    std::string absence;
+    if (read_by_table(argument, parameter, view) || read_array(argument, parameter, view, absence))
+        return view;
+    if (is_host_array(argument)) {
+        if (py::hasattr(argument, "ndim") && is_void(argument)) return read_void(argument);
+        fail_host_array(argument, parameter);
+    }
+    ImportedTensor tensor;
+    const StreamRef ready_for = consumer();
+    switch (read_dlpack(argument, ready_for, tensor)) {
+        case DlpackMemory::device:
+            owners_->keep(tensor.owner.ptr(), tensor.view);
+            resolve_at_home(tensor.view, home_);
+            tensor.view.device = ready_for.device() == home_.device ? -1 : ready_for.device().ordinal();
+            tensor.view.stream_source = StreamSource::dlpack;
+            return tensor.view;
+        case DlpackMemory::host:
+            fail_host_array(argument, parameter, absence);
+        case DlpackMemory::none:
+            break;
+    }
+    fail_unknown(argument, parameter, absence);
+}
+
+/// An array of ours, where it is not known to lie where the launch goes.
+ArrayView ArgumentReader::own_view(const ArrayObject& own) {
+    ArrayView view = own.view;
+    if (home_.decided && !(own.device == home_.device)) {
+        if (!home_.peer) {
+            throw ArgumentError(
+                ErrorKind::value,
+                fmt::format(
+                    "the array lies on {}, but {}. Copy it there first, or launch with peer=True where "
+                    "the devices reach each other's memory.",
+                    to_string(own.device), bascule::describe(home_)));
+        }
+        enable_peer_access(home_.device, own.device);
+        set_stream_device(view, own.device);
+        return view;
+    }
+    home_.device = own.device;
+    home_.decided = true;
+    return view;
+}
+
+ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& parameter) {
+    if (const ArrayObject* own = as_array(argument)) {
+        owners_->keep(argument, own->view);
+        return own_view(*own);
+    }
+    if (argument == Py_None) return std::monostate{};
+    if (const auto scalar = read_scalar(argument)) return *scalar;
+    return read_foreign(argument, parameter);
+}
+
+ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Parameter& parameter) {
+    return named(index, parameter, [&] { return read_any(argument, parameter); });
+}
+
+/// As `read`, where it is known what to expect, without a copy of the view. False where it is something else.
+bool ArgumentReader::read_array_into(ArgumentPack& pack, int index, PyObject* argument) {
+    ArrayView view;
+    std::string absence;
+    const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
+    if (!named(index, parameter, [&] { return read_array(argument, parameter, view, absence); }))
+        return false;
+    pack.set(index, view);
+    return true;
+}
+
+void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument) {
+    const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
+    if (const ArrayObject* own = as_array(argument)) {
+        owners_->keep(argument, own->view);
+        if (own->device == home_.device) [[likely]] {
+            pack.set(index, own->view);  // without a copy of the view
+            home_.decided = true;
+        } else {
+            pack.set(index, named(index, parameter, [&] { return own_view(*own); }));
+        }
+        return;
+    }
+    if (!PyFloat_CheckExact(argument) && !PyLong_CheckExact(argument)) {
+        ArrayView view;
+        if (named(index, parameter, [&] { return read_by_table(argument, parameter, view); })) {
+            pack.set(index, view);
+            return;
+        }
+    }
+    if (array_types().contains(argument) && read_array_into(pack, index, argument)) return;
+    pack.set(index, read(argument, index, parameter));
+}
+
+void order_arguments(const Signature& signature, PyObject* const* arguments, Py_ssize_t positional,
+                     PyObject* keywords, std::span<PyObject*> slots) {
+    const std::size_t named = keywords == nullptr ? 0 : static_cast<std::size_t>(PyTuple_GET_SIZE(keywords));
+    ArgumentPack::check_count(signature, static_cast<std::size_t>(positional) + named);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        slots[i] = i < static_cast<std::size_t>(positional) ? arguments[i] : nullptr;
+    }
+    for (std::size_t k = 0; k < named; ++k) {
+        PyObject* keyword = PyTuple_GET_ITEM(keywords, static_cast<Py_ssize_t>(k));
+        const std::string name = py::str(py::handle(keyword));
+        const int index = signature.find(name);
+        if (index < 0) {
+            throw ArgumentError(ErrorKind::type,
+                                fmt::format("kernel '{}' has no parameter '{}': {}", signature.kernel, name,
+                                            bascule::to_string(signature)));
+        }
+        PyObject*& slot = slots[static_cast<std::size_t>(index)];
+        if (slot != nullptr) {
+            throw ArgumentError(ErrorKind::type,
+                                fmt::format("parameter '{}' of kernel '{}' is given twice: {}", name,
+                                            signature.kernel, bascule::to_string(signature)));
+        }
+        slot = arguments[static_cast<std::size_t>(positional) + k];
+    }
+}
+
+void bind_arguments(py::module_& module) {
+    py::class_<RawPointerObject>(module, "RawPointer", "A device address that the caller vouches for.")
+        .def_readonly("address", &RawPointerObject::address)
+        .def("__repr__", [](const RawPointerObject& self) {
+            return fmt::format("bascule.raw_pointer({:#x})", self.address);
+        });
+    py::class_<RawBytesObject>(module, "RawBytes", "The bytes of a struct that is passed by value.")
+        .def("__bytes__", [](const RawBytesObject& self) { return self.bytes; })
+        .def("__len__", [](const RawBytesObject& self) { return py::len(self.bytes); })
+        .def("__repr__", [](const RawBytesObject& self) {
+            return fmt::format("<bascule.RawBytes, {} bytes>", py::len(self.bytes));
+        });
+    module.def(
+        "raw_bytes",
+        [](const py::object& buffer) {
+            if (PyObject_CheckBuffer(buffer.ptr()) == 0) {
+                throw ArgumentError(
+                    ErrorKind::type,
+                    fmt::format("raw_bytes takes bytes, or an object that lends its memory (a NumPy array or "
+                                "scalar, a ctypes structure), got an object of type {}.",
+                                Py_TYPE(buffer.ptr())->tp_name));
+            }
+            const auto view = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(buffer.ptr()));
+            if (!view) throw py::error_already_set();
+            return RawBytesObject{py::bytes(view.attr("tobytes")())};
+        },
+        "buffer"_a,
+        "Pass the bytes of a struct by value; their number is checked and nothing else. They are copied "
+        "now.");
+    module.def(
+        "raw_pointer", [](std::uint64_t address) { return RawPointerObject{address}; }, "address"_a,
+        "Pass an integer device address for a pointer parameter; nothing about it is checked.");
+    raw_pointer_type = reinterpret_cast<PyTypeObject*>(py::type::of<RawPointerObject>().ptr());
+    raw_bytes_type = reinterpret_cast<PyTypeObject*>(py::type::of<RawBytesObject>().ptr());
+}
+
+}  // namespace bascule::python

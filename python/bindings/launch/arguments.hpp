@@ -1,0 +1,88 @@
+// From Python arguments to an ArgumentPack: which kind of thing each one is. Whether it fits is the pack's to
+// say.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/interface/arguments/argument.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/streams/stream.hpp>
+
+#include "launch/launch_options.hpp"
+#include "launch/owners.hpp"
+
+namespace bascule::python {
+
+struct ArrayObject;
+
+/// bascule.raw_pointer(address).
+struct RawPointerObject {
+    std::uint64_t address = 0;
+};
+
+/// bascule.raw_bytes(buffer): the bytes as they were then.
+struct RawBytesObject {
+    pybind11::bytes bytes;
+};
+
+/// Reads the arguments of one launch, each once. Arrays join `owners`; what was borrowed from buffers stays
+/// valid while this lives.
+class ArgumentReader {
+  public:
+    /// `stream` is the launch's, where it is known: what producers by `__dlpack__` are asked to be ready for.
+    /// Where it is not, the first array that lies on one device decides where the launch goes.
+    ArgumentReader(Device device, OwnerList& owners, std::optional<StreamRef> stream = std::nullopt,
+                   const LaunchOptions* options = nullptr) noexcept
+        : home_{device, stream.has_value(), stream.has_value(), options != nullptr && options->peer},
+          owners_(&owners),
+          stream_(stream),
+          options_(options) {}
+    ArgumentReader(const ArgumentReader&) = delete;
+    ArgumentReader& operator=(const ArgumentReader&) = delete;
+    ~ArgumentReader() {
+        for (Py_buffer& buffer : buffers_) PyBuffer_Release(&buffer);
+    }
+
+    /// What `argument` is. `parameter` is for messages, and says whether bytes are wanted. Throws:
+    /// ArgumentError naming the parameter; a producer's own exception unchanged.
+    ArgumentValue read(PyObject* argument, int index, const Parameter& parameter);
+    /// The same, into the pack, which checks it.
+    void read_into(ArgumentPack& pack, int index, PyObject* argument);
+
+    /// Where the launch goes, once every argument was read.
+    Device device() const noexcept { return home_.device; }
+
+  private:
+    ArgumentValue read_any(PyObject* argument, const Parameter& parameter);
+    StreamRef consumer() const;
+    void find_order(PyObject* argument, const Parameter& parameter, ArrayView& view);
+    ArrayView own_view(const ArrayObject& own);
+    bool read_by_table(PyObject* argument, const Parameter& parameter, ArrayView& view);
+    ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
+    bool read_array(PyObject* argument, const Parameter& parameter, ArrayView& view, std::string& absence);
+    void read_mask_for(const Parameter& parameter, const pybind11::object& mask, ArrayView& view);
+    bool read_array_into(ArgumentPack& pack, int index, PyObject* argument);
+    std::optional<ArgumentValue> read_value(PyObject* argument);
+    bool read_bytes(PyObject* argument, RawBytes& bytes);
+    ArgumentValue read_void(PyObject* argument);
+
+    Home home_;
+    OwnerList* owners_;
+    std::optional<StreamRef> stream_;
+    const LaunchOptions* options_;
+    std::vector<Py_buffer> buffers_;
+};
+
+/// The arguments in the order of the parameters, keywords included: borrowed references. `slots` has one
+/// entry a parameter. Throws: ArgumentError for a wrong count, an unknown or a repeated keyword; the message
+/// shows the signature.
+void order_arguments(const Signature& signature, PyObject* const* arguments, Py_ssize_t positional,
+                     PyObject* keywords, std::span<PyObject*> slots);
+
+void bind_arguments(pybind11::module_& module);
+
+}  // namespace bascule::python

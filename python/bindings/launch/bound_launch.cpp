@@ -1,0 +1,317 @@
+// A launch whose arguments were read and checked before: its call is ordering and cuLaunchKernelEx, nothing
+// else.
+#include "launch/bound_launch.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <bascule/runtime/lifetime/captured_owners.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
+
+#include "arrays/array_object.hpp"
+#include "context/current_stream.hpp"
+#include "context/debug_object.hpp"
+#include "context/device_object.hpp"
+#include "context/stream_object.hpp"
+#include "launch/owners.hpp"
+#include "support/callable_object.hpp"
+#include "support/gil.hpp"
+#include "support/without_gil.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+/// A stream that a binding was launched on.
+struct UsedStream {
+    StreamRef stream;
+    bool stays = false;               // it is there until the binding goes
+    std::shared_ptr<Stream> owned{};  // what makes it stay; null for a default stream
+};
+
+/// What one binding fixed. Launches share it, with each other and with a rebind that replaces it.
+struct Binding {
+    Kernel function;
+    LaunchConfig config;
+    Device device;  // where the launches go: where the arrays are
+    OwnerList owners;
+    ArgumentPack pack;
+    GilMutex mutex{};
+    std::vector<UsedStream> streams{};  // guarded by `mutex`
+
+    Binding(Kernel the_function, const LaunchConfig& the_config, Device the_device)
+        : function(std::move(the_function)),
+          config(the_config),
+          device(the_device),
+          pack(function.loaded(device).image->signature) {}
+
+    /// What a launch may still use is kept until it is done. A stream that others own may be gone by now, and
+    /// the driver must not be asked about it: each launch there has handed its owners over.
+    ~Binding() {
+        for (const UsedStream& used : streams) {
+            if (!used.stays) continue;
+            OwnerList copies;
+            copy_owners(copies);
+            keep_until_done(used.stream, copies.hand_over());
+        }
+    }
+
+    void copy_owners(OwnerList& to) const {
+        for (const Owner& owner : owners.current())
+            to.keep(static_cast<PyObject*>(owner.object), owner.bytes);
+    }
+};
+
+/// What was bound last.
+struct Arguments {
+    py::object positional;  // tuple and dict, as `rebind()` reads them again
+    py::object named;
+    std::shared_ptr<Binding> binding;
+};
+
+class Bound {
+  public:
+    Bound(const Kernel& the_kernel, const LaunchPlan& the_plan, Arguments arguments)
+        : kernel(the_kernel), plan(the_plan), arguments_(std::move(arguments)) {}
+
+    const Kernel kernel;
+    const LaunchPlan plan;
+
+    Arguments arguments() const {
+        const std::lock_guard lock(mutex_);
+        return arguments_;
+    }
+    std::shared_ptr<Binding> binding() const {
+        const std::lock_guard lock(mutex_);
+        return arguments_.binding;
+    }
+    /// What was bound before goes when the lock is given back: that may run any code.
+    void replace(Arguments with) {
+        const std::lock_guard lock(mutex_);
+        std::swap(arguments_, with);
+    }
+
+  private:
+    mutable GilMutex mutex_;
+    Arguments arguments_;
+};
+
+PyTypeObject* bound_type = nullptr;
+
+LaunchConfig config_of(const LaunchPlan& plan, const Kernel& function, Device device) {
+    if (plan.work.empty()) return plan.config;
+    return plan.empty() ? LaunchConfig{} : function.configuration_for(device, plan.work, plan.shared_bytes);
+}
+
+std::shared_ptr<Binding> make_binding(const Kernel& kernel, const LaunchPlan& plan,
+                                      const CallArguments& arguments) {
+    const auto [device, stream] = beginning_of(plan);
+    const LaunchOptions* options = plan.options.get();
+    Kernel function = settle(kernel, device);
+    std::shared_ptr<Binding> binding;
+    if (function.is_function()) {
+        load(function, device);
+        binding = std::make_shared<Binding>(function, config_of(plan, function, device), device);
+        prepare_pack(binding->pack, options);
+        ArgumentReader reader(device, binding->owners, stream, options);
+        read_arguments(binding->pack, reader, arguments);
+        if (!(reader.device() == device)) {
+            load(function, reader.device());
+            binding->device = reader.device();
+            binding->config = config_of(plan, function, reader.device());
+        }
+    } else {
+        OwnerList owners;
+        ArgumentReader reader(device, owners, stream, options);
+        Slots<ArgumentValue> values(arguments.count());
+        read_arguments(function, reader, arguments, values.span());
+        const Device home = reader.device();
+        function = choose(function, values.span(), home);
+        load(function, home);
+        binding = std::make_shared<Binding>(function, config_of(plan, function, home), home);
+        prepare_pack(binding->pack, options);
+        set_all(binding->pack, values.span());
+        for (const Owner& owner : owners.current())
+            binding->owners.keep(static_cast<PyObject*>(owner.object), owner.bytes);
+    }
+    compare_structures(binding->function, binding->pack, binding->device);
+    add_named_streams(binding->pack, options, binding->device);
+    return binding;
+}
+
+CallArguments call_arguments(const py::tuple& arguments, const py::object& keywords,
+                             std::vector<PyObject*>& objects, py::object& names) {
+    for (py::handle argument : arguments) objects.push_back(argument.ptr());
+    if (keywords.is_none()) return {objects.data(), static_cast<Py_ssize_t>(objects.size()), nullptr};
+    py::list list;
+    for (auto [name, value] : keywords.cast<py::dict>()) {
+        list.append(name);
+        objects.push_back(value.ptr());
+    }
+    names = py::tuple(list);
+    return {objects.data(), static_cast<Py_ssize_t>(arguments.size()), names.ptr()};
+}
+
+void launch_on(StreamRef stream, const LaunchPlan& plan, Binding& binding, std::span<const Owner> owners) {
+    const LaunchSite site = launch_site(plan.site);
+    if (launches_block(binding.device)) {
+        const GilReleased released;
+        binding.function.launch(stream, binding.config, binding.pack, owners, site);
+    } else {
+        binding.function.launch(stream, binding.config, binding.pack, owners, site);
+    }
+}
+
+/// The stream where `object` is a bascule.Stream that owns it, else null.
+std::shared_ptr<Stream> owned_by(const py::object& object, StreamRef stream) {
+    if (!object || !py::isinstance<StreamObject>(object)) return nullptr;
+    const auto& candidate = object.cast<const StreamObject&>();
+    return candidate.ref == stream ? candidate.owned : nullptr;
+}
+
+/// What owns the stream that a launch chose, where that is Bascule's: it was given, is current, or an array
+/// is bound to it.
+std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchPlan& plan, const Binding& binding) {
+    if (auto owned = owned_by(plan.stream_object, stream)) return owned;
+    if (auto owned = owned_by(current_stream_object(binding.device), stream)) return owned;
+    for (const Owner& owner : binding.owners.current()) {
+        const ArrayObject* array = as_array(static_cast<PyObject*>(owner.object));
+        if (array == nullptr) continue;
+        if (auto owned = owned_by(array->stream, stream)) return owned;
+    }
+    return nullptr;
+}
+
+/// Notes the stream of a launch, and says whether it stays until the binding goes.
+bool stays(Binding& binding, StreamRef stream, const LaunchPlan& plan) {
+    const auto known = [&]() -> const UsedStream* {
+        const auto found = std::find_if(binding.streams.begin(), binding.streams.end(),
+                                        [&](const UsedStream& used) { return used.stream == stream; });
+        return found == binding.streams.end() ? nullptr : &*found;
+    };
+    {
+        const std::lock_guard lock(binding.mutex);
+        if (const UsedStream* used = known()) [[likely]]
+            return used->stays;
+    }
+    UsedStream used{stream, stream.handle() == 1, owner_of(stream, plan, binding)};
+    used.stays = used.stays || used.owned != nullptr;
+    const std::lock_guard lock(binding.mutex);
+    if (known() == nullptr) binding.streams.push_back(std::move(used));
+    return known()->stays;
+}
+
+/// The arrays are kept for all launches on a stream at once, when the binding goes, where the stream is still
+/// there then. Otherwise each launch keeps them: on a stream that others own; on handle 2, which means
+/// another stream in the thread where the binding goes; and while a graph of ours, or once others were seen
+/// to capture, any, is being captured, because it has owners of its own.
+void launch(Bound& bound) {
+    if (bound.plan.empty()) return;
+    const std::shared_ptr<Binding> binding = bound.binding();
+    const StreamRef stream = choose_stream(bound.plan.stream, current_for(bound.plan, binding->device),
+                                           binding->pack.common_stream(), binding->device);
+    const bool capturing = NotedCapture::any() || OthersCapture::seen();
+    if (!capturing && stream.handle() != 2 && stays(*binding, stream, bound.plan)) {
+        launch_on(stream, bound.plan, *binding, {});
+        return;
+    }
+    OwnerList owners;
+    binding->copy_owners(owners);
+    launch_on(stream, bound.plan, *binding, owners.hand_over());
+}
+
+PyObject* call_bound(PyObject* self, PyObject* const*, std::size_t flags, PyObject* keywords) {
+    if (PyVectorcall_NARGS(flags) != 0 || keywords != nullptr) {
+        PyErr_SetString(PyExc_TypeError,
+                        "a bound launch takes no arguments: they were bound; rebind(...) binds others");
+        return nullptr;
+    }
+    return guarded([&] {
+        launch(held_by<Bound>(self));
+        return py::none();
+    });
+}
+
+/// Nothing changes when an argument is refused.
+void bind_again(Bound& bound, const py::tuple& arguments, const py::object& keywords) {
+    std::vector<PyObject*> objects;
+    py::object names;
+    const CallArguments call = call_arguments(arguments, keywords, objects, names);
+    bound.replace({arguments, keywords, make_binding(bound.kernel, bound.plan, call)});
+}
+
+PyObject* rebind(PyObject* self, PyObject* arguments, PyObject* keywords) {
+    return guarded([&] {
+        Bound& bound = held_by<Bound>(self);
+        if (PyTuple_GET_SIZE(arguments) == 0 && keywords == nullptr) {
+            const Arguments again = bound.arguments();
+            bind_again(bound, py::tuple(again.positional), again.named);
+        } else {
+            bind_again(
+                bound, py::reinterpret_borrow<py::tuple>(arguments),
+                keywords == nullptr ? py::object(py::none()) : py::reinterpret_borrow<py::object>(keywords));
+        }
+        return py::none();
+    });
+}
+
+PyObject* repr_of_bound(PyObject* self) {
+    return guarded([&] {
+        const std::shared_ptr<const Binding> binding = held_by<Bound>(self).binding();
+        return py::str(fmt::format("<bascule.BoundLaunch {}[{}, {}]>", binding->function.expression(),
+                                   bascule::to_string(binding->config.grid),
+                                   bascule::to_string(binding->config.block)));
+    });
+}
+
+constexpr const char* bound_documentation =
+    "A kernel with its launch configuration and its arguments: calling it launches.\n\n"
+    "Made by `kernel[grid, block].bind(arguments)`. The arguments were checked then; each call waits for the "
+    "streams "
+    "that the arrays\nnamed then and makes them wait, on the stream that is current at the call where none "
+    "was given. It keeps the arrays alive. Any thread may call it.";
+
+constexpr const char* rebind_documentation =
+    "rebind($self, /, *arguments, **keywords)\n--\n\n"
+    "Read and check the same arguments again, or others in their place. When one is refused the old ones "
+    "stay bound.";
+
+PyMethodDef bound_methods[] = {
+    {"rebind", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&rebind)),
+     METH_VARARGS | METH_KEYWORDS, rebind_documentation},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+py::object make_bound_launch(const Kernel& kernel, const LaunchPlan& plan, const CallArguments& arguments) {
+    py::list positional;
+    for (Py_ssize_t i = 0; i < arguments.positional; ++i) positional.append(py::handle(arguments.objects[i]));
+    py::object named = py::none();
+    if (arguments.keywords != nullptr) {
+        py::dict keywords;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments.keywords); ++i) {
+            keywords[py::handle(PyTuple_GET_ITEM(arguments.keywords, i))] =
+                py::handle(arguments.objects[arguments.positional + i]);
+        }
+        named = keywords;
+    }
+    auto bound = std::make_unique<Bound>(
+        kernel, plan, Arguments{py::tuple(positional), named, make_binding(kernel, plan, arguments)});
+    return make_callable(bound_type, &call_bound, std::move(bound));
+}
+
+void register_bound_launch(py::module_& module) {
+    bound_type = register_callable<Bound>(module, "bascule.BoundLaunch", bound_documentation, bound_methods,
+                                          &repr_of_bound);
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,17 @@
+// bascule.BoundLaunch: a kernel with its launch configuration and its arguments, checked once.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "launch/call_arguments.hpp"
+#include "launch/launcher.hpp"
+
+namespace bascule::python {
+
+/// A new bascule.BoundLaunch. Throws: whatever a launch with these arguments would throw before it is issued.
+pybind11::object make_bound_launch(const Kernel& kernel, const LaunchPlan& plan,
+                                   const CallArguments& arguments);
+
+void register_bound_launch(pybind11::module_& module);
+
+}  // namespace bascule::python

@@ -1,0 +1,64 @@
+#include "launch/global_object.hpp"
+
+#include <bascule/runtime/memory/global.hpp>
+
+#include "arrays/array_object.hpp"
+#include "context/device_object.hpp"
+#include "launch/kernel_object.hpp"
+#include "support/gil.hpp"
+#include "support/toolkit.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+const Kernel& of(const KernelObject& object) { return object.kernel; }
+const Module& of(const Module& object) { return object; }
+
+/// The array keeps `self`, and that the memory.
+template <class Object>
+py::object get_global(const py::object& self, const std::string& name) {
+    const auto& object = of(self.cast<const Object&>());
+    const Device device = current_device();
+    prepare_toolkit();
+    const Global global = [&] {
+        const GilReleased released;
+        return find_global(object, name, device);
+    }();
+    return make_array(global.view(), device, self);
+}
+
+/// Adds to a class that another file has bound.
+template <class Object>
+py::class_<Object> bound(const py::module_& module, const char* name) {
+    return py::reinterpret_borrow<py::class_<Object>>(module.attr(name));
+}
+
+}  // namespace
+
+void bind_globals(py::module_& module) {
+    bound<KernelObject>(module, "Kernel")
+        .def(
+            "get_global", &get_global<KernelObject>, "name"_a,
+            R"(A `__device__` or `__constant__` variable of this kernel's code, as a DeviceArray that views it.
+
+name : "table", "ns::table", or "scale<float>" for an instance of a variable template.
+
+Shape and dtype are the declared ones: `float table[4][8]` is (4, 8) float32, a vector type such as float4 is one more axis, a
+pointer an integer. A struct is opaque bytes, also one whose type has no name: `struct { float a, b; int n; } cfg` has dtype V12. View
+what is read through a NumPy dtype; write a structured scalar or array, or bytes, of the same size.
+
+`copy_to_host` reads it and `copy_from_host` writes it, in the order of a stream; a launch does not know which variables its kernel
+uses, so do both on one stream. A `__constant__` variable is filled and assigned like any array; kernels take it where they declare
+const elements, and other libraries get it read-only, since no kernel can write it. A template's instances have variables of their own.)");
+    bound<Module>(module, "Module")
+        .def(
+            "get_global", &get_global<Module>, "name"_a,
+            R"(A `__device__` or `__constant__` variable that all kernels of this module share, as a DeviceArray: see Kernel.get_global.
+
+With templates in the text each instance has its own variables, so ask a kernel instead.)");
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,440 @@
+#include "launch/kernel_object.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/types/reflection.hpp>
+#include <bascule/runtime/kernels/launch_geometry.hpp>
+#include <bascule/runtime/kernels/occupancy.hpp>
+
+#include "context/device_object.hpp"
+#include "context/stream_object.hpp"
+#include "launch/bound_launch.hpp"
+#include "launch/call_arguments.hpp"
+#include "launch/launcher.hpp"
+#include "launch/template_arguments.hpp"
+#include "support/errors.hpp"
+#include "support/gil.hpp"
+#include "support/toolkit.hpp"
+#include "values/values.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+// --- Launches
+// -----------------------------------------------------------------------------------
+
+LaunchPlan to_plan(LaunchConfig config, const py::object& stream) {
+    const Device device = current_device();
+    return {config, {}, 0, to_stream(stream, device), stream};
+}
+
+/// kernel[grid, block], kernel[grid, block, stream], kernel[grid, block, stream, shared_bytes],
+/// kernel[LaunchConfig], kernel[LaunchConfig, stream].
+py::object configured(const KernelObject& self, const py::object& key) {
+    if (py::isinstance<LaunchConfig>(key)) {
+        return make_launcher(self.kernel, to_plan(key.cast<LaunchConfig>(), py::none()));
+    }
+    if (PyTuple_Check(key.ptr()) && py::len(key) == 2 &&
+        py::isinstance<LaunchConfig>(key.cast<py::tuple>()[0])) {
+        const py::tuple pair = key;
+        return make_launcher(self.kernel, to_plan(pair[0].cast<LaunchConfig>(), pair[1]));
+    }
+    if (!PyTuple_Check(key.ptr()) || py::len(key) < 2 || py::len(key) > 4) {
+        throw ArgumentError(
+            ErrorKind::type,
+            "say kernel[grid, block], kernel[grid, block, stream] or kernel[grid, block, stream, "
+            "shared_bytes]; grid is in blocks, block in threads.");
+    }
+    const py::tuple parts = key;
+    const py::object stream = parts.size() > 2 ? py::object(parts[2]) : py::none();
+    const py::object shared = parts.size() > 3 ? py::object(parts[3]) : py::int_(0);
+    return make_launcher(self.kernel, to_plan(to_config(parts[0], parts[1], shared), stream));
+}
+
+/// Grid and block from how much work there is.
+py::object forall(const KernelObject& self, const py::object& work, const py::object& stream,
+                  std::uint32_t shared_bytes) {
+    LaunchPlan plan = to_plan({}, stream);
+    plan.work = to_extents("work", work);
+    plan.shared_bytes = shared_bytes;
+    return make_launcher(self.kernel, std::move(plan));
+}
+
+void launch_kernel(const KernelObject& self, py::handle grid, py::handle block, const py::tuple& arguments,
+                   const py::object& stream, py::handle shared_bytes, bool cooperative, py::handle cluster,
+                   bool programmatic, std::optional<int> priority, std::optional<int> shared_carveout,
+                   const py::object& peer, const py::object& sync, const py::object& streams) {
+    const LaunchConfig config =
+        to_config(grid, block, shared_bytes, cooperative, cluster, programmatic, priority, shared_carveout);
+    LaunchPlan plan = to_plan(config, stream);
+    plan.options = to_options(nullptr, peer, sync, streams);
+    const py::object launcher = make_launcher(self.kernel, std::move(plan));
+    launcher(*arguments);
+}
+
+/// Without a grid: everything else that a launch would decide.
+py::object explain(const KernelObject& self, const py::args& arguments, const py::kwargs& keywords) {
+    LaunchPlan plan = to_plan({}, py::none());
+    plan.configured = false;
+    return make_launcher(self.kernel, std::move(plan)).attr("explain")(*arguments, **keywords);
+}
+
+bool takes_no_arguments(const Kernel& kernel) {
+    const auto& declarations = kernel.module().declarations();
+    return std::any_of(declarations.begin(), declarations.end(), [&](const KernelDeclaration& each) {
+        return each.name == kernel.name() && each.parameters.empty();
+    });
+}
+
+KernelObject prepare(const KernelObject& self, const py::args& arguments, const py::kwargs& keywords) {
+    const Device device = current_device();
+    const Kernel settled = settle(self.kernel, device);
+    const bool takes_none = !settled.is_function() && takes_no_arguments(settled);
+    if (arguments.empty() && keywords.empty() && !takes_none) {
+        load(settled, device);
+        return {settled};
+    }
+    std::vector<PyObject*> values;
+    for (py::handle argument : arguments) values.push_back(argument.ptr());
+    py::list keyword_names;
+    for (auto [name, value] : keywords) {
+        keyword_names.append(name);
+        values.push_back(value.ptr());
+    }
+    const py::tuple names_tuple(keyword_names);
+    const auto positional = static_cast<Py_ssize_t>(arguments.size());
+    return {check_arguments(settled,
+                            {values.data(), positional, keywords.empty() ? nullptr : names_tuple.ptr()})};
+}
+
+// --- What a kernel tells of itself
+// -----------------------------------------------------------------------------------
+
+/// Compiled for the current device or the architecture of the options, and not loaded.
+std::shared_ptr<const Image> image_of(const KernelObject& self) {
+    const std::optional<Arch> named = self.kernel.module().options().arch;
+    prepare_toolkit();
+    if (named) {
+        const GilReleased released;
+        return self.kernel.compile(*named).image;
+    }
+    const Device device = current_device();
+    const GilReleased released;
+    return self.kernel.settled(device).compile(device.arch()).image;
+}
+
+Provenance provenance_of(const KernelObject& self) {
+    const Device device = current_device();
+    const Kernel kernel = settle(self.kernel, device);
+    load(kernel, device);
+    return *kernel.provenance(device);
+}
+
+/// What the compiler says; of a template or overloads, what the text declares.
+std::vector<Parameter> parameters_of(const KernelObject& self) {
+    const Kernel kernel = settle(self.kernel, current_device());
+    if (kernel.is_function()) return load(kernel, current_device()).image->signature.parameters;
+    return kernel.declared(kernel.declaration().parameters.size()).parameters;
+}
+
+py::list named_parameters_of(const KernelObject& self) {
+    py::list list;
+    for (const Parameter& parameter : parameters_of(self)) {
+        list.append(py::make_tuple(parameter.name, parameter.spelling));
+    }
+    return list;
+}
+
+std::string signature_of(const KernelObject& self) {
+    const Kernel kernel = settle(self.kernel, current_device());
+    if (kernel.is_function()) return bascule::to_string(load(kernel, current_device()).image->signature);
+    return kernel.declared_signatures();
+}
+
+KernelAttributes attributes_of_kernel(const KernelObject& self) {
+    const Device device = current_device();
+    return attributes_of(load(settle(self.kernel, device), device), device);
+}
+
+std::uint32_t threads_of(py::handle block) {
+    std::uint64_t threads = 1;
+    for (const std::uint64_t extent : to_extents("block", block))
+        threads *= std::min<std::uint64_t>(extent, 65536);
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(threads, UINT32_MAX));
+}
+
+py::object occupancy(const KernelObject& self, py::handle block, std::uint32_t shared_bytes) {
+    const Device device = current_device();
+    const LoadedKernel& loaded = load(settle(self.kernel, device), device);
+    return py::cast(occupancy_of(loaded, device, threads_of(block), shared_bytes));
+}
+
+std::uint32_t best_block(const KernelObject& self, std::uint32_t shared_bytes) {
+    const Device device = current_device();
+    const LoadedKernel& loaded = load(settle(self.kernel, device), device);
+    check({.grid = {}, .block = {}, .shared_bytes = shared_bytes}, loaded.limits);
+    return best_block_size(loaded, device, shared_bytes);
+}
+
+void bind_kernel_values(py::module_& module) {
+    py::class_<KernelAttributes>(module, "KernelAttributes",
+                                 "What the compiler made of a kernel. Does not change.")
+        .def_readonly("registers", &KernelAttributes::registers, "A thread's.")
+        .def_readonly("static_shared_bytes", &KernelAttributes::static_shared_bytes, "A block's.")
+        .def_readonly("local_bytes", &KernelAttributes::local_bytes,
+                      "A thread's: arrays, and what was spilled.")
+        .def_readonly("constant_bytes", &KernelAttributes::constant_bytes)
+        .def_readonly("max_threads_per_block", &KernelAttributes::max_threads_per_block)
+        .def_readonly("max_dynamic_shared_bytes", &KernelAttributes::max_dynamic_shared_bytes, "A block's.")
+        .def_property_readonly(
+            "shared_carveout",
+            [](const KernelAttributes& self) {
+                return self.shared_carveout < 0 ? py::object(py::none())
+                                                : py::object(py::int_(self.shared_carveout));
+            },
+            "Percent of the on-chip memory that is preferred as shared memory; None: the driver chooses.")
+        .def_readonly("ptx_version", &KernelAttributes::ptx_version, "80 is compute_80.")
+        .def_readonly("binary_version", &KernelAttributes::binary_version, "90 is sm_90.")
+        .def(
+            "__eq__", [](const KernelAttributes& a, const KernelAttributes& b) { return a == b; },
+            py::is_operator())
+        .def("__repr__", [](const KernelAttributes& self) {
+            return fmt::format(
+                "KernelAttributes(registers={}, static_shared_bytes={}, local_bytes={}, constant_bytes={}, "
+                "max_threads_per_block={}, max_dynamic_shared_bytes={}, shared_carveout={}, ptx_version={}, "
+                "binary_version={})",
+                self.registers, self.static_shared_bytes, self.local_bytes, self.constant_bytes,
+                self.max_threads_per_block, self.max_dynamic_shared_bytes,
+                self.shared_carveout < 0 ? "None" : std::to_string(self.shared_carveout), self.ptx_version,
+                self.binary_version);
+        });
+    py::class_<Occupancy>(module, "Occupancy", "How full a multiprocessor gets. Does not change.")
+        .def_readonly("blocks", &Occupancy::blocks, "Of one multiprocessor at once.")
+        .def_readonly("warps", &Occupancy::warps, "Active warps over the most it holds: 0 to 1.")
+        .def(
+            "__eq__", [](const Occupancy& a, const Occupancy& b) { return a == b; }, py::is_operator())
+        .def("__repr__", [](const Occupancy& self) {
+            return fmt::format("Occupancy(blocks={}, warps={})", self.blocks, self.warps);
+        });
+}
+
+/// Compiles nothing: a debugger that shows a kernel must not.
+std::string repr_of(const KernelObject& self) {
+    const Kernel& kernel = self.kernel;
+    const Device device = current_device();
+    const LoadedKernel* loaded = kernel.is_function() ? kernel.existing(device) : nullptr;
+    const std::string signature =
+        loaded != nullptr ? bascule::to_string(loaded->image->signature) : kernel.declared_signatures();
+    const char* state = loaded != nullptr || !kernel.is_function() ? "" : " (not loaded yet)";
+    return fmt::format("<bascule.Kernel {}{} on {}>", signature, state, to_string(device));
+}
+
+[[noreturn]] void fail_unconfigured(const KernelObject& self, const py::args&, const py::kwargs&) {
+    const std::string& name = self.kernel.name();
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("kernel '{0}' needs a launch configuration: {0}[grid, block](...), or "
+                                    "{0}.forall(n)(...) for n threads of work.",
+                                    name));
+}
+
+void bind_kernel(py::module_& module) {
+    py::class_<KernelObject>(module, "Kernel", R"(One __global__ function of a Module.
+
+`kernel[grid, block](arguments)` launches it; arguments are checked against the C++ parameters and converted. Compiled at first use;
+any thread may use it.)")
+        .def("__getitem__", &configured, "key"_a)
+        .def("__call__", &fail_unconfigured)
+        .def(
+            "forall", &forall, "work"_a, py::kw_only(), "stream"_a = py::none(), "shared_bytes"_a = 0,
+            R"(A launcher with one thread for each of `work` items (an int, or up to three extents); the block size fills the device.
+With no work the call checks its arguments and launches nothing.)")
+        .def("launch", &launch_kernel, "grid"_a, "block"_a, "arguments"_a, py::kw_only(),
+             "stream"_a = py::none(), "shared_bytes"_a = 0, "cooperative"_a = false, "cluster"_a = py::none(),
+             "programmatic"_a = false, "priority"_a = py::none(), "shared_carveout"_a = py::none(),
+             "peer"_a = py::none(), "sync"_a = py::none(), "streams"_a = py::none(),
+             "Launch once with every option by name: those of bascule.LaunchConfig, and peer, sync and "
+             "streams as "
+             "Launcher.options has them.")
+        .def(
+            "explain", &explain,
+            R"(What a launch with these arguments would do, but for its grid; `kernel[grid, block].explain(...)` says that too.
+
+Nothing is enqueued. Returns a bascule.Explanation: which function, on which device and stream, which streams would wait for which,
+and why.)")
+        .def("prepare", &prepare,
+             R"(Compile and load now; launch nothing. With arguments, check them as a launch would.
+Returns the kernel: of a template or overloads, the one that these arguments choose.)")
+        .def(
+            "instantiate",
+            [](const KernelObject& self, const py::args& positional, const py::kwargs& named) {
+                return KernelObject{self.kernel.instantiate(to_template_arguments(positional, named))};
+            },
+            R"(The template with these arguments: `instantiate("float", 256)`, `instantiate(BLOCK=256)`.
+
+Strings are C++ text; integers, bools and NumPy dtypes are taken as they are. What is left out comes from the arguments of a launch:
+the arrays decide first, then NumPy scalars, then Python numbers (bool, int, double), then the template's defaults.)")
+        .def(
+            "overload",
+            [](const KernelObject& self, const std::string& parameter_types) {
+                return KernelObject{self.kernel.overload(parameter_types)};
+            },
+            "parameter_types"_a,
+            R"(The overload with exactly these parameter types: `overload("float*, int")`.)")
+        .def_property_readonly("name", [](const KernelObject& self) { return self.kernel.name(); })
+        .def_property_readonly(
+            "is_template", [](const KernelObject& self) { return self.kernel.is_template(); },
+            "Whether an instance has still to be chosen, by the arguments or `instantiate`.")
+        .def_property_readonly(
+            "signature", &signature_of,
+            "The parameter list as the compiler sees it; of a template, as the text declares it.")
+        .def_property_readonly("parameters", &named_parameters_of, "A list of (name, C++ type).")
+        .def_property_readonly(
+            "attributes", &attributes_of_kernel,
+            "A KernelAttributes: registers, shared, local and constant memory, limits, versions.")
+        .def(
+            "occupancy", &occupancy, "block"_a, "shared_bytes"_a = 0,
+            R"(How many blocks of `block` threads (an int, or up to three extents) run on a multiprocessor at once.
+
+>>> kernel.occupancy(256).blocks)")
+        .def(
+            "best_block", &best_block, "shared_bytes"_a = 0,
+            "The number of threads a block that fills the device best, with this much dynamic shared memory.")
+        .def_property_readonly("ptx", [](const KernelObject& self) { return image_of(self)->ptx; })
+        .def_property_readonly("cubin",
+                               [](const KernelObject& self) { return py::bytes(image_of(self)->cubin); })
+        .def_property_readonly(
+            "log",
+            [](const KernelObject& self) {
+                return readable_log(image_of(self)->log, self.kernel.module().source());
+            },
+            "What NVRTC said: warnings, at the lines of your text.")
+        .def_property_readonly("source",
+                               [](const KernelObject& self) { return self.kernel.module().source().text; })
+        .def_property_readonly(
+            "origin", [](const KernelObject& self) { return to_string(provenance_of(self).origin); },
+            "Where its code came from: 'compiled', 'memory' or 'disk'.")
+        .def_property_readonly(
+            "compile_ms", [](const KernelObject& self) { return provenance_of(self).compile_ms; },
+            "Milliseconds in NVRTC when its image was made.")
+        .def_property_readonly(
+            "load_ms", [](const KernelObject& self) { return provenance_of(self).load_ms; },
+            "Milliseconds in the driver to load its image.")
+        .def("__repr__", &repr_of);
+}
+
+// --- Modules
+// --------------------------------------------------------------------------------------------------------
+
+std::vector<std::string> kernel_names(const Module& module) {
+    std::vector<std::string> names;
+    for (const KernelDeclaration& declaration : module.declarations()) {
+        if (std::find(names.begin(), names.end(), declaration.name) == names.end())
+            names.push_back(declaration.name);
+    }
+    return names;
+}
+
+std::string repr_of_module(const Module& module) {
+    std::string names;
+    for (const std::string& name : kernel_names(module)) names += (names.empty() ? "" : ", ") + name;
+    return fmt::format("<bascule.Module {} with {}>", module.source().name,
+                       names.empty() ? "no kernels" : names);
+}
+
+KernelObject attribute(const Module& module, const std::string& name) {
+    const bool dunder = name.size() > 4 && name.starts_with("__") && name.ends_with("__");
+    if (dunder) throw py::attribute_error(name);
+    try {
+        return KernelObject{module.kernel(name)};
+    } catch (const CompileError& error) {
+        raise_missing_attribute(error);
+    }
+}
+
+/// Templates wait until somebody says which.
+void compile_now(const Module& module) {
+    if (module.only_templates()) return;
+    prepare_toolkit();
+    const Arch arch = module.options().arch ? *module.options().arch : current_device().arch();
+    Cache::Lookup compiled;
+    {
+        const GilReleased released;
+        compiled = module.compile(arch);
+    }
+    issue_compile_warnings(*compiled.image, module.source());
+}
+
+Module make_module(std::string text, std::string name, int first_line, std::string directory,
+                   CompileOptions options) {
+    Source source;
+    source.text = std::move(text);
+    source.name = std::move(name);
+    source.first_line = first_line;
+    source.directory = std::move(directory);
+    return Module(std::move(source), std::move(options));
+}
+
+void bind_module(py::module_& module) {
+    py::class_<Module>(module, "Module",
+                       R"(A CUDA C++ text, compiled: its kernels are attributes, and items by qualified name.
+
+`module.scale`, `module["ns::scale"]`. The module's own attributes win over kernels of the same name; `module["kernels"]` always
+means the kernel.)")
+        .def("__getattr__", &attribute, "name"_a)
+        .def(
+            "__getitem__",
+            [](const Module& self, const std::string& name) { return KernelObject{self.kernel(name)}; },
+            "name"_a)
+        .def_property_readonly("kernels", &kernel_names, "Names of the __global__ functions in the text.")
+        .def_property_readonly("source", [](const Module& self) { return self.source().text; })
+        .def("__dir__",
+             [](const py::object& self) {
+                 py::list names = py::module_::import("builtins").attr("object").attr("__dir__")(self);
+                 for (const std::string& name : kernel_names(self.cast<const Module&>())) names.append(name);
+                 return names;
+             })
+        .def("__repr__", &repr_of_module)
+        .def("_compile", &compile_now);
+    module.def("_make_module", &make_module, "text"_a, "name"_a, "first_line"_a, "directory"_a, "options"_a);
+    module.def("_read_source", [](const std::string& path) { return read_source(path).text; });
+}
+
+py::dict nvrtc_info() {
+    prepare_toolkit();
+    const auto nvrtc = Cache::process_default().compiler().nvrtc();
+    py::dict info;
+    info["path"] = nvrtc->path();
+    info["version"] = fmt::format("{}.{}", nvrtc->version().major, nvrtc->version().minor);
+    info["include_paths"] = nvrtc->include_paths();
+    return info;
+}
+
+}  // namespace
+
+void bind_kernels(py::module_& module) {
+    bind_values(module);
+    bind_kernel_values(module);
+    register_launcher(module);
+    register_bound_launch(module);
+    bind_kernel(module);
+    bind_module(module);
+    module.def("_cache_statistics", [] { return Cache::process_default().statistics(); });
+    module.def("_cache_clear", [] { Cache::process_default().clear(); });
+    module.def("_nvrtc_info", &nvrtc_info);
+    module.def("_prelude", [] { return prelude_text(); });
+    module.def("_forget_toolkit", &forget_toolkit);
+}
+
+}  // namespace bascule::python

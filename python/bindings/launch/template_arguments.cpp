@@ -1,0 +1,62 @@
+#include "launch/template_arguments.hpp"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/types/dtype.hpp>
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+[[noreturn]] void fail(const std::string& label, py::handle value) {
+    throw ArgumentError(ArgumentError::Kind::type,
+                        fmt::format("the template argument {} is {}; it must be C++ text (\"float\", "
+                                    "\"ns::Point\"), an integer, a bool, "
+                                    "or a NumPy dtype.",
+                                    label, std::string(py::repr(value))));
+}
+
+/// The C++ type of a NumPy dtype or scalar type; empty for anything else.
+std::string type_of_dtype(py::handle value) {
+    py::handle modules(PyImport_GetModuleDict());
+    if (!modules.contains("numpy")) return {};  // then nobody has one
+    const py::object numpy = modules["numpy"];
+    const bool is_dtype = py::isinstance(value, numpy.attr("dtype"));
+    const bool is_scalar_type =
+        PyType_Check(value.ptr()) != 0 && PyObject_IsSubclass(value.ptr(), numpy.attr("generic").ptr()) == 1;
+    if (!is_dtype && !is_scalar_type) return {};
+    const py::object dtype = numpy.attr("dtype")(value);
+    return std::string(element_name(parse_typestr(std::string(py::str(dtype.attr("str"))))));
+}
+
+std::string to_text(const std::string& label, py::handle value) {
+    if (PyUnicode_Check(value.ptr()) != 0) return value.cast<std::string>();
+    if (PyBool_Check(value.ptr()) != 0) return value.is(py::bool_(true)) ? "true" : "false";
+    std::string type = type_of_dtype(value);
+    if (!type.empty()) return type;
+    if (PyType_Check(value.ptr()) != 0 || PyIndex_Check(value.ptr()) == 0) fail(label, value);
+    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!integer) throw py::error_already_set();
+    return py::str(integer);
+}
+
+}  // namespace
+
+TemplateArguments to_template_arguments(const py::args& positional, const py::kwargs& named) {
+    TemplateArguments arguments;
+    for (std::size_t i = 0; i < positional.size(); ++i) {
+        arguments.positional.push_back(to_text(std::to_string(i + 1), positional[i]));
+    }
+    for (auto [name, value] : named) {
+        const std::string text = py::str(name);
+        arguments.named.emplace_back(text, to_text("'" + text + "'", value));
+    }
+    return arguments;
+}
+
+}  // namespace bascule::python

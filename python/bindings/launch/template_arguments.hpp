@@ -1,0 +1,14 @@
+// Template arguments as Python users write them: instantiate("float", 256), instantiate(T=numpy.float32).
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/jit/types/specialization.hpp>
+
+namespace bascule::python {
+
+/// Strings are C++ text, integers and booleans are values, NumPy's dtypes and scalar types are the C++ type
+/// of the same elements. Throws: ArgumentError that names the argument.
+TemplateArguments to_template_arguments(const pybind11::args& positional, const pybind11::kwargs& named);
+
+}  // namespace bascule::python

@@ -1,0 +1,86 @@
+// Objects that are called by vectorcall and hold one C++ value: what launchers and bound launches have in
+// common.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <structmember.h>
+#include <utility>
+
+#include <pybind11/pybind11.h>
+
+#include "support/errors.hpp"
+#include "support/gil.hpp"
+
+namespace bascule::python {
+
+template <class T>
+struct CallableObject {
+    PyObject_HEAD vectorcallfunc vectorcall;
+    T* held;
+};
+
+template <class T>
+T& held_by(PyObject* self) noexcept {
+    return *reinterpret_cast<CallableObject<T>*>(self)->held;
+}
+
+/// What `action` returns as a new reference; null with a Python error set when it throws.
+template <class Action>
+PyObject* guarded(Action&& action) noexcept {
+    try {
+        return action().release().ptr();
+    } catch (const abi::__forced_unwind&) {  // Python ends a daemon thread
+        stop_this_thread();
+    } catch (...) {
+        set_python_error();
+        return nullptr;
+    }
+}
+
+/// A new object of `type`, which register_callable made for this T.
+template <class T>
+pybind11::object make_callable(PyTypeObject* type, vectorcallfunc call, std::unique_ptr<T> held) {
+    auto* object = reinterpret_cast<CallableObject<T>*>(type->tp_alloc(type, 0));
+    if (object == nullptr) throw pybind11::error_already_set();
+    object->vectorcall = call;
+    object->held = held.release();
+    return pybind11::reinterpret_steal<pybind11::object>(reinterpret_cast<PyObject*>(object));
+}
+
+/// A heap type `name` ("bascule.Launcher") in the module. The strings and `methods` live as long as the
+/// process.
+template <class T>
+PyTypeObject* register_callable(pybind11::module_& module, const char* name, const char* documentation,
+                                PyMethodDef* methods, reprfunc repr) {
+    static PyMemberDef members[] = {
+        {"__vectorcalloffset__", T_PYSSIZET, offsetof(CallableObject<T>, vectorcall), READONLY, nullptr},
+        {nullptr, 0, 0, 0, nullptr},
+    };
+    const destructor deallocate = [](PyObject* self) {
+        PyTypeObject* type = Py_TYPE(self);
+        delete &held_by<T>(self);
+        type->tp_free(self);
+        Py_DECREF(type);
+    };
+    PyType_Slot slots[] = {
+        {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+        {Py_tp_repr, reinterpret_cast<void*>(repr)},
+        {Py_tp_doc, const_cast<char*>(documentation)},
+        {Py_tp_members, members},
+        {Py_tp_methods, methods},
+        {0, nullptr},
+    };
+    PyType_Spec spec = {name, static_cast<int>(sizeof(CallableObject<T>)), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                        slots};
+    PyObject* type = PyType_FromSpec(&spec);
+    if (type == nullptr) throw pybind11::error_already_set();
+    const std::string whole = name;
+    module.attr(whole.substr(whole.rfind('.') + 1).c_str()) =
+        pybind11::reinterpret_steal<pybind11::object>(type);
+    return reinterpret_cast<PyTypeObject*>(type);
+}
+
+}  // namespace bascule::python

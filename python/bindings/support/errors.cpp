@@ -1,0 +1,164 @@
+#include "support/errors.hpp"
+
+#include <exception>
+#include <mutex>
+#include <new>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <pybind11/stl.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/diagnostics/diagnostics.hpp>
+
+#include "support/without_gil.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+/// Raises `class_name(message)` with the attributes that the class documents.
+template <class... Attributes>
+void raise(const char* class_name, const std::string& message, const Attributes&... attributes) {
+    const py::object type = py::module_::import("bascule._errors").attr(class_name);
+    const py::object error = type(message);
+    ((error.attr(attributes.first) = attributes.second), ...);
+    PyErr_SetObject(type.ptr(), error.ptr());
+}
+
+py::list to_list(const std::vector<std::string>& values) {
+    py::list list;
+    for (const std::string& value : values) list.append(value);
+    return list;
+}
+
+std::pair<const char*, py::object> attribute(const char* name, py::object value) {
+    return {name, std::move(value)};
+}
+std::pair<const char*, py::object> attribute(const char* name, int value) { return {name, py::int_(value)}; }
+std::pair<const char*, py::object> attribute(const char* name, const std::string& value) {
+    return {name, py::str(value)};
+}
+
+const char* class_of(ArgumentError::Kind kind) {
+    switch (kind) {
+        case ArgumentError::Kind::type:
+            return "ArgumentTypeError";
+        case ArgumentError::Kind::value:
+            return "ArgumentValueError";
+        case ArgumentError::Kind::overflow:
+            return "ArgumentOverflowError";
+        case ArgumentError::Kind::missing_key:
+            return "ArgumentKeyError";
+        case ArgumentError::Kind::index:
+            return "ArgumentIndexError";
+        case ArgumentError::Kind::not_supported:
+            return "ArgumentNotImplementedError";
+    }
+    return "ArgumentError";
+}
+
+void raise_argument_error(const ArgumentError& error) {
+    const ArgumentError::Details& details = error.details();
+    raise(class_of(error.kind()), error.what(), attribute("index", details.index),
+          attribute("name", details.name), attribute("field", details.field),
+          attribute("expected", details.expected), attribute("got", details.got));
+}
+
+void raise_compile_error(const CompileError& error, const char* class_name = "CompileError") {
+    const CompileError::Details& details = error.details();
+    raise(class_name, error.what(), attribute("log", details.log),
+          attribute("name_expression", details.name_expression),
+          attribute("options", to_list(details.options)), attribute("architecture", details.architecture),
+          attribute("diagnostics", py::cast(details.diagnostics)));
+}
+
+void raise_library_error(const LibraryError& error) {
+    const LibraryError::Details& details = error.details();
+    raise("LibraryError", error.what(), attribute("library", details.library),
+          attribute("paths_tried", to_list(details.paths_tried)),
+          attribute("loader_message", details.loader_message));
+}
+
+void raise_cuda_error(const CudaError& error) {
+    const CudaError::Details& details = error.details();
+    raise("CudaError", error.what(), attribute("code", details.code),
+          attribute("code_name", details.code_name), attribute("call", details.call),
+          attribute("doing", details.doing), attribute("report", details.report),
+          attribute("launch", details.launch));
+}
+
+void translate(std::exception_ptr exception) {
+    try {
+        std::rethrow_exception(std::move(exception));
+    } catch (const ArgumentError& error) {
+        raise_argument_error(error);
+    } catch (const CompileError& error) {
+        raise_compile_error(error);
+    } catch (const LibraryError& error) {
+        raise_library_error(error);
+    } catch (const CudaError& error) {
+        raise_cuda_error(error);
+    } catch (const RaceError& error) {
+        raise("RaceError", error.what(), attribute("races", to_list(error.races())));
+    } catch (const Error& error) {
+        raise("Error", error.what());
+    }
+}
+
+}  // namespace
+
+void register_errors() { py::register_exception_translator(&translate); }
+
+void raise_missing_attribute(const CompileError& error) {
+    raise_compile_error(error, "KernelAttributeError");
+    throw py::error_already_set();
+}
+
+namespace {
+
+/// The log names the text by its canonical name.
+bool is_first(const std::string& log) {
+    static std::set<std::string>& issued = *new std::set<std::string>;
+    static GilMutex mutex;
+    const std::lock_guard lock(mutex);
+    return issued.insert(log).second;
+}
+
+}  // namespace
+
+void issue_compile_warnings(const Image& image, const Source& source) {
+    if (image.log.empty()) return;
+    if (!is_first(image.log)) return;
+    std::vector<Diagnostic> warnings;
+    for (Diagnostic& diagnostic : at_user_places(parse_log(image.log), source)) {
+        if (diagnostic.severity != Diagnostic::Severity::warning) continue;
+        if (diagnostic.file.empty()) {  // ptxas, which knows no lines
+            diagnostic.file = source.name;
+            diagnostic.line = source.first_line;
+        }
+        warnings.push_back(std::move(diagnostic));
+    }
+    if (warnings.empty()) return;
+    py::module_::import("bascule._errors").attr("issue_warnings")(py::cast(std::move(warnings)));
+}
+
+void set_python_error() noexcept {
+    try {
+        translate(std::current_exception());
+    } catch (py::error_already_set& error) {
+        error.restore();
+    } catch (const py::builtin_exception& error) {
+        error.set_error();
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    } catch (...) {
+        PyErr_SetString(PyExc_SystemError, "an unknown C++ exception reached Python");
+    }
+}
+
+}  // namespace bascule::python

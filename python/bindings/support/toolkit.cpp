@@ -1,0 +1,48 @@
+#include "support/toolkit.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <bascule/jit/cache/cache.hpp>
+
+#include "support/without_gil.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+// Each change of the settings has a number.
+std::atomic<std::uint64_t> wanted{1};
+std::atomic<std::uint64_t> prepared{0};
+GilMutex preparing;
+
+ToolkitLocation locate() {
+    const py::object location = py::module_::import("bascule._toolkit").attr("locate")();
+    return {.nvrtc_libraries = location.attr("nvrtc_libraries").cast<std::vector<std::string>>(),
+            .include_paths = location.attr("include_paths").cast<std::vector<std::string>>()};
+}
+
+}  // namespace
+
+void prepare_toolkit() {
+    for (;;) {
+        const std::uint64_t number = wanted.load(std::memory_order_acquire);
+        if (prepared.load(std::memory_order_acquire) == number) [[likely]]
+            return;
+        ToolkitLocation found = locate();
+        const std::lock_guard lock(preparing);
+        if (wanted.load(std::memory_order_acquire) != number) continue;  // changed meanwhile
+        if (prepared.load(std::memory_order_relaxed) == number) return;  // another thread was quicker
+        Cache::process_default().compiler().set_location(std::move(found));
+        prepared.store(number, std::memory_order_release);
+    }
+}
+
+void forget_toolkit() noexcept { wanted.fetch_add(1, std::memory_order_acq_rel); }
+
+}  // namespace bascule::python

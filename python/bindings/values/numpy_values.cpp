@@ -1,0 +1,87 @@
+#include "values/numpy_values.hpp"
+
+#include <cstdint>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+
+#include "exchange/descr.hpp"
+#include "exchange/interface_reader.hpp"
+#include "values/dtype_object.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+
+py::tuple to_tuple(const Dimensions& dimensions) {
+    py::tuple tuple(dimensions.size());
+    for (int d = 0; d < dimensions.size(); ++d) tuple[static_cast<std::size_t>(d)] = py::int_(dimensions[d]);
+    return tuple;
+}
+
+Dimensions to_shape(const py::object& shape) {
+    RawInterface raw;
+    py::dict descriptor;
+    descriptor["shape"] = py::isinstance<py::int_>(shape) ? py::object(py::make_tuple(shape)) : shape;
+    descriptor["typestr"] = "|u1";
+    descriptor["data"] = py::make_tuple(0, false);
+    descriptor["version"] = 3;
+    InterfaceSnapshot snapshot;
+    read_descriptor(descriptor.ptr(), snapshot);
+    return snapshot.raw.shape;
+}
+
+py::object numpy_dtype(const ArrayView& view) {
+    if (view.layout != nullptr) return structured_dtype(*view.layout);
+    return numpy_dtype(view.dtype);
+}
+
+py::object as_opaque(const py::object& values, const py::object& dtype, const Dimensions& shape) {
+    const py::object library = numpy();
+    const auto is_opaque = [opaque = py::object(library.attr("void"))](const py::object& type) {
+        return py::object(type.attr("type")).is(opaque);
+    };
+    if (!is_opaque(dtype) || !dtype.attr("names").is_none()) return values;
+    const auto itemsize = dtype.attr("itemsize").cast<std::uint64_t>();
+    const auto fail = [&](const std::string& wanted, const std::string& got) {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format("what is written to an array of shape {} and dtype {} must be {}, got {}.",
+                        bascule::to_string(shape), std::string(py::str(dtype)), wanted, got),
+            {.field = "values", .expected = wanted, .got = got});
+    };
+    if (py::isinstance(values, library.attr("ndarray"))) {
+        const py::object given = values.attr("dtype");
+        if (!is_opaque(given) || given.attr("itemsize").cast<std::uint64_t>() != itemsize) {
+            fail(fmt::format("structured or opaque, with {} bytes an element", itemsize),
+                 fmt::format("dtype {}", std::string(py::str(given))));
+        }
+        return values.attr("view")(dtype);
+    }
+    if (PyObject_CheckBuffer(values.ptr()) == 0) return values;
+    const auto memory = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(values.ptr()));
+    if (!memory) throw py::error_already_set();
+    std::uint64_t wanted = itemsize;
+    for (const std::int64_t extent : shape) wanted *= static_cast<std::uint64_t>(extent);
+    const auto got = memory.attr("nbytes").cast<std::uint64_t>();
+    if (got != wanted) fail(fmt::format("{} bytes", wanted), fmt::format("{}", got));
+    return library.attr("ndarray")(to_tuple(shape), dtype, memory.attr("tobytes")());
+}
+
+ArrayView host_view(const py::object& array) {
+    const py::dict fields = array.attr("__array_interface__");
+    py::dict copy;
+    for (const char* key : {"shape", "typestr", "data", "strides", "descr"}) copy[key] = fields[key];
+    copy["version"] = 3;
+    InterfaceSnapshot snapshot;
+    read_descriptor(copy.ptr(), snapshot);
+    ArrayView view = validate(snapshot.raw);
+    // The dtype says more than its typestr and descr: which format of ml_dtypes it is.
+    view.dtype = dtype_of(array.attr("dtype"));
+    view.layout = numpy_layout(array.attr("dtype"));
+    return view;
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,29 @@
+// Between NumPy and the interface's values: shapes, dtypes, host arrays.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+
+namespace bascule::python {
+
+pybind11::tuple to_tuple(const Dimensions& dimensions);
+
+/// A shape as people write it: an integer, or a tuple or list of them. Throws: ArgumentError.
+Dimensions to_shape(const pybind11::object& shape);
+
+/// The numpy.dtype of an array's elements, with the fields of its layout.
+pybind11::object numpy_dtype(const ArrayView& view);
+
+/// What is written to opaque elements (dtype "V12"), as an array of that dtype: a structured or opaque array
+/// whose elements have that size, or a structured scalar or bytes that are all of `shape`. Without it NumPy
+/// would cut or pad them. Lists and the like are returned as they are, and so is everything for another
+/// dtype. Throws: ArgumentError for another size.
+pybind11::object as_opaque(const pybind11::object& values, const pybind11::object& dtype,
+                           const Dimensions& shape);
+
+/// A host NumPy array's fields by the rules of the device interface: the two share them. Throws:
+/// ArgumentError.
+ArrayView host_view(const pybind11::object& array);
+
+}  // namespace bascule::python

@@ -1,0 +1,153 @@
+#include "values/scalars.hpp"
+
+#include <atomic>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <bascule/interface/types/dtype.hpp>
+
+#include "support/names.hpp"
+#include "support/without_gil.hpp"
+#include "values/dtype_object.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+Scalar scalar_of(bool value) {
+    Scalar scalar;
+    scalar.kind = Scalar::Kind::boolean;
+    scalar.boolean = value;
+    return scalar;
+}
+
+Scalar scalar_of(double value) {
+    Scalar scalar;
+    scalar.kind = Scalar::Kind::floating;
+    scalar.floating = value;
+    return scalar;
+}
+
+Scalar scalar_of(Py_complex value) {
+    Scalar scalar;
+    scalar.kind = Scalar::Kind::complex;
+    scalar.complex = {value.real, value.imag};
+    return scalar;
+}
+
+/// An int of any size.
+Scalar scalar_of_int(PyObject* integer) {
+    Scalar scalar;
+    int overflow = 0;
+    scalar.integer = PyLong_AsLongLongAndOverflow(integer, &overflow);
+    if (overflow == 0) return scalar;
+    if (overflow > 0) {
+        scalar.unsigned_integer = PyLong_AsUnsignedLongLong(integer);
+        if (PyErr_Occurred() == nullptr) {
+            scalar.kind = Scalar::Kind::unsigned_integer;
+            return scalar;
+        }
+        PyErr_Clear();
+    }
+    scalar.kind = Scalar::Kind::huge_integer;
+    scalar.floating = PyLong_AsDouble(integer);
+    if (PyErr_Occurred() != nullptr) {  // beyond every double
+        PyErr_Clear();
+        scalar.floating = overflow > 0 ? HUGE_VAL : -HUGE_VAL;
+    }
+    return scalar;
+}
+
+/// numpy.generic, if NumPy is there at all: nobody holds a NumPy scalar before importing it.
+PyObject* numpy_generic() {
+    static std::atomic<PyObject*> generic{nullptr};  // never given up; every thread finds the same
+    if (PyObject* known = generic.load(std::memory_order_relaxed)) return known;
+    const py::object module = entry_of(PyImport_GetModuleDict(), "numpy");
+    if (!module) return nullptr;
+    PyObject* found = PyObject_GetAttrString(module.ptr(), "generic");
+    if (found == nullptr) {
+        PyErr_Clear();
+        return nullptr;
+    }
+    if (generic.exchange(found) != nullptr) Py_DECREF(found);  // another thread was quicker
+    return found;
+}
+
+Scalar scalar_of_index(PyObject* object) {
+    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(object));
+    if (!integer) throw py::error_already_set();
+    return scalar_of_int(integer.ptr());
+}
+
+Scalar scalar_of_real(PyObject* object) {
+    const auto value = py::reinterpret_steal<py::object>(PyNumber_Float(object));
+    if (!value) throw py::error_already_set();
+    return scalar_of(PyFloat_AS_DOUBLE(value.ptr()));
+}
+
+std::optional<Scalar> numpy_value(PyObject* object, const std::string& kind) {
+    if (kind == "b") return scalar_of(PyObject_IsTrue(object) == 1);
+    if (kind == "i" || kind == "u") return scalar_of_index(object);
+    if (kind == "f") return scalar_of_real(object);
+    if (kind == "c") return scalar_of(PyComplex_AsCComplex(object));
+    if (kind == "M" || kind == "m") {
+        const py::object integer = py::handle(object).attr("view")("i8");
+        return scalar_of_index(integer.ptr());
+    }
+    return std::nullopt;
+}
+
+/// A scalar of ml_dtypes, which NumPy takes for bytes.
+std::optional<Scalar> format_value(PyObject* object, const py::object& dtype) {
+    const DType format = dtype_of(dtype);
+    if (format.format == DType::Format::none) return std::nullopt;
+    Scalar scalar = is_integer(format) ? scalar_of_index(object) : scalar_of_real(object);
+    scalar.dtype = format;
+    return scalar;
+}
+
+/// Nothing for those that are no numbers. long double has no type on a device: it comes without one.
+std::optional<Scalar> numpy_scalar(PyObject* object) {
+    const py::object dtype = py::handle(object).attr("dtype");
+    const std::string kind = py::str(dtype.attr("kind"));
+    if (kind == "V") return format_value(object, dtype);
+    std::optional<Scalar> scalar = numpy_value(object, kind);
+    if (scalar &&
+        dtype.attr("itemsize").cast<std::size_t>() <= (scalar->kind == Scalar::Kind::complex ? 16 : 8)) {
+        scalar->dtype = parse_typestr(std::string(py::str(dtype.attr("str"))));
+    }
+    return scalar;
+}
+
+}  // namespace
+
+bool is_numpy_scalar(PyObject* object) {
+    PyObject* generic = numpy_generic();
+    return generic != nullptr && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(generic)) != 0;
+}
+
+/// Exact types first: numpy.float64 is a float too.
+std::optional<Scalar> read_scalar(PyObject* object) {
+    if (PyFloat_CheckExact(object)) return scalar_of(PyFloat_AS_DOUBLE(object));
+    if (PyLong_CheckExact(object)) return scalar_of_int(object);
+    if (PyBool_Check(object)) return scalar_of(object == Py_True);
+    if (is_numpy_scalar(object)) return numpy_scalar(object);
+    if (PyLong_Check(object)) return scalar_of_int(object);
+    if (PyFloat_Check(object)) return scalar_of(PyFloat_AS_DOUBLE(object));
+    if (PyComplex_Check(object)) return scalar_of(PyComplex_AsCComplex(object));
+    return std::nullopt;
+}
+
+std::optional<ScalarTuple> read_tuple(PyObject* argument) {
+    ScalarTuple tuple;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(argument); ++i) {
+        const auto scalar = read_scalar(PyTuple_GET_ITEM(argument, i));
+        if (!scalar) return std::nullopt;
+        tuple.elements.push_back(*scalar);
+    }
+    return tuple;
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,446 @@
+#include "values/values.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <pybind11/stl.h>
+
+#include <bascule/interface/errors/diagnostic.hpp>
+#include <bascule/interface/errors/did_you_mean.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/text/source.hpp>
+
+#include "support/without_gil.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+[[noreturn]] void fail_extents(const char* what, py::handle got) {
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("`{}` must be an integer or a tuple of up to three, got {}.", what,
+                                    std::string(py::repr(got))),
+                        {.field = what});
+}
+
+std::uint64_t to_extent(const char* what, py::handle object) {
+    if (PyBool_Check(object.ptr()) || PyIndex_Check(object.ptr()) == 0) fail_extents(what, object);
+    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
+    if (!integer) throw py::error_already_set();
+    const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
+    if (PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        throw ArgumentError(
+            ErrorKind::value,
+            fmt::format("`{}` cannot be {}: it counts from 0 up.", what, std::string(py::str(integer))),
+            {.field = what});
+    }
+    return value;
+}
+
+std::uint32_t to_uint32(const char* what, std::uint64_t value) {
+    if (value > UINT32_MAX) {
+        throw ArgumentError(ErrorKind::value,
+                            fmt::format("`{}` is {}, which is beyond every device's limit.", what, value),
+                            {.field = what});
+    }
+    return static_cast<std::uint32_t>(value);
+}
+
+Dim3 to_dim3(const char* what, py::handle object) {
+    const std::vector<std::uint64_t> extents = to_extents(what, object);
+    Dim3 result;
+    result.x = to_uint32(what, extents[0]);
+    if (extents.size() > 1) result.y = to_uint32(what, extents[1]);
+    if (extents.size() > 2) result.z = to_uint32(what, extents[2]);
+    return result;
+}
+
+/// As it could be pasted; attributes that have their default are left out.
+std::string pasted(const LaunchConfig& c) {
+    std::string text = fmt::format(
+        "bascule.LaunchConfig(grid=({}, {}, {}), block=({}, {}, {}), shared_bytes={}, "
+        "cooperative={}",
+        c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z, c.shared_bytes,
+        c.cooperative ? "True" : "False");
+    if (c.cluster.count() != 1)
+        text += fmt::format(", cluster=({}, {}, {})", c.cluster.x, c.cluster.y, c.cluster.z);
+    if (c.programmatic) text += ", programmatic=True";
+    if (c.priority) text += fmt::format(", priority={}", *c.priority);
+    if (c.shared_carveout) text += fmt::format(", shared_carveout={}", *c.shared_carveout);
+    return text + ")";
+}
+
+void bind_launch_config(py::module_& module) {
+    py::class_<LaunchConfig>(
+        module, "LaunchConfig",
+        R"(A launch's geometry and attributes. A value: compares, hashes, and does not change.
+
+grid, block : an int, or a tuple of up to three: blocks, and threads of each
+shared_bytes : int, dynamic shared memory a block
+cooperative : bool, all blocks on the device at once, as grid synchronisation needs
+cluster : an int, or a tuple of up to three: blocks that share a cluster; needs compute capability 9.0
+programmatic : bool, may begin before the launch in front of it on the stream has ended; needs compute capability 9.0
+priority : int, lower is more urgent; None is the stream's
+shared_carveout : int, percent of the on-chip memory to prefer as shared memory; None leaves it to the driver
+
+>>> bascule.LaunchConfig(8, 128, cooperative=True))")
+        .def(py::init([](py::handle grid, py::handle block, py::handle shared_bytes, bool cooperative,
+                         py::handle cluster, bool programmatic, std::optional<int> priority,
+                         std::optional<int> shared_carveout) {
+                 return to_config(grid, block, shared_bytes, cooperative, cluster, programmatic, priority,
+                                  shared_carveout);
+             }),
+             "grid"_a, "block"_a, py::kw_only(), "shared_bytes"_a = 0, "cooperative"_a = false,
+             "cluster"_a = py::none(), "programmatic"_a = false, "priority"_a = py::none(),
+             "shared_carveout"_a = py::none())
+        .def_property_readonly(
+            "grid", [](const LaunchConfig& c) { return py::make_tuple(c.grid.x, c.grid.y, c.grid.z); })
+        .def_property_readonly(
+            "block", [](const LaunchConfig& c) { return py::make_tuple(c.block.x, c.block.y, c.block.z); })
+        .def_readonly("shared_bytes", &LaunchConfig::shared_bytes)
+        .def_readonly("cooperative", &LaunchConfig::cooperative)
+        .def_property_readonly(
+            "cluster",
+            [](const LaunchConfig& c) { return py::make_tuple(c.cluster.x, c.cluster.y, c.cluster.z); })
+        .def_readonly("programmatic", &LaunchConfig::programmatic)
+        .def_readonly("priority", &LaunchConfig::priority)
+        .def_readonly("shared_carveout", &LaunchConfig::shared_carveout)
+        .def(
+            "__eq__", [](const LaunchConfig& a, const LaunchConfig& b) { return a == b; }, py::is_operator())
+        .def("__hash__", [](const LaunchConfig& c) { return py::hash(py::str(pasted(c))); })
+        .def("__repr__", [](const LaunchConfig& c) { return pasted(c); });
+}
+
+// --- CompileOptions ----------------------------------------------------------------------------------------
+
+[[noreturn]] void fail_option(const char* name, const std::string& expected, py::handle got) {
+    const auto text = std::string(py::repr(got));
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("the option `{}` must be {}, got {}.", name, expected, text),
+                        {.field = name, .expected = expected, .got = text});
+}
+
+std::string to_text(const char* name, const char* expected, py::handle got) {
+    if (!PyUnicode_Check(got.ptr())) fail_option(name, expected, got);
+    return got.cast<std::string>();
+}
+
+bool to_flag(const char* name, py::handle got) {
+    if (!PyBool_Check(got.ptr())) fail_option(name, "True or False", got);
+    return got.cast<bool>();
+}
+
+/// The value as the preprocessor reads it. A float is ambiguous there: 1.5 is a double, 1.5f is not.
+std::string to_macro(py::handle value) {
+    if (value.is_none()) return {};
+    if (PyBool_Check(value.ptr())) return value.cast<bool>() ? "1" : "0";
+    if (PyIndex_Check(value.ptr()) != 0) {
+        const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+        if (!integer) throw py::error_already_set();
+        return py::str(integer);
+    }
+    return to_text("defines", "a dict of names to str, int, bool or None; write a float as a str, \"1.5f\"",
+                   value);
+}
+
+void set_std(CompileOptions& options, py::handle value) {
+    options.std = to_text("std", "a str like 'c++17'", value);
+}
+
+void set_defines(CompileOptions& options, py::handle value) {
+    static constexpr const char* expected = "a dict of macro names to str, int, bool or None";
+    if (!PyDict_Check(value.ptr())) fail_option("defines", expected, value);
+    for (auto [name, macro] : copy_of(value)) {
+        options.defines.emplace_back(to_text("defines", expected, name), to_macro(macro));
+    }
+}
+
+std::string to_path(py::handle value) {
+    static constexpr const char* expected = "a list of paths";
+    if (!PyUnicode_Check(value.ptr()) && !py::hasattr(value, "__fspath__")) {
+        fail_option("include_paths", expected, value);
+    }
+    const py::module_ os = py::module_::import("os");
+    auto path = to_text("include_paths", expected, os.attr("fspath")(value));
+    if (path.starts_with("~") && !os.attr("path").attr("isdir")(path).cast<bool>()) {
+        throw ArgumentError(ErrorKind::value,
+                            fmt::format("the option `include_paths` has \"{}\": `~` is not expanded. Say "
+                                        "os.path.expanduser(\"{}\").",
+                                        path, path),
+                            {.field = "include_paths", .got = path});
+    }
+    return path.empty() ? path : os.attr("path").attr("abspath")(path).cast<std::string>();
+}
+
+void set_include_paths(CompileOptions& options, py::handle value) {
+    if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) {
+        fail_option("include_paths", "a list of paths", value);
+    }
+    for (py::handle path : value) options.include_paths.push_back(to_path(path));
+}
+
+void set_headers(CompileOptions& options, py::handle value) {
+    static constexpr const char* expected = "a dict of header names to their texts";
+    if (!PyDict_Check(value.ptr())) fail_option("headers", expected, value);
+    for (auto [name, text] : copy_of(value)) {
+        options.headers.emplace_back(to_text("headers", expected, name), to_text("headers", expected, text));
+    }
+}
+
+void set_lineinfo(CompileOptions& options, py::handle value) {
+    options.lineinfo = to_flag("lineinfo", value);
+}
+void set_debug(CompileOptions& options, py::handle value) { options.debug = to_flag("debug", value); }
+void set_fast_math(CompileOptions& options, py::handle value) {
+    options.fast_math = to_flag("fast_math", value);
+}
+
+void set_max_registers(CompileOptions& options, py::handle value) {
+    if (value.is_none()) return;
+    static constexpr const char* expected = "an int or None";
+    if (PyBool_Check(value.ptr()) || PyIndex_Check(value.ptr()) == 0)
+        fail_option("max_registers", expected, value);
+    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!integer) throw py::error_already_set();
+    int overflow = 0;
+    const long long count = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
+    if (overflow != 0 || count < 1 || count > 255) {
+        throw ArgumentError(ErrorKind::value,
+                            fmt::format("the option `max_registers` is {}: a thread can have 1 to 255.",
+                                        std::string(py::str(integer))),
+                            {.field = "max_registers"});
+    }
+    options.max_registers = static_cast<int>(count);
+}
+
+void set_arch(CompileOptions& options, py::handle value) {
+    if (!value.is_none())
+        options.arch = parse_arch(to_text("arch", "a str like 'sm_90' or 'compute_80', or None", value));
+}
+
+void set_extra(CompileOptions& options, py::handle value) {
+    static constexpr const char* expected = "a list of str, one NVRTC option an item";
+    if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) fail_option("extra", expected, value);
+    for (py::handle option : value) options.extra.push_back(to_text("extra", expected, option));
+}
+
+struct Option {
+    const char* name;
+    void (*set)(CompileOptions&, py::handle);
+};
+
+constexpr std::array compile_options = {
+    Option{"std", &set_std},
+    Option{"defines", &set_defines},
+    Option{"include_paths", &set_include_paths},
+    Option{"headers", &set_headers},
+    Option{"lineinfo", &set_lineinfo},
+    Option{"debug", &set_debug},
+    Option{"fast_math", &set_fast_math},
+    Option{"max_registers", &set_max_registers},
+    Option{"arch", &set_arch},
+    Option{"extra", &set_extra},
+};
+
+[[noreturn]] void fail_unknown_option(const std::string& name) {
+    std::vector<std::string> names;
+    names.reserve(std::size(compile_options));
+    for (const Option& option : compile_options) names.emplace_back(option.name);
+    const std::string nearest = nearest_name(name, names);
+    const std::string hint = nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);
+    throw ArgumentError(
+        ErrorKind::type,
+        fmt::format("CompileOptions has no option '{}'.{} It has {}.", name, hint, fmt::join(names, ", ")),
+        {.field = name});
+}
+
+CompileOptions make_compile_options(const py::args& positional, const py::kwargs& given) {
+    if (!positional.empty()) {
+        throw ArgumentError(ErrorKind::type,
+                            "CompileOptions takes every option by name: CompileOptions(std=\"c++20\").");
+    }
+    CompileOptions options;
+    for (auto [key, value] : given) {
+        const auto name = key.cast<std::string>();
+        const auto known = std::find_if(compile_options.begin(), compile_options.end(),
+                                        [&](const Option& option) { return name == option.name; });
+        if (known == compile_options.end()) fail_unknown_option(name);
+        known->set(options, value);
+    }
+    to_arguments(options);  // refuses now what would be refused at the first compile
+    return options;
+}
+
+py::dict defines_of(const CompileOptions& options) {
+    py::dict defines;
+    for (const auto& [name, value] : options.defines) {
+        defines[py::str(name)] = value.empty() ? py::object(py::none()) : py::object(py::str(value));
+    }
+    return defines;
+}
+
+py::dict headers_of(const CompileOptions& options) {
+    py::dict headers;
+    for (const auto& [name, text] : options.headers) headers[py::str(name)] = text;
+    return headers;
+}
+
+py::object arch_of(const CompileOptions& options) {
+    return options.arch ? py::object(py::str(to_string(*options.arch))) : py::object(py::none());
+}
+
+/// As it could be pasted; what has its default is left out.
+std::string repr_of(const CompileOptions& options) {
+    const CompileOptions defaults;
+    std::string text;
+    const auto add = [&](const char* name, bool changed, const py::object& value) {
+        if (changed)
+            text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, std::string(py::repr(value)));
+    };
+    add("std", options.std != defaults.std, py::str(options.std));
+    add("defines", !options.defines.empty(), defines_of(options));
+    add("include_paths", !options.include_paths.empty(), py::cast(options.include_paths));
+    add("headers", !options.headers.empty(), headers_of(options));
+    add("lineinfo", options.lineinfo, py::bool_(options.lineinfo));
+    add("debug", options.debug, py::bool_(options.debug));
+    add("fast_math", options.fast_math, py::bool_(options.fast_math));
+    add("max_registers", options.max_registers.has_value(), py::cast(options.max_registers));
+    add("arch", options.arch.has_value(), arch_of(options));
+    add("extra", !options.extra.empty(), py::cast(options.extra));
+    return fmt::format("bascule.CompileOptions({})", text);
+}
+
+void bind_compile_options(py::module_& module) {
+    py::class_<CompileOptions>(module, "CompileOptions",
+                               R"(How a text is compiled. A value: compares, hashes, and does not change.
+
+Every option is given by name and may be left out.
+
+std : 'c++17', 'c++20', or from NVRTC 13.3 on 'c++23'
+defines : dict of macro names to str, int, bool or None; None defines the bare name, which is 1
+include_paths : list of directories for #include; relative ones are made absolute now, `~` is not expanded
+headers : dict of names to texts, found by #include "name" as if they were files
+lineinfo : bool, source lines in the code, for profilers; always on for the emulated device
+debug : bool, code for debuggers (-G), and views that check every index (define BASCULE_CHECK_BOUNDS as 0 or 1 for one alone)
+fast_math : bool, faster and less exact mathematical functions (-use_fast_math)
+max_registers : int, how many registers a thread may use, 1 to 255; the rest is spilled to memory
+arch : 'sm_90', 'sm_90a' or 'compute_80'; None is the device's
+extra : list of str, further options of NVRTC, one an item
+
+>>> bascule.CompileOptions(std="c++20", defines={"TILE": 32}, fast_math=True))")
+        .def(py::init(&make_compile_options))
+        .def_readonly("std", &CompileOptions::std)
+        .def_property_readonly("defines", &defines_of)
+        .def_property_readonly("include_paths",
+                               [](const CompileOptions& o) { return py::tuple(py::cast(o.include_paths)); })
+        .def_property_readonly("headers", &headers_of)
+        .def_readonly("lineinfo", &CompileOptions::lineinfo)
+        .def_readonly("debug", &CompileOptions::debug)
+        .def_readonly("fast_math", &CompileOptions::fast_math)
+        .def_readonly("max_registers", &CompileOptions::max_registers)
+        .def_property_readonly("arch", &arch_of)
+        .def_property_readonly("extra", [](const CompileOptions& o) { return py::tuple(py::cast(o.extra)); })
+        .def(
+            "__eq__", [](const CompileOptions& a, const CompileOptions& b) { return a == b; },
+            py::is_operator())
+        .def("__hash__", [](const CompileOptions& options) { return py::hash(py::str(repr_of(options))); })
+        .def("__repr__", &repr_of);
+}
+
+// --- Diagnostic --------------------------------------------------------------------------------------------
+
+std::string repr_of(const Diagnostic& diagnostic) {
+    std::string text = fmt::format("severity='{}'", to_string(diagnostic.severity));
+    const auto add = [&](const char* name, bool known, const py::object& value) {
+        if (known) text += fmt::format(", {}={}", name, std::string(py::repr(value)));
+    };
+    add("number", !diagnostic.number.empty(), py::str(diagnostic.number));
+    add("file", !diagnostic.file.empty(), py::str(diagnostic.file));
+    add("line", diagnostic.line > 0, py::int_(diagnostic.line));
+    add("column", diagnostic.column > 0, py::int_(diagnostic.column));
+    add("message", true, py::str(diagnostic.message));
+    if (!diagnostic.notes.empty()) text += fmt::format(", {} notes", diagnostic.notes.size());
+    return fmt::format("<bascule.Diagnostic {}>", text);
+}
+
+py::object number_or_none(int number) {
+    return number > 0 ? py::object(py::int_(number)) : py::object(py::none());
+}
+
+void bind_diagnostic(py::module_& module) {
+    py::class_<Diagnostic>(module, "Diagnostic", "What the compiler says about one place of a text.")
+        .def_property_readonly(
+            "severity", [](const Diagnostic& d) { return to_string(d.severity); },
+            "'error', 'warning', 'remark' or 'note'.")
+        .def_readonly("number", &Diagnostic::number, "NVRTC's own, '177-D', where it gives one; else ''.")
+        .def_readonly("file", &Diagnostic::file, "The user's file, or a header; '' where none is meant.")
+        .def_property_readonly(
+            "line", [](const Diagnostic& d) { return number_or_none(d.line); },
+            "In the file, from 1, or None.")
+        .def_property_readonly(
+            "column", [](const Diagnostic& d) { return number_or_none(d.column); },
+            "In characters of the source line, from 1, or None.")
+        .def_readonly("message", &Diagnostic::message)
+        .def_readonly("notes", &Diagnostic::notes,
+                      "Diagnostics that belong to it: candidates, instantiations.")
+        .def_readonly("source_line", &Diagnostic::source_line)
+        .def(
+            "__eq__", [](const Diagnostic& a, const Diagnostic& b) { return a == b; }, py::is_operator())
+        .def("__repr__", [](const Diagnostic& d) { return repr_of(d); });
+}
+
+void bind_cache_statistics(py::module_& module) {
+    py::class_<CacheStatistics>(module, "CacheStatistics", "Counts since the process started.")
+        .def_readonly("compiled", &CacheStatistics::compiled, "Programs whose image was compiled.")
+        .def_readonly("from_memory", &CacheStatistics::from_memory)
+        .def_readonly("from_disk", &CacheStatistics::from_disk)
+        .def_readonly("nvrtc_calls", &CacheStatistics::nvrtc_calls, "Calls of nvrtcCompileProgram.")
+        .def("__repr__", [](const CacheStatistics& s) {
+            return fmt::format("CacheStatistics(compiled={}, from_memory={}, from_disk={}, nvrtc_calls={})",
+                               s.compiled, s.from_memory, s.from_disk, s.nvrtc_calls);
+        });
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> to_extents(const char* what, py::handle object) {
+    if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) return {to_extent(what, object)};
+    std::vector<std::uint64_t> extents;
+    for (py::handle item : object) extents.push_back(to_extent(what, item));
+    if (extents.empty() || extents.size() > 3) fail_extents(what, object);
+    return extents;
+}
+
+LaunchConfig to_config(py::handle grid, py::handle block, py::handle shared_bytes, bool cooperative,
+                       py::handle cluster, bool programmatic, std::optional<int> priority,
+                       std::optional<int> shared_carveout) {
+    LaunchConfig config;
+    config.grid = to_dim3("grid", grid);
+    config.block = to_dim3("block", block);
+    config.shared_bytes = to_uint32("shared_bytes", to_extent("shared_bytes", shared_bytes));
+    config.cooperative = cooperative;
+    config.programmatic = programmatic;
+    if (cluster && !cluster.is_none()) config.cluster = to_dim3("cluster", cluster);
+    config.priority = priority;
+    config.shared_carveout = shared_carveout;
+    return config;
+}
+
+void bind_values(py::module_& module) {
+    bind_diagnostic(module);
+    bind_launch_config(module);
+    bind_compile_options(module);
+    bind_cache_statistics(module);
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,24 @@
+// bascule.LaunchConfig, CompileOptions, Diagnostic and CacheStatistics, and geometry as people write it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/interface/arguments/launch_config.hpp>
+
+namespace bascule::python {
+
+/// An int, or a tuple of one to three. `what` is the parameter's name. Throws: ArgumentError.
+std::vector<std::uint64_t> to_extents(const char* what, pybind11::handle object);
+
+/// Throws: ArgumentError.
+LaunchConfig to_config(pybind11::handle grid, pybind11::handle block, pybind11::handle shared_bytes,
+                       bool cooperative = false, pybind11::handle cluster = {}, bool programmatic = false,
+                       std::optional<int> priority = {}, std::optional<int> shared_carveout = {});
+
+void bind_values(pybind11::module_& module);
+
+}  // namespace bascule::python

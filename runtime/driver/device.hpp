@@ -1,0 +1,76 @@
+// Devices and their primary contexts; which device a pointer belongs to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <bascule/interface/arguments/launch_config.hpp>
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/jit/text/source.hpp>
+
+struct CUctx_st;
+
+namespace bascule {
+
+/// Devices beyond this many are not looked at.
+inline constexpr int max_devices = 64;
+
+/// One device, met through its primary context, which is retained at first use and kept. A small value;
+/// thread-safe.
+class Device {
+  public:
+    /// Throws: ArgumentError for an ordinal that does not exist; CudaError.
+    explicit Device(int ordinal);
+    /// The device of the thread's current context if that is a primary one, else device 0.
+    static Device current();
+    static int count();
+    /// Those that anything was done on, by ordinal.
+    static std::vector<Device> used();
+
+    int ordinal() const noexcept;
+    CUctx_st* context() const noexcept;  ///< the primary context
+    const std::string& name() const noexcept;
+    Arch arch() const noexcept;  ///< what to compile for: sm_90 on a GPU, compute_80 when emulated
+    bool emulated() const noexcept;
+    const LaunchLimits& limits() const noexcept;  ///< of any kernel
+    int multiprocessors() const noexcept;
+    bool reads_host_memory() const noexcept;  ///< any of it, not only what was pinned: pageable access
+
+    bool operator==(const Device& other) const noexcept { return state_ == other.state_; }
+
+  private:
+    struct State;
+    const State* state_;
+    explicit Device(const State* state) noexcept : state_(state) {}
+};
+
+/// Makes a context current for its lifetime; puts the caller's back. Costs one cuCtxGetCurrent when it is
+/// current already. A thread that had none keeps device 0's, as it would after its first call of the CUDA
+/// runtime: its next launch is cheap then.
+class ContextGuard {
+  public:
+    explicit ContextGuard(CUctx_st* context);
+    ~ContextGuard();
+    ContextGuard(const ContextGuard&) = delete;
+    ContextGuard& operator=(const ContextGuard&) = delete;
+
+  private:
+    CUctx_st* previous_ = nullptr;
+    bool changed_ = false;
+};
+
+/// The array as a kernel on `device` can use it: a host address of pinned memory becomes its device address.
+/// Asks the driver once for a 2 MiB block of proven device memory, each time otherwise; empty arrays are not
+/// asked about. Throws: ArgumentError for memory that the device does not know or that belongs to another
+/// device, with what to do.
+ArrayView resolve(const ArrayView& array, Device device);
+
+/// Whether `resolve` asks the driver about every array each time, and refuses those that reach beyond their
+/// allocation: for finding freed pointers and wrong extents. Off at first; counts for the whole process.
+void check_memory(bool on) noexcept;
+
+/// Forgets what `resolve` remembers of these addresses. Called when memory is freed.
+void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept;
+
+}  // namespace bascule

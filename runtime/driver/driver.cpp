@@ -1,0 +1,337 @@
+// Chooses the driver, resolves its functions, initialises it; turns its codes into errors.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/process/dynamic_library.hpp>
+#include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/faults/bounds_report.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
+#include <bascule/runtime/faults/source_places.hpp>
+#include <bascule/runtime/streams/stream.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr const char* driver_soname = "libcuda.so.1";
+constexpr const char* emulated_advice = "Set BASCULE_DEVICE=emulated to run without a GPU.";
+constexpr int oldest_version = 12000;  // CUlibrary and CUkernel
+
+std::mutex driver_mutex;
+
+DeviceChoice choice_of_environment() {
+    const char* value = std::getenv("BASCULE_DEVICE");
+    const std::string_view choice = value == nullptr ? "" : value;
+    if (choice.empty() || choice == "auto") return DeviceChoice::automatic;
+    if (choice == "cuda") return DeviceChoice::cuda;
+    if (choice == "emulated") return DeviceChoice::emulated;
+    throw Error(
+        fmt::format("BASCULE_DEVICE is '{}', which is none of cuda, emulated and auto. Set it to one "
+                    "of these, or unset it.",
+                    choice));
+}
+
+std::vector<std::string> cuda_candidates() {
+    std::vector<std::string> candidates{driver_soname};
+    // Windows' Linux keeps its driver where no loader looks.
+    const char* const windows = "/usr/lib/wsl/lib/libcuda.so.1";
+    std::error_code ignored;
+    if (std::filesystem::exists(windows, ignored)) candidates.emplace_back(windows);
+    return candidates;
+}
+
+/// The loader found no such file, as opposed to a file that does not load.
+bool is_absent(const LibraryError& error) {
+    const std::string& message = error.details().loader_message;
+    return message.rfind(driver_soname, 0) == 0 && message.find("No such file") != std::string::npos;
+}
+
+/// Codes whose reason the emulated device tells in its newest report.
+bool has_report(CUresult code) noexcept {
+    return loses_context(code) || code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_INVALID_PTX ||
+           code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_NOT_INITIALIZED;
+}
+
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+}  // namespace
+
+bool loses_context(CUresult code) noexcept {
+    switch (code) {
+        case CUDA_ERROR_ILLEGAL_ADDRESS:
+        case CUDA_ERROR_LAUNCH_TIMEOUT:
+        case CUDA_ERROR_ASSERT:
+        case CUDA_ERROR_HARDWARE_STACK_ERROR:
+        case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+        case CUDA_ERROR_MISALIGNED_ADDRESS:
+        case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+        case CUDA_ERROR_INVALID_PC:
+        case CUDA_ERROR_LAUNCH_FAILED:
+            return true;
+        default:
+            return false;
+    }
+}
+
+namespace {
+
+/// Who lost the current context, as far as can be told.
+std::string blame_current(const Driver& driver, const std::string& report) {
+    CUdevice number = 0;
+    const bool known = driver.api().cuCtxGetDevice(&number) == CUDA_SUCCESS;
+    for (int ordinal = 0; known && ordinal < driver.device_count(); ++ordinal) {
+        CUdevice candidate = 0;
+        if (driver.api().cuDeviceGet(&candidate, ordinal) == CUDA_SUCCESS && candidate == number)
+            return blame(ordinal, report);
+    }
+    return blame(0, report);
+}
+
+}  // namespace
+
+/// The steps from a library to a Driver.
+struct DriverLoader {
+    std::unique_ptr<Driver> driver{new Driver};
+    std::string missing;    // the first function that was not found
+    bool is_stub = false;   // of the toolkit: it answers everything with one code
+    int missing_since = 0;  // the version that has it
+
+    /// The real driver, or none and `reason` where there is no GPU to drive. Throws where there is one that
+    /// cannot be used.
+    static std::unique_ptr<Driver> cuda(std::string& reason) {
+        const std::optional<DynamicLibrary> library = open_cuda(reason);
+        if (!library) return nullptr;
+        DriverLoader loader;
+        loader.driver->path_ = library->path();
+        loader.resolve(*library);
+        const CUresult code = loader.initialise();
+        if (code == CUDA_ERROR_STUB_LIBRARY) {
+            reason = fmt::format("{} is the CUDA toolkit's stub, not a driver", library->path());
+            return nullptr;
+        }
+        if (code == CUDA_ERROR_NO_DEVICE) {
+            reason = fmt::format("the driver in {} reports no CUDA device", library->path());
+            return nullptr;
+        }
+        loader.refuse_missing();
+        loader.check_initialised(code);
+        loader.count_devices();
+        if (loader.driver->device_count_ == 0) {
+            reason = fmt::format("the driver in {} reports no CUDA device", library->path());
+            return nullptr;
+        }
+        return std::move(loader.driver);
+    }
+
+    static std::unique_ptr<Driver> emulated(const std::string& reason) {
+        const DynamicLibrary library = open_emulated_library();
+        static EmulatedFunctions functions;  // written under `driver_mutex`, the same values each time
+        functions = find_emulated_functions(library);
+        DriverLoader loader;
+        loader.driver->path_ = library.path();
+        loader.driver->fallback_reason_ = reason;
+        loader.driver->emulated_ = &functions;
+        loader.resolve(library);
+        loader.refuse_missing();
+        loader.driver->check(loader.initialise(), "cuInit", "initialising the emulated device");
+        loader.count_devices();
+        return std::move(loader.driver);
+    }
+
+  private:
+    static std::optional<DynamicLibrary> open_cuda(std::string& reason) {
+        try {
+            return DynamicLibrary("CUDA driver", cuda_candidates(), emulated_advice);
+        } catch (const LibraryError& error) {
+            if (!is_absent(error)) throw;
+            reason = "no libcuda.so.1 was found";
+            return std::nullopt;
+        }
+    }
+
+    void resolve(const DynamicLibrary& library) {
+        using GetProcAddress = PFN_cuGetProcAddress_v12000;
+        auto get = reinterpret_cast<GetProcAddress>(library.find("cuGetProcAddress_v2"));
+        // Drivers before 12.0 have the older one, which takes no result; they are refused by version below.
+        auto get_old = reinterpret_cast<PFN_cuGetProcAddress_v11030>(library.find("cuGetProcAddress"));
+        if (get == nullptr && get_old == nullptr) missing = "cuGetProcAddress";
+
+        const auto find = [&](const char* name, int version) -> void* {
+            void* function = nullptr;
+            CUdriverProcAddressQueryResult found{};
+            const CUresult code =
+                get != nullptr ? get(name, &function, version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found)
+                : get_old != nullptr ? get_old(name, &function, version, CU_GET_PROC_ADDRESS_LEGACY_STREAM)
+                                     : CUDA_ERROR_NOT_FOUND;
+            is_stub = is_stub || code == CUDA_ERROR_STUB_LIBRARY;
+            if (code == CUDA_SUCCESS && function != nullptr) return function;
+            return nullptr;
+        };
+        const auto need = [&](const char* name, int version) -> void* {
+            void* function = find(name, version);
+            if (function == nullptr && missing.empty()) {
+                missing = name;
+                missing_since = version;
+            }
+            return function;
+        };
+#define BASCULE_RESOLVE(name, version) \
+    driver->api_.name = reinterpret_cast<PFN_##name##_v##version>(need(#name, version));
+        BASCULE_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
+#undef BASCULE_RESOLVE
+#define BASCULE_RESOLVE(name, version) \
+    driver->api_.name = reinterpret_cast<PFN_##name##_v##version>(find(#name, version));
+        BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
+#undef BASCULE_RESOLVE
+    }
+
+    CUresult initialise() const {
+        if (is_stub) return CUDA_ERROR_STUB_LIBRARY;
+        if (driver->api_.cuInit == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+        return driver->api_.cuInit(0);
+    }
+
+    void check_initialised(CUresult code) const {
+        try {
+            driver->check(code, "cuInit", "initialising the CUDA driver");
+        } catch (const CudaError& error) {
+            throw CudaError(fmt::format("{} {}", error.what(), emulated_advice), error.details());
+        }
+    }
+
+    void refuse_missing() const {
+        if (missing.empty()) return;
+        int version = 0;
+        if (driver->api_.cuDriverGetVersion != nullptr) driver->api_.cuDriverGetVersion(&version);
+        throw LibraryError(
+            fmt::format(
+                "the CUDA driver in {} is for CUDA {} and lacks {}. Bascule needs a driver for CUDA {} "
+                "or newer: update the NVIDIA driver. {}",
+                driver->path_, version_text(version), missing,
+                version_text(std::max(missing_since, oldest_version)), emulated_advice),
+            {.library = "CUDA driver", .paths_tried = {driver->path_}, .loader_message = {}});
+    }
+
+    void count_devices() const {
+        const DriverFunctions& api = driver->api_;
+        driver->check(api.cuDriverGetVersion(&driver->version_), "cuDriverGetVersion",
+                      "asking for the driver's version");
+        driver->check(api.cuDeviceGetCount(&driver->device_count_), "cuDeviceGetCount",
+                      "counting the devices");
+        driver->device_count_ = std::min(driver->device_count_, max_devices);
+    }
+};
+
+std::atomic<bool> Driver::forked{false};
+std::atomic<const Driver*> Driver::the_one{nullptr};
+
+const Driver& Driver::make() {
+    const std::lock_guard lock(driver_mutex);
+    if (const Driver* made = existing()) return *made;
+
+    const DeviceChoice choice = choice_of_environment();
+    std::string reason;
+    std::unique_ptr<Driver> driver;
+    if (choice != DeviceChoice::emulated) driver = DriverLoader::cuda(reason);
+    if (driver == nullptr && choice == DeviceChoice::cuda) {
+        throw LibraryError(
+            fmt::format("BASCULE_DEVICE=cuda asks for a GPU, but {} (tried: {}). Install the "
+                        "NVIDIA driver, or set BASCULE_DEVICE=emulated to run without a GPU.",
+                        reason, fmt::join(cuda_candidates(), ", ")),
+            {.library = "CUDA driver", .paths_tried = cuda_candidates(), .loader_message = {}});
+    }
+    if (driver == nullptr) driver = DriverLoader::emulated(reason);
+    pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+    the_one.store(driver.get(), std::memory_order_release);
+    return *driver.release();
+}
+
+std::string Driver::message_of(CUresult code, const std::string& doing, const std::string& report) const {
+    if (lost_by_fork()) {
+        return fmt::format(
+            "this process was forked from one that had used the {} already, and a forked process cannot use "
+            "it. "
+            "Start the process with multiprocessing's 'spawn' or 'forkserver', or fork before the first "
+            "array, "
+            "stream, compile or launch. (Failed: {}.)",
+            emulated() ? "emulated device (which is here as a GPU is)" : "GPU", doing);
+    }
+    const char* name = nullptr;
+    const char* text = nullptr;
+    if (api_.cuGetErrorName != nullptr) api_.cuGetErrorName(code, &name);
+    if (api_.cuGetErrorString != nullptr) api_.cuGetErrorString(code, &text);
+    std::string message =
+        fmt::format("{} failed: {} ({}): {}.", doing, name == nullptr ? "unknown code" : name,
+                    static_cast<int>(code), text == nullptr ? "no description" : text);
+    if (!report.empty()) message += "\n" + report;
+    if (loses_context(code)) {
+        message += "\nThe context is lost: every later call answers the same. Restart the process";
+        message += report.empty() ? "; the fault may be an earlier kernel's." : ".";
+    }
+    return message;
+}
+
+void Driver::fail(CUresult code, const char* call, const std::string& doing) const {
+    CudaError::Details details;
+    details.code = static_cast<int>(code);
+    const char* name = nullptr;
+    if (api_.cuGetErrorName != nullptr) api_.cuGetErrorName(code, &name);
+    details.code_name = name == nullptr ? "" : name;
+    details.call = call;
+    details.doing = doing;
+    if (emulated_ != nullptr && (has_report(code) || std::string_view(call) == "cuInit"))
+        details.report = with_user_places(emulated_->newest_report());
+    // A trap of ours: what the kernel wrote down before says more.
+    if (code == CUDA_ERROR_ILLEGAL_INSTRUCTION || code == CUDA_ERROR_LAUNCH_FAILED) {
+        if (const std::string bounds = bounds_report(); !bounds.empty()) {
+            details.report = with_user_places(bounds);
+        }
+    }
+    std::string message = message_of(code, doing, details.report);
+    if (loses_context(code)) {
+        details.launch = blame_current(*this, details.report);
+        if (!details.launch.empty()) message += "\n" + details.launch;
+    }
+    throw CudaError(message, std::move(details));
+}
+
+void Driver::fail(CUresult code, CUstream stream, const char* call, std::string_view doing) const {
+    const auto handle = reinterpret_cast<std::uint64_t>(stream);
+    fail(code, call,
+         fmt::format(
+             "{} on {}", doing,
+             code == CUDA_ERROR_INVALID_HANDLE ? doubtful_name_of_stream(handle) : name_of_stream(handle)));
+}
+
+int Driver::attribute_of(int ordinal, CUdevice_attribute which) const {
+    CUdevice device = 0;
+    int value = 0;
+    check(api_.cuDeviceGet(&device, ordinal), "cuDeviceGet", "finding a device");
+    check(api_.cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute",
+          "asking what a device can do");
+    return value;
+}
+
+void Driver::report(CUresult code, const char* call, const char* doing) const noexcept {
+    // At the end of the process, and in a forked child, there is nothing left to say.
+    if (code == CUDA_SUCCESS || code == CUDA_ERROR_DEINITIALIZED || code == CUDA_ERROR_NOT_INITIALIZED ||
+        code == CUDA_ERROR_CONTEXT_IS_DESTROYED || loses_context(code)) {
+        return;
+    }
+    const char* name = nullptr;
+    api_.cuGetErrorName(code, &name);
+    std::fprintf(stderr, "bascule: %s failed: %s answered %s (%d)\n", doing, call,
+                 name == nullptr ? "an unknown code" : name, static_cast<int>(code));
+}
+
+}  // namespace bascule

@@ -1,0 +1,184 @@
+// The CUDA driver's functions, found at run time: the real driver or the emulated device. The only file that
+// names libcuda.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#if defined(__has_include) && !__has_include(<cudaTypedefs.h>)
+#error \
+    "<bascule/runtime/driver/driver.hpp> needs <cuda.h> and <cudaTypedefs.h>: say where they are by -Dbascule_CUDA_INCLUDE_DIR=..., or by CUDA_HOME"
+#endif
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+namespace bascule {
+
+// name, the version of the typedef in <cudaTypedefs.h>
+#define BASCULE_DRIVER_FUNCTIONS(FUNCTION)             \
+    FUNCTION(cuInit, 2000)                             \
+    FUNCTION(cuDriverGetVersion, 2020)                 \
+    FUNCTION(cuGetErrorName, 6000)                     \
+    FUNCTION(cuGetErrorString, 6000)                   \
+    FUNCTION(cuDeviceGet, 2000)                        \
+    FUNCTION(cuDeviceGetCount, 2000)                   \
+    FUNCTION(cuDeviceGetName, 2000)                    \
+    FUNCTION(cuDeviceGetAttribute, 2000)               \
+    FUNCTION(cuDevicePrimaryCtxRetain, 7000)           \
+    FUNCTION(cuDevicePrimaryCtxRelease, 11000)         \
+    FUNCTION(cuCtxGetCurrent, 4000)                    \
+    FUNCTION(cuCtxSetCurrent, 4000)                    \
+    FUNCTION(cuCtxGetDevice, 2000)                     \
+    FUNCTION(cuCtxSynchronize, 2000)                   \
+    FUNCTION(cuLibraryLoadData, 12000)                 \
+    FUNCTION(cuLibraryUnload, 12000)                   \
+    FUNCTION(cuLibraryGetKernel, 12000)                \
+    FUNCTION(cuLibraryGetGlobal, 12000)                \
+    FUNCTION(cuKernelGetFunction, 12000)               \
+    FUNCTION(cuKernelGetAttribute, 12000)              \
+    FUNCTION(cuKernelSetAttribute, 12000)              \
+    FUNCTION(cuLaunchKernelEx, 11060)                  \
+    FUNCTION(cuOccupancyMaxPotentialBlockSize, 6050)   \
+    FUNCTION(cuMemAlloc, 3020)                         \
+    FUNCTION(cuMemAllocManaged, 6000)                  \
+    FUNCTION(cuMemFree, 3020)                          \
+    FUNCTION(cuMemGetInfo, 3020)                       \
+    FUNCTION(cuMemHostAlloc, 2020)                     \
+    FUNCTION(cuMemFreeHost, 2000)                      \
+    FUNCTION(cuMemcpyHtoDAsync, 3020)                  \
+    FUNCTION(cuMemcpyDtoHAsync, 3020)                  \
+    FUNCTION(cuMemcpyDtoDAsync, 3020)                  \
+    FUNCTION(cuMemsetD8Async, 3020)                    \
+    FUNCTION(cuMemsetD16Async, 3020)                   \
+    FUNCTION(cuMemsetD32Async, 3020)                   \
+    FUNCTION(cuPointerGetAttributes, 7000)             \
+    FUNCTION(cuStreamCreateWithPriority, 5050)         \
+    FUNCTION(cuStreamDestroy, 4000)                    \
+    FUNCTION(cuStreamSynchronize, 2000)                \
+    FUNCTION(cuStreamQuery, 2000)                      \
+    FUNCTION(cuStreamWaitEvent, 3020)                  \
+    FUNCTION(cuStreamGetCtx, 9020)                     \
+    FUNCTION(cuStreamGetPriority, 5050)                \
+    FUNCTION(cuCtxGetStreamPriorityRange, 5050)        \
+    FUNCTION(cuDeviceCanAccessPeer, 4000)              \
+    FUNCTION(cuCtxEnablePeerAccess, 4000)              \
+    FUNCTION(cuStreamIsCapturing, 10000)               \
+    FUNCTION(cuStreamGetCaptureInfo, 11030)            \
+    FUNCTION(cuStreamBeginCapture, 10010)              \
+    FUNCTION(cuStreamEndCapture, 10000)                \
+    FUNCTION(cuThreadExchangeStreamCaptureMode, 10010) \
+    FUNCTION(cuEventCreate, 2000)                      \
+    FUNCTION(cuEventDestroy, 4000)                     \
+    FUNCTION(cuEventRecord, 2000)                      \
+    FUNCTION(cuEventQuery, 2000)                       \
+    FUNCTION(cuEventSynchronize, 2000)                 \
+    FUNCTION(cuEventElapsedTime, 2000)                 \
+    FUNCTION(cuGraphDestroy, 10000)                    \
+    FUNCTION(cuGraphGetNodes, 10000)                   \
+    FUNCTION(cuGraphInstantiateWithFlags, 11040)       \
+    FUNCTION(cuGraphExecUpdate, 12000)                 \
+    FUNCTION(cuGraphExecDestroy, 10000)                \
+    FUNCTION(cuGraphLaunch, 10000)                     \
+    FUNCTION(cuUserObjectCreate, 11030)                \
+    FUNCTION(cuUserObjectRelease, 11030)               \
+    FUNCTION(cuGraphRetainUserObject, 11030)           \
+    FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)
+
+// Of newer drivers and headers: null where the driver lacks them. The same form.
+#if CUDA_VERSION >= 12040
+#define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) FUNCTION(cuKernelGetParamInfo, 12040)
+#else
+#define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION)
+#endif
+
+/// One pointer a function; all of them non-null once a Driver is made, but for the optional ones.
+struct DriverFunctions {
+#define BASCULE_DECLARE(name, version) PFN_##name##_v##version name = nullptr;
+    BASCULE_DRIVER_FUNCTIONS(BASCULE_DECLARE)
+    BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_DECLARE)
+#undef BASCULE_DECLARE
+};
+
+/// Faults after which a context answers every call with the same code: nothing of it runs any more.
+bool loses_context(CUresult code) noexcept;
+
+/// Which driver is taken: BASCULE_DEVICE is "cuda", "emulated" or "auto" (the default).
+enum class DeviceChoice : std::uint8_t { automatic, cuda, emulated };
+
+struct EmulatedFunctions;  // of emulated_abi.h; emulated_device.hpp
+
+/// The process's one driver, chosen and initialised at first use, never unloaded. Thread-safe.
+class Driver {
+  public:
+    /// Throws: LibraryError when the driver that was asked for cannot be loaded; CudaError when it does not
+    /// initialise; Error for a BASCULE_DEVICE that is none of the three. A failure is not remembered: the
+    /// next call tries again.
+    static const Driver& get() {
+        const Driver* made = existing();
+        return made != nullptr ? *made : make();
+    }
+    /// The driver if one was made already, else null. For destructors.
+    static const Driver* existing() noexcept { return the_one.load(std::memory_order_acquire); }
+
+    /// Whether this process was forked from one that had made a driver: then it has none, nor can it make
+    /// one, and locks may be held by threads that it lacks.
+    static bool lost_by_fork() noexcept { return forked.load(std::memory_order_relaxed); }
+
+    const DriverFunctions& api() const noexcept { return api_; }
+    bool emulated() const noexcept { return emulated_ != nullptr; }
+    /// The emulated device's own functions, or null on a GPU.
+    const EmulatedFunctions* emulated_functions() const noexcept { return emulated_; }
+    /// Why `auto` took the emulated device: "no libcuda.so.1 was found"; empty when it was asked for, and on
+    /// a GPU.
+    const std::string& fallback_reason() const noexcept { return fallback_reason_; }
+    const std::string& path() const noexcept { return path_; }
+    int version() const noexcept { return version_; }  ///< 13000
+    int device_count() const noexcept { return device_count_; }
+
+    /// Throws CudaError unless `code` is success. `doing` begins the message: "launching kernel 'scale'".
+    void check(CUresult code, const char* call, const std::string& doing) const {
+        if (code != CUDA_SUCCESS) [[unlikely]]
+            fail(code, call, doing);
+    }
+    void check(CUresult code, const char* call, const char* doing) const {
+        if (code != CUDA_SUCCESS) [[unlikely]]
+            fail(code, call, doing);
+    }
+
+    /// The same for a call about a stream, which the message names: "launching kernel 'scale' on stream
+    /// 0x55d0c8".
+    void check(CUresult code, CUstream stream, const char* call, std::string_view doing) const {
+        if (code != CUDA_SUCCESS) [[unlikely]]
+            fail(code, stream, call, doing);
+    }
+
+    /// What a device can do; the ordinal is one of its `device_count()`. Throws: CudaError.
+    int attribute_of(int ordinal, CUdevice_attribute which) const;
+
+    /// For destructors: writes a failure to stderr, unless the process is ending or the context is lost
+    /// (whoever met that first was told).
+    void report(CUresult code, const char* call, const char* doing) const noexcept;
+
+  private:
+    Driver() = default;
+    static const Driver& make();
+    std::string message_of(CUresult code, const std::string& doing, const std::string& report) const;
+    [[noreturn]] void fail(CUresult code, const char* call, const std::string& doing) const;
+    [[noreturn]] void fail(CUresult code, CUstream stream, const char* call, std::string_view doing) const;
+    friend struct DriverLoader;
+
+    static std::atomic<bool> forked;
+    static std::atomic<const Driver*> the_one;  // never destroyed: destructors at exit need it
+
+    DriverFunctions api_;
+    const EmulatedFunctions* emulated_ = nullptr;
+    std::string fallback_reason_;
+    std::string path_;
+    int version_ = 0;
+    int device_count_ = 0;
+};
+
+}  // namespace bascule

@@ -1,0 +1,52 @@
+// Access is a property of a pair of contexts that stays until the process ends: others may have enabled it
+// too, and nobody can know when it is needed no more.
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/peer_access.hpp>
+
+namespace bascule {
+namespace {
+
+/// One bit a peer, for each device.
+std::array<std::atomic<std::uint64_t>, max_devices> enabled{};
+
+}  // namespace
+
+void enable_peer_access(Device device, Device peer) {
+    if (device == peer) return;
+    std::atomic<std::uint64_t>& peers = enabled[static_cast<std::size_t>(device.ordinal())];
+    const std::uint64_t bit = std::uint64_t{1} << peer.ordinal();
+    if ((peers.load(std::memory_order_acquire) & bit) != 0) return;
+    const Driver& driver = Driver::get();
+    CUdevice from = 0, to = 0;
+    driver.check(driver.api().cuDeviceGet(&from, device.ordinal()), "cuDeviceGet", "finding a device");
+    driver.check(driver.api().cuDeviceGet(&to, peer.ordinal()), "cuDeviceGet", "finding a device");
+    int can = 0;
+    driver.check(driver.api().cuDeviceCanAccessPeer(&can, from, to), "cuDeviceCanAccessPeer",
+                 "asking whether one device reaches another's memory");
+    if (can == 0) {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format(
+                "peer=True: kernels on device {} cannot reach the memory of device {}, says the driver. "
+                "Copy the array to device {} first.",
+                device.ordinal(), peer.ordinal(), device.ordinal()),
+            {.field = "peer"});
+    }
+    const ContextGuard context(device.context());
+    const CUresult code = driver.api().cuCtxEnablePeerAccess(peer.context(), 0);
+    if (code != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
+        driver.check(code, "cuCtxEnablePeerAccess",
+                     fmt::format("opening the memory of device {} to kernels on device {}", peer.ordinal(),
+                                 device.ordinal()));
+    }
+    peers.fetch_or(bit, std::memory_order_release);
+}
+
+}  // namespace bascule

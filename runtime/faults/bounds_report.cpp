@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/faults/bounds_report.hpp>
+#include <bascule/runtime/kernels/library.hpp>
+#include <bascule/runtime/memory/memory.hpp>
+#include <bascule/runtime/streams/stream.hpp>
+
+namespace bascule {
+namespace {
+
+/// bascule::the_bounds_hook, mangled: every image with a checked access has it.
+constexpr const char* hook_name = "_ZN7bascule15the_bounds_hookE";
+constexpr std::size_t most_remembered = 1024;
+
+/// bascule::bounds_record of jit/device/bounds.cuh.
+struct BoundsRecord {
+    std::uint32_t state, count, image;
+    ViewTag view;
+    std::int32_t axis, rank, line;
+    std::int64_t index, extent;
+    std::uint32_t block[3], thread[3];
+    char file[232];
+};
+static_assert(sizeof(BoundsRecord) == 304);
+constexpr std::uint32_t complete = 2;
+
+/// bascule::bounds_hook.
+struct Hook {
+    std::uint64_t record = 0;
+    std::uint32_t image = 0;
+    std::uint32_t padding = 0;
+};
+
+/// A device's record, as the host and as the device see it. Made once, never freed: kernels may write to it
+/// until the process ends.
+struct PlacedRecord {
+    volatile BoundsRecord* host = nullptr;
+    std::uint64_t device_address = 0;
+};
+
+struct NamedParameters {
+    std::uint32_t number = 0;
+    std::vector<Signature> signatures;
+};
+
+struct Records {
+    std::mutex mutex;
+    std::array<PlacedRecord, max_devices> placed;
+    std::deque<NamedParameters> newest_first;
+    std::uint32_t last_number = 0;
+};
+
+Records& records() {
+    static Records& instance = *new Records;
+    return instance;
+}
+
+PlacedRecord make_record(Device device) {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    void* memory = nullptr;
+    driver.check(driver.api().cuMemHostAlloc(&memory, sizeof(BoundsRecord),
+                                             CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE),
+                 "cuMemHostAlloc", "making room for the report of an index out of bounds");
+    std::memset(memory, 0, sizeof(BoundsRecord));
+    CUdeviceptr address = 0;
+    CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
+    void* value = &address;
+    driver.check(
+        driver.api().cuPointerGetAttributes(1, &attribute, &value, reinterpret_cast<CUdeviceptr>(memory)),
+        "cuPointerGetAttributes", "asking where a device sees host memory");
+    return {static_cast<volatile BoundsRecord*>(memory), address};
+}
+
+std::uint64_t record_address(Device device) {
+    Records& all = records();
+    const std::lock_guard lock(all.mutex);
+    PlacedRecord& placed = all.placed[static_cast<std::size_t>(device.ordinal())];
+    if (placed.host == nullptr) placed = make_record(device);
+    return placed.device_address;
+}
+
+/// "kernel 'blur', parameter 'image' (`bascule::array_view<float, 2>`)".
+std::string name_of(const Records& all, std::uint32_t image, ViewTag view) {
+    for (const NamedParameters& known : all.newest_first) {
+        if (known.number != image) continue;
+        for (const Signature& signature : known.signatures) {
+            const auto index = static_cast<std::size_t>(view.parameter);
+            if (tag_of(signature.kernel) != view.kernel || index >= signature.parameters.size()) continue;
+            const Parameter& parameter = signature.parameters[index];
+            return fmt::format("kernel '{}', parameter '{}' (`{}`)", signature.kernel, parameter.name,
+                               parameter.spelling);
+        }
+    }
+    return fmt::format("a kernel's view, parameter {}", view.parameter + 1);
+}
+
+std::string triple(const std::uint32_t (&values)[3]) {
+    return fmt::format("({},{},{})", values[0], values[1], values[2]);
+}
+
+std::string describe(const Records& all, const BoundsRecord& record) {
+    std::string text = fmt::format("index out of bounds: {}: index {} of axis {}, which has {} element{}",
+                                   name_of(all, record.image, record.view), record.index, record.axis,
+                                   record.extent, record.extent == 1 ? "" : "s");
+    text += fmt::format("\n  in block {}, thread {}\n  at line {} of {}", triple(record.block),
+                        triple(record.thread), record.line, record.file);
+    if (record.count > 1) {
+        text += fmt::format("\n  {} other thread{} left a view too", record.count - 1,
+                            record.count == 2 ? "" : "s");
+    }
+    return text;
+}
+
+}  // namespace
+
+bool checks_bounds(const Image& image) noexcept { return image.ptx.find(hook_name) != std::string::npos; }
+
+std::uint32_t remember_parameters(const Image& image) {
+    NamedParameters names;
+    for (const KernelImage& kernel : image.kernels) names.signatures.push_back(kernel.signature);
+    Records& all = records();
+    const std::lock_guard lock(all.mutex);
+    names.number = ++all.last_number;
+    all.newest_first.push_front(std::move(names));
+    if (all.newest_first.size() > most_remembered) all.newest_first.pop_back();
+    return all.last_number;
+}
+
+void place_bounds_record(const Library& library, std::uint32_t number, Device device) {
+    const std::optional<LoadedVariable> variable = library.variable(hook_name, device);
+    if (!variable) return;  // the compiler found no access that could fail
+    const Hook hook{record_address(device), number};
+    // A stream of its own: nothing that the user enqueued is waited for.
+    const Stream stream(device);
+    copy_to_device(stream, variable->address, &hook, std::min(sizeof hook, std::size_t{variable->bytes}));
+    stream.ref().synchronize();
+}
+
+std::string bounds_report() {
+    Records& all = records();
+    const std::lock_guard lock(all.mutex);
+    std::string text;
+    for (const PlacedRecord& placed : all.placed) {
+        if (placed.host == nullptr || placed.host->state != complete) continue;
+        std::atomic_thread_fence(std::memory_order_acquire);
+        BoundsRecord record;
+        std::memcpy(&record, const_cast<const BoundsRecord*>(placed.host), sizeof record);
+        record.file[sizeof record.file - 1] = '\0';
+        text += (text.empty() ? "" : "\n") + describe(all, record);
+    }
+    return text;
+}
+
+}  // namespace bascule

@@ -1,0 +1,256 @@
+// A ring a thread, written by that thread alone and read by whoever meets a fault.
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
+#include <bascule/runtime/kernels/library.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr std::size_t remembered = 16;  // launches a thread
+constexpr std::size_t most_sites = 65536;
+constexpr std::size_t most_listed = 4;
+constexpr auto relaxed = std::memory_order_relaxed;
+
+/// Read while it is overwritten it is a mixture of two launches: a wrong guess in a report, nothing worse.
+/// The names live for ever.
+struct LaunchSlot {
+    std::atomic<const KernelNames*> kernel{nullptr};  // null: none, or known to be done
+    std::atomic<std::uint64_t> stream{0};
+    std::atomic<KeptMark> order{0};
+    std::atomic<std::uint32_t> site{0};
+    std::atomic<int> ordinal{0};
+};
+
+struct LaunchRing {
+    std::array<LaunchSlot, remembered> slots;
+    std::uint32_t next = 0;  // of the thread that has it
+    bool taken = true;       // guarded by the registry
+};
+
+struct HistoryRegistry {
+    std::mutex mutex;
+    std::vector<LaunchRing*> rings;  // never freed; a thread that ends leaves its own to the next
+    std::deque<std::string> places;
+    std::map<std::string, std::uint32_t> numbers;
+    std::map<int, std::string> verdicts;  // by device
+};
+
+HistoryRegistry& history_registry() {
+    static auto* made = new HistoryRegistry;
+    return *made;
+}
+
+struct OwnRing {
+    LaunchRing* ring = nullptr;
+    ~OwnRing() {
+        if (ring == nullptr) return;
+        const std::lock_guard lock(history_registry().mutex);
+        ring->taken = false;
+    }
+};
+
+LaunchRing* take_ring() noexcept {
+    thread_local OwnRing own;
+    try {
+        const std::lock_guard lock(history_registry().mutex);
+        auto& rings = history_registry().rings;
+        const auto idle =
+            std::find_if(rings.begin(), rings.end(), [](const LaunchRing* ring) { return !ring->taken; });
+        if (idle != rings.end()) {
+            own.ring = *idle;
+            own.ring->taken = true;
+        } else {
+            rings.reserve(rings.size() + 1);
+            own.ring = rings.emplace_back(new LaunchRing);
+        }
+    } catch (...) {  // no memory: this thread's launches are not remembered
+    }
+    return own.ring;
+}
+
+/// The launch that this thread waits for.
+struct Suspect {
+    const LoadedKernel& kernel;
+    StreamRef stream;
+    LaunchSite site;
+    const ArgumentPack& args;
+};
+
+constinit thread_local LaunchRing* mine = nullptr;
+constinit thread_local const Suspect* suspect = nullptr;
+
+template <class Matches>
+void forget(KeptMark mark, const Matches& matches) noexcept {
+    const std::lock_guard lock(history_registry().mutex);
+    for (LaunchRing* ring : history_registry().rings) {
+        for (LaunchSlot& slot : ring->slots) {
+            if (slot.kernel.load(relaxed) != nullptr && slot.order.load(relaxed) <= mark && matches(slot)) {
+                slot.kernel.store(nullptr, relaxed);
+            }
+        }
+    }
+}
+
+/// One launch as it is told of.
+struct Candidate {
+    const KernelNames* kernel;
+    std::uint64_t stream;
+    KeptMark order;
+    std::uint32_t site;
+};
+
+/// Those of the device that are not known to be done, the oldest first. The registry is locked.
+std::vector<Candidate> candidates_of(int ordinal) {
+    std::vector<Candidate> found;
+    for (const LaunchRing* ring : history_registry().rings) {
+        for (const LaunchSlot& slot : ring->slots) {
+            const KernelNames* kernel = slot.kernel.load(relaxed);
+            if (kernel == nullptr || slot.ordinal.load(relaxed) != ordinal) continue;
+            found.push_back(
+                {kernel, slot.stream.load(relaxed), slot.order.load(relaxed), slot.site.load(relaxed)});
+        }
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.order < b.order; });
+    return found;
+}
+
+/// The registry is locked.
+std::string place_of(std::uint32_t site) {
+    return site == 0 || site > history_registry().places.size() ? "" : history_registry().places[site - 1];
+}
+
+std::string told(const std::string& kernel, std::uint64_t stream, const std::string& place) {
+    return fmt::format("kernel '{}' on {}{}", kernel, name_of_stream(stream),
+                       place.empty() ? "" : ", launched at " + place);
+}
+
+/// The name in "kernel 'past' wrote 4 bytes", which is how the emulated device's reports begin.
+std::string_view reported_kernel(std::string_view report) noexcept {
+    constexpr std::string_view opening = "kernel '";
+    const std::size_t begin = report.find(opening);
+    if (begin == report.npos) return {};
+    const std::size_t end = report.find('\'', begin + opening.size());
+    return end == report.npos ? std::string_view{}
+                              : report.substr(begin + opening.size(), end - begin - opening.size());
+}
+
+std::string described(const Suspect& launch) {
+    return fmt::format("{}, with the arguments {}",
+                       told(launch.kernel.names->name, launch.stream.handle(), launch.site.place()),
+                       to_string(launch.args));
+}
+
+std::string verdict(int ordinal, const std::string& report) {
+    std::vector<Candidate> candidates = candidates_of(ordinal);
+    if (const std::string_view name = reported_kernel(report); !name.empty()) {
+        std::erase_if(candidates, [&](const Candidate& each) {
+            return each.kernel->name != name && each.kernel->lowered != name;
+        });
+    }
+    if (candidates.empty()) return {};
+    std::vector<std::string> texts;
+    for (const Candidate& each : candidates) {
+        std::string text = told(each.kernel->name, each.stream, place_of(each.site));
+        if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
+    }
+    if (texts.size() == 1) return fmt::format("It was most likely {}.", texts[0]);
+    std::string text =
+        fmt::format("It was most likely the first of these, which had not been waited for:\n  {}", texts[0]);
+    for (std::size_t i = 1; i < texts.size() && i < most_listed; ++i) text += "\n  " + texts[i];
+    if (texts.size() > most_listed) text += fmt::format("\n  and {} more", texts.size() - most_listed);
+    return text + "\nbascule.debug(sync=True) finds out which.";
+}
+
+}  // namespace
+
+LaunchSite LaunchSite::of(const std::string& place) {
+    HistoryRegistry& all = history_registry();
+    const std::lock_guard lock(all.mutex);
+    const auto known = all.numbers.find(place);
+    if (known != all.numbers.end()) return {known->second};
+    if (all.places.size() >= most_sites) return {};
+    all.places.push_back(place);
+    const auto number = static_cast<std::uint32_t>(all.places.size());
+    all.numbers.emplace(place, number);
+    return {number};
+}
+
+std::string LaunchSite::place() const {
+    const std::lock_guard lock(history_registry().mutex);
+    return place_of(number);
+}
+
+void note_launch(const LoadedKernel& kernel, StreamRef stream, LaunchSite site) noexcept {
+    if (mine == nullptr) [[unlikely]] {
+        mine = take_ring();
+        if (mine == nullptr) return;
+    }
+    LaunchSlot& slot = mine->slots[mine->next++ % remembered];
+    slot.stream.store(stream.handle(), relaxed);
+    slot.order.store(kept_so_far(), relaxed);
+    slot.site.store(site.number, relaxed);
+    slot.ordinal.store(stream.device().ordinal(), relaxed);
+    slot.kernel.store(kernel.names, relaxed);
+}
+
+void note_finished(StreamRef stream, KeptMark mark) noexcept {
+    forget(mark, [&](const LaunchSlot& slot) {
+        return slot.stream.load(relaxed) == stream.handle() &&
+               slot.ordinal.load(relaxed) == stream.device().ordinal() &&
+               (stream.handle() != 2 ||
+                (mine != nullptr && &slot >= mine->slots.data() && &slot < mine->slots.data() + remembered));
+    });
+}
+
+void note_finished(Device device, KeptMark mark) noexcept {
+    forget(mark, [&](const LaunchSlot& slot) { return slot.ordinal.load(relaxed) == device.ordinal(); });
+}
+
+std::string blame(int ordinal, const std::string& report) {
+    const Suspect* caught = suspect;
+    const std::string certain =
+        caught == nullptr ? "" : fmt::format("It was {}.", described(*caught));  // takes the lock itself
+    HistoryRegistry& all = history_registry();
+    const std::lock_guard lock(all.mutex);
+    const auto known = all.verdicts.find(ordinal);
+    if (known != all.verdicts.end()) return known->second;
+    return all.verdicts.emplace(ordinal, certain.empty() ? verdict(ordinal, report) : certain).first->second;
+}
+
+void wait_for_suspect(const LoadedKernel& kernel, StreamRef stream, LaunchSite site,
+                      const ArgumentPack& args) {
+    {
+        const ContextGuard context(stream.context());
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+        const CUresult code = Driver::get().api().cuStreamIsCapturing(stream.native(), &status);
+        if (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE) return;
+    }
+    const Suspect here{kernel, stream, site, args};
+    suspect = &here;
+    try {
+        stream.synchronize();
+    } catch (...) {
+        suspect = nullptr;
+        throw;
+    }
+    suspect = nullptr;
+}
+
+const KernelNames* remember_names(const std::string& name, const std::string& lowered) {
+    static std::mutex& mutex = *new std::mutex;
+    static auto& known = *new std::map<std::pair<std::string, std::string>, KernelNames>;
+    const std::lock_guard lock(mutex);
+    return &known.emplace(std::pair(name, lowered), KernelNames{name, lowered}).first->second;
+}
+
+}  // namespace bascule

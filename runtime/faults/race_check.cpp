@@ -1,0 +1,95 @@
+// Asks the emulated device for the races that it found, and whether it looks for any.
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/faults/race_check.hpp>
+
+namespace bascule {
+
+std::atomic<detail::RaceWatch> detail::race_watch{RaceWatch::unknown};
+
+namespace {
+
+using detail::RaceWatch;
+
+/// The environment may have said it before the driver was loaded: the library is asked once.
+RaceWatch settled_watch() noexcept {
+    RaceWatch watch = detail::race_watch.load();
+    if (watch != RaceWatch::unknown) return watch;
+    const Driver* driver = Driver::existing();
+    if (driver == nullptr) return RaceWatch::unknown;
+    const EmulatedFunctions* emulated = driver->emulated_functions();
+    const bool on = emulated != nullptr && (emulated->checks() & BASCULE_EMULATED_CHECK_RACES) != 0;
+    detail::race_watch.compare_exchange_strong(watch, on ? RaceWatch::on : RaceWatch::off);
+    return detail::race_watch.load();
+}
+
+std::vector<std::string> split_at_empty_lines(std::string_view text) {
+    std::vector<std::string> reports;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find("\n\n"), text.size());
+        if (end != 0) reports.emplace_back(text.substr(0, end));
+        text.remove_prefix(std::min(end + 2, text.size()));
+    }
+    return reports;
+}
+
+}  // namespace
+
+void detail::raise_found_races() {
+    if (settled_watch() != RaceWatch::on) return;
+    std::vector<std::string> races = take_races();
+    if (!races.empty()) throw RaceError(std::move(races));
+}
+
+bool look_for_races(bool on) {
+    const EmulatedFunctions* emulated = Driver::get().emulated_functions();
+    if (emulated == nullptr) {
+        throw LibraryError(
+            "kernels run on a GPU, where races between streams cannot be seen. Set BASCULE_DEVICE=emulated.",
+            {.library = "emulated device", .paths_tried = {}, .loader_message = {}});
+    }
+    const std::uint32_t before = emulated->checks();
+    const std::uint32_t races = BASCULE_EMULATED_CHECK_RACES;
+    emulated->set_checks(on ? before | races : before & ~races);
+    detail::race_watch.store(on ? RaceWatch::on : RaceWatch::off);
+    return (before & races) != 0;
+}
+
+bool looks_for_races() noexcept { return settled_watch() == RaceWatch::on; }
+
+std::vector<std::string> take_races() {
+    const Driver* driver = Driver::existing();
+    if (driver == nullptr || driver->emulated_functions() == nullptr) return {};
+    const auto take = driver->emulated_functions()->take_races;
+    std::string text;
+    // Another thread may find more while room is made for those that there are.
+    for (std::size_t length = take(nullptr, 0); length != 0;) {
+        text.resize(length + 1);
+        const std::size_t taken = take(text.data(), text.size());
+        if (taken < text.size()) {
+            text.resize(taken);
+            return split_at_empty_lines(text);
+        }
+        length = taken;
+    }
+    return {};
+}
+
+void finish_devices() noexcept {
+    if (Driver::existing() == nullptr) return;
+    try {
+        for (const Device device : Device::used()) {
+            const ContextGuard context(device.context());
+            Driver::existing()->api().cuCtxSynchronize();
+        }
+    } catch (...) {  // no memory, or a driver that is gone
+    }
+}
+
+}  // namespace bascule

@@ -1,0 +1,151 @@
+// A kernel: from arguments to a launch. Kernel::launch is the whole story of one launch; a miss in `loaded`
+// is its only detour.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/types/struct_probe.hpp>
+#include <bascule/runtime/kernels/kernel_state.hpp>
+#include <bascule/runtime/kernels/launch.hpp>
+#include <bascule/runtime/kernels/launch_attributes.hpp>
+#include <bascule/runtime/kernels/launch_geometry.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
+
+namespace bascule {
+
+void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& args,
+                    std::span<const Owner> owners, LaunchSite site) const {
+    const OwnersKept kept(stream, owners);
+    const ContextGuard context(stream.context());
+    if (existing(stream.device()) == nullptr) require_loadable(stream, name());
+    const LoadedKernel& kernel = loaded(stream.device());  // hit: one lookup
+    check_layouts(args, stream.device());
+    check(config, kernel.limits);
+    if (config.has_attributes()) [[unlikely]]
+        check_attributes(config, kernel, stream.device());
+    const ProducersToOrder producers(stream, args.producers(), &args.signature());  // captures: rule 13
+    wait_for_producers(stream, producers.get());  // ordering: event record + stream wait
+    enqueue(stream, config, kernel, args);        // launch:   cuLaunchKernelEx
+    note_launch(kernel, stream, site);            // history:  whom to ask when something is lost
+    if (synchronise_launches.load(std::memory_order_relaxed)) [[unlikely]]
+        wait_for_suspect(kernel, stream, site, args);  // before any other call could be told of its fault
+    order_producers_after(stream, producers.get());    // ordering: their next work waits for this kernel
+}
+
+namespace {
+
+/// The text declares it and the image lacks it: the compiler's side knows why.
+[[noreturn]] void fail_absent(const Image& image, const std::string& name, const Source& source) {
+    std::string reason = "the compiler dropped it";
+    for (const auto& [absent, why] : image.absent) {
+        if (absent == name) reason = why;
+    }
+    throw CompileError(
+        fmt::format("{}: kernel '{}' cannot be launched: {}", source.name, name, reason),
+        {.log = image.log, .name_expression = name, .options = {}, .architecture = to_string(image.arch)});
+}
+
+}  // namespace
+
+Kernel::Kernel(Source source, const std::string& name, CompileOptions options, Cache& cache)
+    : Kernel(Module(std::move(source), std::move(options), cache).kernel(name)) {}
+
+const std::string& Kernel::name() const noexcept { return family_->name; }
+const Module& Kernel::module() const noexcept { return module_; }
+
+const KernelDeclaration& Kernel::declaration() const noexcept { return family_->declarations.front(); }
+
+Kernel::Function& Kernel::function() const {
+    if (function_ != nullptr) return *function_;
+    const bool overloaded = family_->declarations.size() > 1;
+    throw ArgumentError(
+        ArgumentError::Kind::type,
+        overloaded
+            ? fmt::format(
+                  "kernel '{}' has {} overloads: call it with arguments, or choose one by its parameter "
+                  "types: .overload(\"{}\").",
+                  name(), family_->declarations.size(),
+                  fmt::join(family_->declarations.front().parameter_types, ", "))
+            : fmt::format("kernel '{}' is a template: call it with arguments, or choose an instance: "
+                          ".instantiate(...).",
+                          name()));
+}
+
+const std::string& Kernel::expression() const { return function().expression; }
+
+const LoadedKernel& Kernel::loaded(Device device) const {
+    Function& function = this->function();
+    auto& slot = function.loaded[static_cast<std::size_t>(device.ordinal())];
+    if (const LoadedKernel* hit = slot.load(std::memory_order_acquire)) [[likely]]
+        return *hit;
+
+    const Unit::Loaded& unit = function.unit.loaded(device);
+    const KernelImage* image = unit.image->find(function.expression);
+    if (image == nullptr) fail_absent(*unit.image, function.expression, module_.source());
+    const std::lock_guard lock(function.loading);
+    if (const LoadedKernel* hit = slot.load(std::memory_order_acquire)) return *hit;
+    function.owned.push_back(unit.library->load(*image, device));
+    slot.store(function.owned.back().get(), std::memory_order_release);
+    return *function.owned.back();
+}
+
+const LoadedKernel* Kernel::existing(Device device) const {
+    return function().loaded[static_cast<std::size_t>(device.ordinal())].load(std::memory_order_acquire);
+}
+
+void Kernel::check_layouts(const ArgumentPack& args, Device device) const {
+    for (const LayoutClaim& claim : args.layout_claims()) {
+        Function& function = this->function();
+        {
+            const std::lock_guard lock(function.comparing);
+            const auto same = [&](const auto& known) {
+                return known.first == claim.argument && known.second == *claim.layout;
+            };
+            if (std::any_of(function.compared.begin(), function.compared.end(), same)) continue;
+        }
+        const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
+        const Module::State& module = *module_.state_;
+        try {
+            check_layout(module.source, module.options, module.options.arch.value_or(device.arch()),
+                         module.cache, parameter.type.element, *claim.layout);
+        } catch (const ArgumentError& error) {
+            throw error.with_argument(claim.argument, parameter.name);
+        }
+        const std::lock_guard lock(function.comparing);
+        function.compared.emplace_back(claim.argument, *claim.layout);
+    }
+}
+
+const Signature& Kernel::signature(Device device) const { return loaded(device).image->signature; }
+
+Cache::Lookup Kernel::compile(Arch arch) const { return function().unit.compile(arch); }
+
+std::shared_ptr<const Image> Kernel::compiled(Arch arch) const { return function().unit.compiled(arch); }
+
+std::optional<Provenance> Kernel::provenance(Device device) const {
+    const Unit::Loaded* loaded = function().unit.existing(device);
+    if (loaded == nullptr) return std::nullopt;
+    return Provenance{loaded->origin, loaded->image->compile_milliseconds,
+                      loaded->library->load_milliseconds()};
+}
+
+std::shared_ptr<const Library> Kernel::library(Device device) const {
+    return function().unit.loaded(device).library;
+}
+
+LaunchConfig Kernel::configuration_for(Device device, std::span<const std::uint64_t> work,
+                                       std::uint32_t shared_bytes) const {
+    const LoadedKernel& kernel = loaded(device);
+    auto& remembered = function().best_block[static_cast<std::size_t>(device.ordinal())];
+    int threads = shared_bytes == 0 ? remembered.load(std::memory_order_relaxed) : 0;
+    if (threads == 0) {
+        threads = static_cast<int>(best_block_size(kernel, device, shared_bytes));
+        if (shared_bytes == 0) remembered.store(threads, std::memory_order_relaxed);
+    }
+    return geometry_for(work, static_cast<std::uint32_t>(threads), kernel.limits, shared_bytes);
+}
+
+}  // namespace bascule

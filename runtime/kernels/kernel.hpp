@@ -1,0 +1,161 @@
+// Module and Kernel: the objects that users hold.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <bascule/interface/arguments/argument.hpp>
+#include <bascule/interface/arguments/launch_config.hpp>
+#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/text/tokenizer.hpp>
+#include <bascule/jit/types/specialization.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
+#include <bascule/runtime/kernels/library.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/stream.hpp>
+
+namespace bascule {
+
+class Kernel;
+template <class Signature>
+class TypedKernel;
+
+/// How the image of a kernel came about, for tables and reports.
+struct Provenance {
+    Origin origin = Origin::compiled;
+    double compile_ms = 0;  ///< in NVRTC, now or when the image was made
+    double load_ms = 0;     ///< in the driver
+};
+
+/// A CUDA C++ text and its options. Its functions that are no templates are one image, compiled once an
+/// architecture and loaded once a device; each instance of a template is an image of its own, with its own
+/// copy of the text's global variables. Thread-safe. Copies share everything.
+class Module {
+  public:
+    /// Finds the kernels of the text; compiles nothing yet. Throws: CompileError when there is none.
+    explicit Module(Source source, CompileOptions options = {}, Cache& cache = Cache::process_default());
+
+    const Source& source() const noexcept;
+    const CompileOptions& options() const noexcept;
+    Cache& cache() const noexcept;  ///< where its images come from
+    /// The __global__ functions of the text, templates included, in order.
+    const std::vector<KernelDeclaration>& declarations() const noexcept;
+    /// Whether all kernels are templates: then there is nothing to compile before one is chosen.
+    bool only_templates() const noexcept;
+
+    /// A kernel by its qualified name, or by its last component where only one has it.
+    /// Throws: CompileError with the nearest names ("did you mean 'scale'?").
+    Kernel kernel(const std::string& name) const;
+
+    /// The image of the functions that are no templates; loaded by nobody. Throws: CompileError,
+    /// LibraryError.
+    Cache::Lookup compile(Arch arch) const;
+    /// That image, loaded for `device`. Throws: as `compile`, and CudaError.
+    std::shared_ptr<const Library> library(Device device) const;
+
+  private:
+    friend class Kernel;
+    struct State;
+    std::shared_ptr<State> state_;
+};
+
+/// The __global__ functions of one name in a module: one function, or a template, or several overloads, of
+/// which the arguments choose. Thread-safe. Copies share everything.
+class Kernel {
+  public:
+    Kernel(Source source, const std::string& name, CompileOptions options = {},
+           Cache& cache = Cache::process_default());
+
+    /// As declared: "ns::scale".
+    const std::string& name() const noexcept;
+    const Module& module() const noexcept;
+    const KernelDeclaration& declaration() const noexcept;  ///< the first one, where there are overloads
+
+    /// Whether this is one function, so that the members below the next line can be used.
+    bool is_function() const noexcept { return function_ != nullptr; }
+    /// Whether there is a template among the functions of this name, and none of its instances is chosen.
+    bool is_template() const noexcept;
+    /// As the text declares it; overloads on lines of their own.
+    std::string declared_signatures() const;
+
+    /// The function that these arguments mean; itself where there is only one. The rule is in
+    /// jit/types/specialization.hpp. Compiles what is needed to know. Throws: ArgumentError when template arguments
+    /// cannot be told, and when no overload or several fit; CompileError, LibraryError.
+    Kernel for_arguments(std::span<const ArgumentValue> arguments, Device device) const;
+    /// The same where arguments of these types were seen before, else nothing; compiles nothing.
+    std::optional<Kernel> known_for_arguments(std::span<const ArgumentValue> arguments) const;
+    /// The function where the compiler sees one alone (an #if may choose between several), else this.
+    /// Throws: CompileError, LibraryError.
+    Kernel settled(Device device) const;
+    /// With these template arguments; those left out come from the arguments of a launch. Throws:
+    /// ArgumentError.
+    Kernel instantiate(TemplateArguments arguments) const;
+    /// The overload with exactly these parameter types, separated by commas: "float*, int".
+    /// Throws: CompileError when there is none.
+    Kernel overload(const std::string& parameter_types) const;
+    /// With a C++ signature, so that calls are checked and converted by the host's compiler:
+    /// `typed<void(float, const float*, float*, int)>({"float"})`. Template arguments that are left out
+    /// follow from the signature, overloads too. Throws: ArgumentError naming the first parameter whose type
+    /// is another one; CompileError, LibraryError, CudaError.
+    template <class Signature>
+    TypedKernel<Signature> typed(std::vector<std::string> template_arguments = {},
+                                 Device device = Device::current()) const;
+    /// What the text declares for this many arguments, types as they are written: names and places for
+    /// messages. Lives as long as the module. Throws: ArgumentError when no declaration takes so many.
+    const Signature& declared(std::size_t arguments) const;
+
+    // --- Of one function. Throw ArgumentError, which says how to choose one, unless `is_function`.
+
+    /// The name expression: "ns::scale<float>".
+    const std::string& expression() const;
+    /// Compiled and loaded for `device`; the same object for as long as the module lives. A hit is one
+    /// lookup, without a lock. Throws: CompileError, LibraryError, CudaError.
+    const LoadedKernel& loaded(Device device) const;
+    /// What `loaded` returned before, or null.
+    const LoadedKernel* existing(Device device) const;
+    const Signature& signature(Device device = Device::current()) const;
+    /// The image that has it, compiled for an architecture; loaded by nobody, so that no driver is needed.
+    Cache::Lookup compile(Arch arch) const;
+    /// That image if it was compiled by this module already, else null.
+    std::shared_ptr<const Image> compiled(Arch arch) const;
+    std::optional<Provenance> provenance(Device device) const;  ///< none when it was not loaded yet
+    std::shared_ptr<const Library> library(Device device) const;
+
+    /// Compares the structures among the arguments, field by field, with the structs that the kernel
+    /// declares: the compiler is asked once for each. Launching does it too. Throws: ArgumentError with the
+    /// difference.
+    void check_layouts(const ArgumentPack& args, Device device) const;
+
+    /// Checks the geometry, waits for the producers, launches, makes the producers wait, keeps the owners.
+    /// `owners` are taken also when this throws. Throws: ArgumentError before the first operation; CudaError.
+    /// `site` is for reports of faults.
+    void launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& args,
+                std::span<const Owner> owners = {}, LaunchSite site = {}) const;
+
+    /// A block size that fills the device, and the grid that gives `work` threads. `work` is (x, y, z) in
+    /// threads. Throws: ArgumentError for no work, and for more than a grid can have.
+    LaunchConfig configuration_for(Device device, std::span<const std::uint64_t> work,
+                                   std::uint32_t shared_bytes = 0) const;
+
+  private:
+    friend class Module;
+    struct Function;
+    struct Family;
+    struct Choices;
+    struct Chooser;
+    Kernel(Module module, Family* family, Function* function, Choices* choices) noexcept
+        : module_(std::move(module)), family_(family), function_(function), choices_(choices) {}
+    Function& function() const;
+
+    Module module_;  // owns what the pointers point to
+    Family* family_;
+    Function* function_;  // null: a template, or overloads
+    Choices* choices_;    // of the arguments; null where there is nothing to choose
+};
+
+}  // namespace bascule
+
+#include <bascule/runtime/kernels/typed_kernel.hpp>

@@ -1,0 +1,114 @@
+// What a module and its kernels remember. Private to module.cpp, kernel.cpp and kernel_choice.cpp.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include <bascule/runtime/kernels/kernel.hpp>
+
+namespace bascule {
+
+/// One image an architecture, loaded once a device: the functions of a text, or one instance of a template.
+class Unit {
+  public:
+    struct Loaded {
+        std::shared_ptr<const Image> image;
+        Origin origin = Origin::compiled;
+        std::shared_ptr<const Library> library;  // of an architecture: devices of the same kind share it
+    };
+
+    Unit(const Source& source, const CompileOptions& options, Cache& cache, std::vector<Instance> instances)
+        : source_(source), options_(options), cache_(cache), instances_(std::move(instances)) {}
+
+    Cache::Lookup compile(Arch arch);
+    std::shared_ptr<const Image> compiled(Arch arch) const;
+    const Loaded& loaded(Device device);
+    /// What was loaded already, or null.
+    const Loaded* existing(Device device) const noexcept {
+        return loaded_[static_cast<std::size_t>(device.ordinal())].load(std::memory_order_acquire);
+    }
+
+  private:
+    const Source& source_;
+    const CompileOptions& options_;
+    Cache& cache_;
+    std::vector<Instance> instances_;
+    mutable std::mutex compiling_;  // guards `images_`; not held while compiling
+    std::vector<Cache::Lookup> images_;
+    std::mutex loading_;
+    std::array<std::atomic<const Loaded*>, max_devices> loaded_{};
+    std::vector<std::unique_ptr<const Loaded>> owned_;
+};
+
+/// One function: what a launch launches.
+struct Kernel::Function {
+    Function(std::string the_expression, Unit& the_unit)
+        : expression(std::move(the_expression)), unit(the_unit) {}
+
+    std::string expression;
+    Unit& unit;
+    std::unique_ptr<Unit> own_unit{};  // of an instance
+    std::array<std::atomic<const LoadedKernel*>, max_devices> loaded{};
+    std::array<std::atomic<int>, max_devices> best_block{};  // without dynamic shared memory; 0: not asked
+    std::mutex loading;
+    std::vector<std::unique_ptr<const LoadedKernel>> owned;
+    std::mutex comparing;  // guards what follows; not held while asking the compiler
+    std::vector<std::pair<int, StructLayout>> compared;  // structures that lie as parameter `first` declares
+};
+
+/// Which function each list of argument types means, with these explicit template arguments.
+struct Kernel::Choices {
+    struct Choice {
+        std::vector<ArgumentType> types;
+        Function* function = nullptr;
+        std::vector<int> weak_integers;  // arguments that alone made a template parameter `int`
+    };
+
+    const Family* family = nullptr;
+    TemplateArguments given;
+    std::shared_mutex mutex;
+    std::deque<Choice> made;                                     // guarded; entries never move
+    std::map<std::size_t, std::unique_ptr<Signature>> declared;  // guarded; by the number of arguments
+};
+
+/// Every declaration of one name.
+struct Kernel::Family {
+    std::string name;
+    std::vector<KernelDeclaration> declarations;
+    bool has_templates = false;
+    Function* sole = nullptr;  // when there is one declaration, and it is no template
+    Choices choices;           // without explicit template arguments
+};
+
+struct Module::State {
+    State(Source the_source, CompileOptions the_options, Cache& the_cache)
+        : source(std::move(the_source)),
+          options(std::move(the_options)),
+          cache(the_cache),
+          main(source, options, cache, {}) {}
+
+    /// The function of this expression: one of the main image, or (`kernel` not empty) an instance with its
+    /// own.
+    Kernel::Function& function(const std::string& expression, const std::string& kernel);
+
+    Source source;
+    CompileOptions options;
+    Cache& cache;
+    std::vector<KernelDeclaration> declarations;
+    std::deque<Kernel::Family> families;  // one a name; never moved
+    Unit main;
+
+    std::mutex growing;  // guards what follows
+    std::map<std::string, std::unique_ptr<Kernel::Function>> functions;
+    std::deque<Kernel::Choices> explicit_choices;
+    std::map<const KernelDeclaration*, std::vector<TypePattern>> asked_patterns;  // from the compiler
+};
+
+}  // namespace bascule

@@ -1,0 +1,25 @@
+// Launch attributes: what a device must be able to, checked before a launch; and how the driver is told.
+#pragma once
+
+#include <array>
+
+#include <bascule/interface/arguments/launch_config.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/kernels/library.hpp>
+
+namespace bascule {
+
+/// Room for every attribute that a LaunchConfig has; not filled until asked for.
+using LaunchAttributes = std::array<CUlaunchAttribute, 5>;
+
+/// Whether the device can do what the attributes ask for. The context is current. Throws: ArgumentError that
+/// says how many blocks of a cooperative launch fit, or what the device lacks; CudaError.
+void check_attributes(const LaunchConfig& config, const LoadedKernel& kernel, Device device);
+
+/// How many of them there are.
+unsigned int to_native(const LaunchConfig& config, LaunchAttributes& attributes) noexcept;
+
+/// The driver refused a launch that has attributes. Throws: ArgumentError where one of them is the reason.
+void explain_refusal(CUresult code, const LaunchConfig& config, const LoadedKernel& kernel);
+
+}  // namespace bascule

@@ -1,0 +1,163 @@
+// Loads images into the driver, and looks up their kernels.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/faults/bounds_report.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
+#include <bascule/runtime/kernels/library.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr unsigned int log_bytes = 8192;
+constexpr int opt_in_above = 48 * 1024;  // dynamic shared memory that every kernel may have
+
+CUresult load_code(const Driver& driver, CUlibrary& library, const std::string& code, char* log) {
+    log[0] = '\0';
+    const RelaxedCapture relaxed;  // what others capture does not use it; for ours it was refused before
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[] = {log, reinterpret_cast<void*>(std::uintptr_t{log_bytes - 1})};
+    return driver.api().cuLibraryLoadData(&library, code.c_str(), options, values, std::size(options),
+                                          nullptr, nullptr, 0);
+}
+
+int attribute(const Driver& driver, CUfunction_attribute which, CUkernel kernel, Device device) {
+    int value = 0;
+    driver.check(driver.api().cuKernelGetAttribute(&value, which, kernel, device.ordinal()),
+                 "cuKernelGetAttribute", "asking what a kernel needs");
+    return value;
+}
+
+int device_attribute(const Driver& driver, CUdevice_attribute which, Device device) {
+    CUdevice native = 0;
+    driver.check(driver.api().cuDeviceGet(&native, device.ordinal()), "cuDeviceGet", "finding a device");
+    int value = 0;
+    driver.check(driver.api().cuDeviceGetAttribute(&value, which, native), "cuDeviceGetAttribute",
+                 "asking what a device can do");
+    return value;
+}
+
+[[noreturn]] void fail_parameter(const KernelImage& kernel, const Parameter& parameter, std::size_t offset,
+                                 std::size_t bytes) {
+    throw Error(fmt::format(
+        "kernel '{}': the compiler gives parameter '{}' {} bytes at {}, and the driver {} bytes at {}. "
+        "Nothing was launched. Please report this with your NVRTC's and driver's versions.",
+        kernel.name, parameter.name, parameter.bytes, parameter.offset, bytes, offset));
+}
+
+/// What we read from the compiler against what the driver reads from the code. Drivers before 12.4 do not
+/// say.
+void check_parameters([[maybe_unused]] const Driver& driver, [[maybe_unused]] CUkernel native,
+                      [[maybe_unused]] const KernelImage& kernel) {
+#if CUDA_VERSION >= 12040
+    const auto ask = driver.api().cuKernelGetParamInfo;
+    if (ask == nullptr) return;
+    const std::vector<Parameter>& parameters = kernel.signature.parameters;
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        driver.check(ask(native, i, &offset, &bytes), "cuKernelGetParamInfo",
+                     "asking for a kernel's parameters");
+        if (offset != parameters[i].offset || bytes != parameters[i].bytes) {
+            fail_parameter(kernel, parameters[i], offset, bytes);
+        }
+    }
+    if (ask(native, parameters.size(), &offset, &bytes) == CUDA_SUCCESS) {
+        Parameter none;
+        none.name = "(none)";
+        fail_parameter(kernel, none, offset, bytes);
+    }
+#endif
+}
+
+}  // namespace
+
+Library::Library(std::shared_ptr<const Image> image, Device device)
+    : image_(std::move(image)), log_(std::make_unique<char[]>(log_bytes)) {
+    const auto start = std::chrono::steady_clock::now();
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    CUresult code = CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (!image_->cubin.empty()) code = load_code(driver, native_, image_->cubin, log_.get());
+    // A cubin for another architecture is no loss: the driver compiles the PTX.
+    if (code == CUDA_ERROR_NO_BINARY_FOR_GPU && !image_->ptx.empty()) {
+        code = load_code(driver, native_, image_->ptx, log_.get());
+    }
+    if (code != CUDA_SUCCESS) {
+        native_ = nullptr;
+        const std::string log = log_.get();
+        driver.check(code, "cuLibraryLoadData",
+                     fmt::format("loading code for {} on {}{}", to_string(image_->arch), device.name(),
+                                 log.empty() ? "" : " (the driver says: " + log + ")"));
+    }
+    if (checks_bounds(*image_)) bounds_number_ = remember_parameters(*image_);
+    load_milliseconds_ =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+Library::~Library() {
+    if (native_ == nullptr) return;
+    const Driver& driver = *Driver::existing();
+    const RelaxedCapture relaxed;
+    driver.report(driver.api().cuLibraryUnload(native_), "cuLibraryUnload", "unloading a module");
+}
+
+std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Device device) const {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    auto loaded = std::make_unique<LoadedKernel>();
+    loaded->library = this;
+    loaded->image = &kernel;
+    loaded->names = remember_names(kernel.signature.kernel, kernel.lowered_name);
+    const CUresult code =
+        driver.api().cuLibraryGetKernel(&loaded->native, native_, kernel.lowered_name.c_str());
+    if (code != CUDA_SUCCESS) {
+        driver.check(code, "cuLibraryGetKernel",
+                     fmt::format("loading kernel '{}' on {}", kernel.name, device.name()));
+    }
+    check_parameters(driver, loaded->native, kernel);
+    if (bounds_number_ != 0) place_bounds_record(*this, bounds_number_, device);
+    const auto ask = [&](CUfunction_attribute which) {
+        return attribute(driver, which, loaded->native, device);
+    };
+    loaded->registers = ask(CU_FUNC_ATTRIBUTE_NUM_REGS);
+    loaded->static_shared_bytes = static_cast<std::uint32_t>(ask(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
+    loaded->local_bytes = static_cast<std::uint32_t>(ask(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
+
+    loaded->limits = device.limits();
+    loaded->limits.device_threads = loaded->limits.threads;
+    loaded->limits.registers = static_cast<std::uint32_t>(loaded->registers);
+    loaded->limits.device_registers = static_cast<std::uint32_t>(
+        device_attribute(driver, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, device));
+    loaded->limits.threads = std::min(
+        loaded->limits.threads, static_cast<std::uint32_t>(ask(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)));
+    const int dynamic =
+        static_cast<int>(device.limits().shared_bytes) - static_cast<int>(loaded->static_shared_bytes);
+    loaded->limits.shared_bytes = static_cast<std::uint32_t>(std::max(dynamic, 0));
+    loaded->limits.static_shared_bytes = loaded->static_shared_bytes;
+    if (dynamic > opt_in_above) {
+        driver.check(driver.api().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                       dynamic, loaded->native, device.ordinal()),
+                     "cuKernelSetAttribute", "allowing a kernel its shared memory");
+    }
+    return loaded;
+}
+
+std::optional<LoadedVariable> Library::variable(const std::string& lowered_name, Device device) const {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    CUdeviceptr address = 0;
+    std::size_t bytes = 0;
+    const CUresult code = driver.api().cuLibraryGetGlobal(&address, &bytes, native_, lowered_name.c_str());
+    if (code == CUDA_ERROR_NOT_FOUND) return std::nullopt;
+    driver.check(code, "cuLibraryGetGlobal", "finding a variable");
+    return LoadedVariable{address, bytes};
+}
+
+}  // namespace bascule

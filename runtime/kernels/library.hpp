@@ -1,0 +1,76 @@
+// An image in the driver: CUlibrary and its kernels, loaded once for every context.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <bascule/interface/arguments/launch_config.hpp>
+#include <bascule/jit/compile/image.hpp>
+#include <bascule/runtime/driver/device.hpp>
+
+struct CUlib_st;
+struct CUkern_st;
+
+namespace bascule {
+
+class Library;
+
+/// What a kernel is called, kept as long as the process lives: reports of faults come when it may be gone.
+struct KernelNames {
+    std::string name;     ///< with its template arguments: "ns::scale<float>"
+    std::string lowered;  ///< as the image calls it
+};
+
+/// One kernel, ready to launch. A value that borrows from its Library: whoever keeps it keeps that too.
+struct LoadedKernel {
+    const Library* library = nullptr;
+    CUkern_st* native = nullptr;
+    const KernelImage* image = nullptr;  ///< name and signature
+    const KernelNames* names = nullptr;
+    LaunchLimits limits;  ///< on the device it was looked up for
+    int registers = 0;    ///< a thread
+    std::uint32_t static_shared_bytes = 0;
+    std::uint32_t local_bytes = 0;  ///< a thread
+};
+
+/// A __device__ or __constant__ variable of a Library, which owns its memory.
+struct LoadedVariable {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+};
+
+/// A CUlibrary that this object owns; it keeps its image. Immutable once made; any thread may use it. Its
+/// kernels and variables are gone with it.
+class Library {
+  public:
+    /// Loads the cubin where there is one, else the PTX: also where the cubin is for another architecture.
+    /// Code that is loaded on one device can be used on every other. Throws: CudaError with the driver's log.
+    Library(std::shared_ptr<const Image> image, Device device);
+    ~Library();  // never throws
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
+
+    const Image& image() const noexcept { return *image_; }
+    double load_milliseconds() const noexcept { return load_milliseconds_; }
+
+    /// A kernel of the image on a device. What is left of the device's shared memory beside the kernel's own
+    /// is opted in already where that is above 48 KB: `limits.shared_bytes` can be asked for without more.
+    /// Throws: CudaError when the driver refuses this kernel (the emulated device says which PTX line).
+    std::unique_ptr<const LoadedKernel> load(const KernelImage& kernel, Device device) const;
+
+    /// A variable of the image on a device: each device, and each Library, has its own copy, initialised when
+    /// it is first needed. None when the image has no variable of that name. Throws: CudaError.
+    std::optional<LoadedVariable> variable(const std::string& lowered_name, Device device) const;
+
+  private:
+    CUlib_st* native_ = nullptr;
+    std::shared_ptr<const Image> image_;
+    double load_milliseconds_ = 0;
+    std::uint32_t bounds_number_ = 0;  // under which the image's parameters are remembered; 0: no checks
+    std::unique_ptr<char[]> log_;      // where the driver writes, also when it compiles lazily
+};
+
+}  // namespace bascule

@@ -1,0 +1,46 @@
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/kernels/occupancy.hpp>
+
+namespace bascule {
+KernelAttributes attributes_of(const LoadedKernel& kernel, Device device) {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    const auto ask = [&](CUfunction_attribute which) {
+        int value = 0;
+        driver.check(driver.api().cuKernelGetAttribute(&value, which, kernel.native, device.ordinal()),
+                     "cuKernelGetAttribute", "asking what a kernel needs");
+        return value;
+    };
+    KernelAttributes attributes;
+    attributes.registers = kernel.registers;
+    attributes.static_shared_bytes = kernel.static_shared_bytes;
+    attributes.local_bytes = kernel.local_bytes;
+    attributes.constant_bytes = static_cast<std::uint32_t>(ask(CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES));
+    attributes.max_threads_per_block = kernel.limits.threads;
+    attributes.max_dynamic_shared_bytes = kernel.limits.shared_bytes;
+    attributes.shared_carveout = ask(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
+    attributes.ptx_version = ask(CU_FUNC_ATTRIBUTE_PTX_VERSION);
+    attributes.binary_version = ask(CU_FUNC_ATTRIBUTE_BINARY_VERSION);
+    return attributes;
+}
+
+Occupancy occupancy_of(const LoadedKernel& kernel, Device device, std::uint32_t threads,
+                       std::uint32_t shared_bytes) {
+    check({.grid = {}, .block = {threads}, .shared_bytes = shared_bytes}, kernel.limits);
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    CUfunction function = nullptr;
+    driver.check(driver.api().cuKernelGetFunction(&function, kernel.native), "cuKernelGetFunction",
+                 "asking how many blocks run at once");
+    int blocks = 0;
+    driver.check(driver.api().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                     &blocks, function, static_cast<int>(threads), shared_bytes),
+                 "cuOccupancyMaxActiveBlocksPerMultiprocessor", "asking how many blocks run at once");
+    const int warp = driver.attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+    const int most =
+        driver.attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / warp;
+    const int each = (static_cast<int>(threads) + warp - 1) / warp;
+    return {static_cast<std::uint32_t>(blocks), static_cast<double>(blocks * each) / most};
+}
+
+}  // namespace bascule

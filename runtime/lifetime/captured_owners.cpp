@@ -1,0 +1,119 @@
+// One user object of the driver for each capture: it goes when the graph and all that was instantiated or
+// cloned from it have gone, and have run.
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/lifetime/captured_owners.hpp>
+
+namespace bascule {
+namespace {
+
+/// What the operations of one capture own.
+struct Held {
+    std::uint64_t capture = 0;
+    std::vector<Owner> owners;
+    Held* next = nullptr;  // of those that were given back
+};
+
+std::atomic<Held*> given_back{nullptr};
+std::atomic<std::size_t> count{0};
+
+/// The graphs that hold something of ours. A graph is no thread-safe thing, so `mutex` is also held while one
+/// of them is changed; the driver's callback needs no lock, so nobody can wait for us there.
+struct GraphRegistry {
+    std::mutex mutex;
+    std::vector<Held*> held;
+
+    Held* of(std::uint64_t capture) noexcept {
+        const auto found = std::find_if(held.begin(), held.end(),
+                                        [&](const Held* each) { return each->capture == capture; });
+        return found == held.end() ? nullptr : *found;
+    }
+};
+
+GraphRegistry& graph_registry() {
+    static auto* made = new GraphRegistry;  // operations at exit still hand owners over
+    return *made;
+}
+
+/// In a thread of the driver: calls nothing, allocates nothing, waits for nobody.
+void CUDA_CB give_back(void* object) {
+    auto* held = static_cast<Held*>(object);
+    held->next = given_back.load(std::memory_order_relaxed);
+    while (!given_back.compare_exchange_weak(held->next, held, std::memory_order_release,
+                                             std::memory_order_relaxed)) {
+    }
+}
+
+/// Gives `graph` a user object that it alone keeps. False when the driver refuses.
+bool attach(const DriverFunctions& api, CUgraph graph, std::unique_ptr<Held> made) {
+    graph_registry().held.reserve(graph_registry().held.size() + 1);
+    CUuserObject object = nullptr;
+    if (api.cuUserObjectCreate(&object, made.get(), &give_back, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) !=
+        CUDA_SUCCESS) {
+        return false;
+    }
+    Held* held = made.release();  // the object's, which gives it back
+    if (api.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) != CUDA_SUCCESS) {
+        held->owners.clear();  // they stay the caller's
+        api.cuUserObjectRelease(object, 1);
+        return false;
+    }
+    graph_registry().held.push_back(held);
+    return true;
+}
+
+}  // namespace
+
+bool keep_for_graph_of_others(StreamRef stream, std::span<const Owner> owners) noexcept {
+    const DriverFunctions& api = Driver::existing()->api();
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (api.cuStreamIsCapturing(stream.native(), &status) != CUDA_SUCCESS) return false;
+    if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return false;
+    OthersCapture::note();
+    cuuint64_t capture = 0;
+    CUgraph graph = nullptr;
+    if (api.cuStreamGetCaptureInfo(stream.native(), &status, &capture, &graph, nullptr, nullptr) !=
+            CUDA_SUCCESS ||
+        status != CU_STREAM_CAPTURE_STATUS_ACTIVE || graph == nullptr) {
+        return false;
+    }
+    try {
+        const std::lock_guard lock(graph_registry().mutex);
+        if (Held* known = graph_registry().of(capture)) {
+            known->owners.insert(known->owners.end(), owners.begin(), owners.end());
+        } else {
+            auto made = std::make_unique<Held>();
+            made->capture = capture;
+            made->owners.assign(owners.begin(), owners.end());
+            if (!attach(api, graph, std::move(made))) return false;
+        }
+        count.fetch_add(owners.size(), std::memory_order_relaxed);
+        return true;
+    } catch (...) {  // no memory: as for any other stream
+        return false;
+    }
+}
+
+void release_given_back() noexcept {
+    if (given_back.load(std::memory_order_relaxed) == nullptr) [[likely]]
+        return;
+    Held* next = given_back.exchange(nullptr, std::memory_order_acquire);
+    while (next != nullptr) {
+        const std::unique_ptr<Held> held(next);
+        next = held->next;
+        {
+            const std::lock_guard lock(graph_registry().mutex);
+            std::erase(graph_registry().held, held.get());
+        }
+        for (const Owner& owner : held->owners) owner.release(owner.object);
+        count.fetch_sub(held->owners.size(), std::memory_order_relaxed);
+    }
+}
+
+std::size_t owners_in_graphs_of_others() noexcept { return count.load(); }
+
+}  // namespace bascule

@@ -1,0 +1,62 @@
+// Keeps the owners of launched memory until the kernels that may touch it have finished.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <bascule/runtime/streams/stream.hpp>
+
+namespace bascule {
+
+/// Something to keep: `release(object)` gives it up. Release functions take whatever lock they need
+/// (Python's: the GIL).
+struct Owner {
+    void* object = nullptr;
+    void (*release)(void*) noexcept = nullptr;
+    std::uint64_t bytes = 0;  ///< of memory that goes with it, as far as is known
+};
+
+/// Takes the owners of an operation just enqueued on `stream`. One marker event is recorded for every 64
+/// operations, and whenever their owners hold 64 MiB; what finished before the oldest markers is released
+/// here, by the calling thread; at most 1,024 operations are held, then the oldest marker is waited for.
+/// What is captured belongs to its graph: ours, or others' (<bascule/runtime/lifetime/captured_owners.hpp>).
+/// Never throws: when the driver refuses, it waits for the stream and releases.
+void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept;
+
+/// The owners of the operation that this scope enqueues: taken when it ends, also by an exception.
+class OwnersKept {
+  public:
+    OwnersKept(StreamRef stream, std::span<const Owner> owners) noexcept : stream_(stream), owners_(owners) {}
+    ~OwnersKept() { keep_until_done(stream_, owners_); }
+    OwnersKept(const OwnersKept&) = delete;
+    OwnersKept& operator=(const OwnersKept&) = delete;
+
+    /// The host has waited for the operation: they are released now.
+    void finished() noexcept {
+        for (const Owner& owner : owners_) owner.release(owner.object);
+        owners_ = {};
+    }
+
+  private:
+    StreamRef stream_;
+    std::span<const Owner> owners_;
+};
+
+/// A moment in the order in which owners were handed over. Taken before a synchronisation, so that what
+/// another thread enqueues meanwhile is not taken for finished.
+using KeptMark = std::uint64_t;
+KeptMark kept_so_far() noexcept;
+
+/// Releases what was kept for `stream` before `mark`: the stream was synchronised since.
+void release_finished(StreamRef stream, KeptMark mark) noexcept;
+/// Releases what was kept for every stream of `device` before `mark`: the device was synchronised since.
+void release_finished(Device device, KeptMark mark) noexcept;
+/// The stream is about to be destroyed: what is kept for it goes on being kept, under no handle, until its
+/// work is done.
+void retire(StreamRef stream) noexcept;
+
+/// Owners held now, for tests.
+std::size_t owners_held() noexcept;
+
+}  // namespace bascule

@@ -1,0 +1,123 @@
+// No lock is held while an owner is released: a release may take Python's lock, run any code, and launch
+// again.
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <bascule/runtime/lifetime/owner_queue.hpp>
+
+namespace bascule {
+namespace {
+
+std::atomic<std::size_t> held{0};
+
+struct QueueRegistry {
+    std::mutex mutex;
+    std::vector<OwnerQueue*> queues;
+};
+
+QueueRegistry& queue_registry() {
+    static auto* made =
+        new QueueRegistry;  // outlives every static object: destructors at exit release through it
+    return *made;
+}
+
+/// Owners on their way out, a few at a time, without allocating.
+class Batch {
+  public:
+    bool full() const noexcept { return size_ == owners_.size(); }
+    void add(const Owner& owner) noexcept { owners_[size_++] = owner; }
+    bool release() noexcept {
+        for (std::size_t i = 0; i < size_; ++i) owners_[i].release(owners_[i].object);
+        held.fetch_sub(size_, std::memory_order_relaxed);
+        const bool any = size_ != 0;
+        size_ = 0;
+        return any;
+    }
+
+  private:
+    std::array<Owner, 64> owners_;
+    std::size_t size_ = 0;
+};
+
+void take_until(OwnerQueue& queue, KeptMark mark, Batch& batch) noexcept {
+    while (!batch.full() && !queue.owners.empty() && queue.owners.front().mark <= mark) {
+        batch.add(queue.owners.front().owner);
+        queue.owners.pop();
+    }
+}
+
+/// Makes one where there is none.
+LockedQueue find(const QueueKey& key, bool make) {
+    thread_local OwnerQueue* last = nullptr;
+    if (last != nullptr) {
+        std::unique_lock lock(last->mutex);
+        if (!last->retired && last->key == key) return {last, std::move(lock)};
+    }
+    const std::lock_guard all(queue_registry().mutex);
+    OwnerQueue* idle = nullptr;
+    for (OwnerQueue* candidate : queue_registry().queues) {
+        std::unique_lock lock(candidate->mutex);
+        if (!candidate->retired && candidate->key == key) return {last = candidate, std::move(lock)};
+        if (candidate->retired && candidate->owners.empty() && candidate->markers.empty()) idle = candidate;
+    }
+    if (!make) return {};
+    if (idle == nullptr) {
+        auto made = std::make_unique<OwnerQueue>();
+        queue_registry().queues.push_back(made.get());
+        idle = made.release();
+    }
+    std::unique_lock lock(idle->mutex);
+    idle->key = key;
+    idle->retired = false;
+    idle->unmarked = idle->unmarked_bytes = 0;
+    return {last = idle, std::move(lock)};
+}
+
+}  // namespace
+
+LockedQueue find_queue(const QueueKey& key) { return find(key, false); }
+LockedQueue find_or_make_queue(const QueueKey& key) { return find(key, true); }
+
+OwnerQueue* queue_at(std::size_t number) noexcept {
+    const std::lock_guard all(queue_registry().mutex);
+    return number < queue_registry().queues.size() ? queue_registry().queues[number] : nullptr;
+}
+
+std::size_t owners_in_queues() noexcept { return held.load(); }
+
+QueueKey QueueKey::of(StreamRef stream) noexcept {
+    const bool per_thread = stream.handle() == 2;
+    return {stream.handle(), stream.device().ordinal(),
+            per_thread ? std::this_thread::get_id() : std::thread::id{}};
+}
+
+void OwnerQueue::keep(std::span<const Owner> given, KeptMark mark) noexcept {
+    for (const Owner& owner : given) {
+        owners.push({owner, mark});
+        unmarked_bytes += owner.bytes;
+    }
+    ++unmarked;
+    held.fetch_add(given.size(), std::memory_order_relaxed);
+}
+
+void OwnerQueue::release_until(KeptMark mark) noexcept {
+    Batch batch;
+    do {
+        const std::lock_guard lock(mutex);
+        take_until(*this, mark, batch);
+    } while (batch.release());
+}
+
+Marker OwnerQueue::take_oldest_marker() noexcept {
+    const Marker oldest = markers.front();
+    markers.pop();
+    marked -= oldest.operations;
+    return oldest;
+}
+
+}  // namespace bascule

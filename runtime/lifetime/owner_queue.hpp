@@ -1,0 +1,106 @@
+// What is kept for each stream until its work is done: owners in the order in which they were handed over,
+// and the markers between them. When a marker is set and who is waited for is
+// <bascule/runtime/lifetime/lifetime.hpp>'s.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include <bascule/runtime/lifetime/lifetime.hpp>
+
+struct CUevent_st;
+
+namespace bascule {
+
+/// A queue in one growing block of memory: no allocation once it is as long as it gets.
+template <typename T>
+class Ring {
+  public:
+    bool empty() const noexcept { return size_ == 0; }
+    std::size_t size() const noexcept { return size_; }
+    T& front() noexcept { return slots_[first_]; }
+    void pop() noexcept {
+        first_ = (first_ + 1) & (slots_.size() - 1);
+        --size_;
+    }
+    void reserve(std::size_t more) {
+        if (size_ + more <= slots_.size()) return;
+        std::size_t capacity = slots_.empty() ? 64 : slots_.size();
+        while (capacity < size_ + more) capacity *= 2;
+        std::vector<T> larger(capacity);
+        for (std::size_t i = 0; i < size_; ++i) larger[i] = slots_[(first_ + i) & (slots_.size() - 1)];
+        slots_.swap(larger);
+        first_ = 0;
+    }
+    /// There is room: reserve comes first.
+    void push(const T& value) noexcept { slots_[(first_ + size_++) & (slots_.size() - 1)] = value; }
+
+  private:
+    std::vector<T> slots_;
+    std::size_t first_ = 0, size_ = 0;
+};
+
+struct KeptOwner {
+    Owner owner;
+    KeptMark mark = 0;
+};
+
+struct Marker {
+    CUevent_st* event = nullptr;
+    KeptMark covers = 0;           // every owner up to this one
+    std::uint64_t operations = 0;  // since the marker before
+};
+
+/// Which stream a queue serves. Handle 2 is another stream in every thread.
+struct QueueKey {
+    std::uint64_t handle = 0;
+    int ordinal = 0;
+    std::thread::id thread;
+
+    static QueueKey of(StreamRef stream) noexcept;
+    bool operator==(const QueueKey&) const = default;
+};
+
+/// What is kept for one stream. Reachable for ever, so that a thread may remember where its queue is; a
+/// retired one serves the next new stream once it is empty.
+struct OwnerQueue {
+    std::mutex mutex;  // of everything here
+    QueueKey key;      // also when retired: of which device the markers are
+    bool retired = false;
+    Ring<KeptOwner> owners;
+    Ring<Marker> markers;
+    std::uint64_t unmarked = 0;        // operations since the newest marker
+    std::uint64_t unmarked_bytes = 0;  // that their owners hold
+    std::uint64_t marked = 0;          // operations that markers cover
+
+    /// Its owners, which are handed over at `mark`. The queue is locked and has room.
+    void keep(std::span<const Owner> given, KeptMark mark) noexcept;
+    /// Releases everything up to `mark`, in as many steps as it takes; locks, but not while an owner is
+    /// released.
+    void release_until(KeptMark mark) noexcept;
+    Marker take_oldest_marker() noexcept;
+};
+
+/// A queue and its lock; none, where there is no queue.
+struct LockedQueue {
+    OwnerQueue* queue = nullptr;
+    std::unique_lock<std::mutex> lock;
+};
+
+/// The queue of a stream. A thread's last one is found without the lock of all.
+LockedQueue find_queue(const QueueKey& key);
+/// The same; made where there is none. Throws where there is no memory.
+LockedQueue find_or_make_queue(const QueueKey& key);
+
+/// The queue with this number, unlocked; null behind the last one. Those with smaller numbers stay what they
+/// are.
+OwnerQueue* queue_at(std::size_t number) noexcept;
+
+/// Owners in queues now.
+std::size_t owners_in_queues() noexcept;
+
+}  // namespace bascule

@@ -1,0 +1,299 @@
+// One loop for all of them: the axes that can be walked as one are merged, then a copy or a fill by the
+// driver where nothing is skipped, else a kernel of our own.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <bascule/interface/arguments/argument.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/memory/elementwise.hpp>
+#include <bascule/runtime/memory/elementwise_kernels.hpp>
+#include <bascule/runtime/memory/memory.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
+
+namespace bascule {
+namespace {
+
+const Module& kernels() {
+    static const auto* module = new Module(Source{elementwise_text, "<bascule elementwise>", 1, {}});
+    return *module;  // never destroyed: its code may still run at exit
+}
+
+/// As elementwise_kernels.hpp numbers them; -1 for what is no number.
+int code_of(DType dtype) noexcept {
+    const auto bytes = static_cast<unsigned>(dtype.itemsize);
+    const int power = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4;
+    switch (dtype.kind) {
+        case DType::Kind::boolean:
+            return 0;
+        case DType::Kind::signed_integer:
+            return 1 + power;
+        case DType::Kind::unsigned_integer:
+            return 5 + power;
+        case DType::Kind::floating:
+            return 8 + power;
+        case DType::Kind::complex:
+            return 9 + power;
+        default:
+            return -1;
+    }
+}
+
+/// The streams that the arrays name, equal ones once.
+class Producers {
+  public:
+    void add(const ArrayView& array) noexcept {
+        if (!array.has_stream) return;
+        const Producer producer{array.stream, count_, array.device};
+        if (count_ == 1 && producers_[0].same_stream(producer)) return;
+        producers_[count_++] = producer;
+    }
+    std::span<const Producer> get() const noexcept { return {producers_, static_cast<std::size_t>(count_)}; }
+
+  private:
+    Producer producers_[2];
+    int count_ = 0;
+};
+
+struct Axis {
+    std::int64_t extent, to_stride, from_stride;
+};
+
+/// The loop over all elements in the order of the destination's memory, in as few axes as it takes.
+ElementwiseJob loop_over(const ArrayView& destination, const ArrayView* source) {
+    std::vector<Axis> axes;
+    for (int d = 0; d < destination.ndim(); ++d) {
+        if (destination.shape[d] == 1) continue;
+        axes.push_back({destination.shape[d], destination.strides[d], source ? source->strides[d] : 0});
+    }
+    std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
+        return std::abs(a.to_stride) > std::abs(b.to_stride);
+    });
+    std::vector<Axis> merged;
+    for (const Axis& axis : axes) {
+        if (!merged.empty() && merged.back().to_stride == axis.extent * axis.to_stride &&
+            merged.back().from_stride == axis.extent * axis.from_stride) {
+            merged.back() = {merged.back().extent * axis.extent, axis.to_stride, axis.from_stride};
+        } else {
+            merged.push_back(axis);
+        }
+    }
+    ElementwiseJob job;
+    job.destination = destination.pointer;
+    job.source = source ? source->pointer : 0;
+    job.count = static_cast<std::int64_t>(destination.size);
+    job.ndim = static_cast<std::int32_t>(merged.size());
+    for (std::size_t d = 0; d < merged.size(); ++d) {
+        job.extents[d] = merged[d].extent;
+        job.to_strides[d] = merged[d].to_stride;
+        job.from_strides[d] = merged[d].from_stride;
+    }
+    return job;
+}
+
+bool is_one_run(const ElementwiseJob& job, const std::int64_t* strides, std::int64_t itemsize) noexcept {
+    return job.ndim == 0 || (job.ndim == 1 && strides[0] == itemsize);
+}
+
+/// The largest power of two up to 8 that divides all of them.
+std::uint64_t common_unit(std::uint64_t address, std::uint64_t itemsize, const std::int64_t* strides,
+                          int ndim) {
+    std::uint64_t bits = address | itemsize | 8;
+    for (int d = 0; d < ndim; ++d) bits |= static_cast<std::uint64_t>(strides[d]);
+    return bits & (~bits + 1);
+}
+
+void launch(StreamRef stream, const std::string& name, const ElementwiseJob& job,
+            std::span<const Producer> producers) {
+    const Device device = stream.device();
+    const Kernel kernel = kernels().kernel(name);
+    ArgumentPack pack(kernel.loaded(device).image->signature);
+    pack.set(0, RawBytes{std::as_bytes(std::span(&job, 1))});
+    for (const Producer& producer : producers) {
+        pack.add_producer(producer.stream, producer.argument, producer.device);
+    }
+    constexpr std::int64_t threads = 256;
+    // More blocks than keep a device busy only repeat the start of the loop.
+    const std::int64_t most = std::int64_t{64} * device.multiprocessors();
+    const std::int64_t blocks = std::min((job.count + threads - 1) / threads, most);
+    LaunchConfig config;
+    config.grid.x = static_cast<std::uint32_t>(blocks);
+    config.block.x = threads;
+    kernel.launch(stream, config, pack);
+}
+
+/// `enqueue` one call of the driver between the waits that a launch has.
+template <class Enqueue>
+void in_order(StreamRef stream, std::span<const Producer> producers, Enqueue&& enqueue) {
+    const ContextGuard context(stream.context());
+    const ProducersToOrder ordered(stream, producers);
+    wait_for_producers(stream, ordered.get());
+    enqueue(Driver::get());
+    order_producers_after(stream, ordered.get());
+}
+
+/// The value as 1, 2 or 4 bytes that repeat, which is what drivers fill with; nothing when it does not
+/// repeat.
+std::optional<std::size_t> repeats_every(std::span<const std::byte> element) noexcept {
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{2}, std::size_t{4}}) {
+        if (element.size() % bytes != 0) continue;
+        bool equal = true;
+        for (std::size_t i = bytes; i < element.size(); ++i)
+            equal = equal && element[i] == element[i - bytes];
+        if (equal) return bytes;
+    }
+    return std::nullopt;
+}
+
+void fill_run(StreamRef stream, const ArrayView& destination, const std::byte* element, std::size_t unit,
+              std::span<const Producer> producers) {
+    const std::size_t count = destination.size * destination.dtype.itemsize / unit;
+    in_order(stream, producers, [&](const Driver& driver) {
+        const DriverFunctions& api = driver.api();
+        std::uint32_t pattern = 0;
+        std::memcpy(&pattern, element, unit);
+        const CUresult code =
+            unit == 1   ? api.cuMemsetD8Async(destination.pointer, static_cast<unsigned char>(pattern), count,
+                                              stream.native())
+            : unit == 2 ? api.cuMemsetD16Async(destination.pointer, static_cast<unsigned short>(pattern),
+                                               count, stream.native())
+                        : api.cuMemsetD32Async(destination.pointer, pattern, count, stream.native());
+        driver.check(code, stream.native(),
+                     unit == 1   ? "cuMemsetD8Async"
+                     : unit == 2 ? "cuMemsetD16Async"
+                                 : "cuMemsetD32Async",
+                     "filling an array");
+    });
+}
+
+void copy_run(StreamRef stream, std::uint64_t destination, std::uint64_t source, std::size_t bytes,
+              std::span<const Producer> producers) {
+    in_order(stream, producers, [&](const Driver& driver) {
+        driver.check(driver.api().cuMemcpyDtoDAsync(destination, source, bytes, stream.native()),
+                     stream.native(), "cuMemcpyDtoDAsync", "copying an array");
+    });
+}
+
+/// The first byte that an array touches, and how many there are up to its last.
+std::pair<std::uint64_t, std::size_t> range_of(const ArrayView& array) noexcept {
+    std::uint64_t first = array.pointer;
+    std::size_t bytes = array.dtype.itemsize;
+    for (int d = 0; d < array.ndim(); ++d) {
+        const std::int64_t reach = (array.shape[d] - 1) * array.strides[d];
+        if (reach < 0) first += static_cast<std::uint64_t>(reach);
+        bytes += static_cast<std::size_t>(std::abs(reach));
+    }
+    return {first, bytes};
+}
+
+/// `write` of a copy of the destination that kernels can write, which then replaces it, gaps and all. The
+/// copy has the destination's alignment.
+template <class Write>
+void write_by_copies(StreamRef stream, const ArrayView& destination, const Write& write) {
+    const auto [first, bytes] = range_of(destination);
+    const std::uint64_t shift = first % 16;
+    auto copy = std::make_unique<DeviceBuffer>(bytes + shift, stream.device());
+    const std::uint64_t start = copy->address() + shift;
+    const Owner owner{copy.release(),
+                      [](void* buffer) noexcept { delete static_cast<DeviceBuffer*>(buffer); }, bytes};
+    const OwnersKept kept(stream, {&owner, 1});
+    Producers producers;
+    producers.add(destination);
+    if (!destination.contiguous()) copy_run(stream, start, first, bytes, producers.get());
+    ArrayView staged = destination;
+    staged.in_constant_memory = false;
+    staged.pointer = start + (destination.pointer - first);
+    write(staged);
+    copy_run(stream, first, start, bytes, producers.get());
+}
+
+}  // namespace
+
+bool can_convert(DType from, DType to) noexcept {
+    if (code_of(from) < 0 || code_of(to) < 0) return false;
+    return from.kind != DType::Kind::complex || to.kind == DType::Kind::complex ||
+           to.kind == DType::Kind::boolean;
+}
+
+void copy_elements(StreamRef stream, const ArrayView& destination, const ArrayView& source,
+                   std::span<const Owner> owners) {
+    const OwnersKept kept(stream, owners);
+    if (destination.empty()) return;
+    Producers producers;
+    producers.add(source);
+    producers.add(destination);
+    ElementwiseJob job = loop_over(destination, &source);
+    const std::int64_t itemsize = destination.dtype.itemsize;
+    if (is_one_run(job, job.to_strides, itemsize) && is_one_run(job, job.from_strides, itemsize)) {
+        copy_run(stream, destination.pointer, source.pointer, destination.size * destination.dtype.itemsize,
+                 producers.get());
+        return;
+    }
+    if (destination.in_constant_memory) {
+        write_by_copies(stream, destination,
+                        [&](const ArrayView& staged) { copy_elements(stream, staged, source); });
+        return;
+    }
+    const std::uint64_t unit =
+        std::min(common_unit(job.destination, destination.dtype.itemsize, job.to_strides, job.ndim),
+                 common_unit(job.source, destination.dtype.itemsize, job.from_strides, job.ndim));
+    job.units = static_cast<std::int32_t>(destination.dtype.itemsize / unit);
+    launch(stream, "move" + std::to_string(unit), job, producers.get());
+}
+
+void convert_elements(StreamRef stream, const ArrayView& destination, const ArrayView& source,
+                      std::span<const Owner> owners) {
+    const OwnersKept kept(stream, owners);
+    if (destination.empty()) return;
+    if (destination.in_constant_memory) {
+        write_by_copies(stream, destination,
+                        [&](const ArrayView& staged) { convert_elements(stream, staged, source); });
+        return;
+    }
+    Producers producers;
+    producers.add(source);
+    producers.add(destination);
+    ElementwiseJob job = loop_over(destination, &source);
+    job.from = code_of(source.dtype);
+    job.to = code_of(destination.dtype);
+    job.units = static_cast<std::int32_t>(source.dtype.itemsize);
+    const bool complex = source.dtype.kind == DType::Kind::complex;
+    const std::uint64_t component = source.dtype.itemsize / (complex ? 2U : 1U);
+    const bool aligned =
+        common_unit(job.source, source.dtype.itemsize, job.from_strides, job.ndim) >= component;
+    launch(stream, aligned ? "convert" : "convert_bytes", job, producers.get());
+}
+
+void fill_elements(StreamRef stream, const ArrayView& destination, std::span<const std::byte> element,
+                   std::span<const Owner> owners) {
+    const OwnersKept kept(stream, owners);
+    if (destination.empty()) return;
+    Producers producers;
+    producers.add(destination);
+    ElementwiseJob job = loop_over(destination, nullptr);
+    const std::uint64_t aligned =
+        common_unit(job.destination, destination.dtype.itemsize, job.to_strides, job.ndim);
+    const std::optional<std::size_t> unit = repeats_every(element);
+    if (unit && destination.pointer % *unit == 0 &&
+        is_one_run(job, job.to_strides, destination.dtype.itemsize)) {
+        fill_run(stream, destination, element.data(), *unit, producers.get());
+        return;
+    }
+    if (destination.in_constant_memory) {
+        write_by_copies(stream, destination,
+                        [&](const ArrayView& staged) { fill_elements(stream, staged, element); });
+        return;
+    }
+    std::memcpy(job.element, element.data(), element.size());
+    job.units = static_cast<std::int32_t>(destination.dtype.itemsize / aligned);
+    launch(stream, "fill" + std::to_string(aligned), job, producers.get());
+}
+
+}  // namespace bascule

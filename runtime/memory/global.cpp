@@ -1,0 +1,134 @@
+// From a variable's name to its memory: the compiler knows what it is, the driver where.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bascule/interface/errors/did_you_mean.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/memory/global.hpp>
+
+namespace bascule {
+namespace {
+
+/// "scale" of "ns::scale<int>".
+std::string_view last_component(std::string_view name) {
+    name = name.substr(0, name.find('<'));
+    const std::size_t colons = name.rfind("::");
+    return colons == std::string_view::npos ? name : name.substr(colons + 2);
+}
+
+[[noreturn]] void fail(const std::string& message, const std::string& name, const Image& image) {
+    throw CompileError(
+        message, {.log = {}, .name_expression = name, .options = {}, .architecture = to_string(image.arch)});
+}
+
+/// The name with its namespaces, where the last component says enough.
+std::string qualified(const std::string& name, const std::vector<std::string>& known, const Source& source,
+                      const Image& image) {
+    const std::string_view base = std::string_view(name).substr(0, name.find('<'));
+    std::vector<std::string> matches;
+    for (const std::string& each : known) {
+        if (each == base) return name;
+        if (last_component(each) == base) matches.push_back(each);
+    }
+    if (matches.size() > 1) {
+        fail(fmt::format("{} has several variables '{}': say which by its qualified name: {}.", source.name,
+                         base, fmt::join(matches, ", ")),
+             name, image);
+    }
+    return matches.empty() ? name : matches[0] + name.substr(base.size());
+}
+
+[[noreturn]] void fail_name(const CompileError& error, const std::string& name,
+                            const std::vector<std::string>& known, const Source& source, const Image& image) {
+    const std::string_view reason = error.what();
+    const bool exists =
+        reason.find("is undefined") == reason.npos && reason.find("has no member") == reason.npos;
+    if (exists) {
+        fail(fmt::format("'{}' of {} cannot be read or written as a variable. NVRTC says: {}", name,
+                         source.name, reason),
+             name, image);
+    }
+    std::vector<std::string> spellings = known;
+    for (const std::string& each : known) spellings.emplace_back(last_component(each));
+    const std::string nearest = nearest_name(name, spellings);
+    fail(fmt::format("{} has no __device__ or __constant__ variable '{}'.{}{}", source.name, name,
+                     nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest),
+                     known.empty() ? "" : fmt::format(" Its variables: {}.", fmt::join(known, ", "))),
+         name, image);
+}
+
+}  // namespace
+
+ArrayView Global::view() const {
+    const std::string typestr = to_typestr(variable.dtype);
+    RawInterface fields;
+    fields.shape = variable.shape;
+    fields.typestr = typestr;
+    fields.pointer = address;
+    fields.readonly = variable.constant;
+    ArrayView view = validate(fields);
+    view.in_constant_memory = in_constant_memory;
+    view.dtype = variable.dtype;  // says more than a typestr: which format of small numbers
+    return view;
+}
+
+Global find_global(const Kernel& kernel, const std::string& name, Device device) {
+    const Library& library = *kernel.loaded(device).library;
+    const Source& source = kernel.module().source();
+    const std::vector<std::string> known = find_variables(source.text);
+    const std::string wanted = qualified(name, known, source, library.image());
+    Global global{{}, 0, device};
+    try {
+        global.variable = reflect_variable(kernel.module().cache(),
+                                           {source, kernel.module().options(), library.image().arch}, wanted);
+    } catch (const CompileError& error) {
+        if (error.details().name_expression.empty()) throw;
+        fail_name(error, name, known, source, library.image());
+    }
+    const std::string name_there = name_in_image(global.variable, library.image());
+    const std::optional<LoadedVariable> loaded = library.variable(name_there, device);
+    if (!loaded) {
+        fail(fmt::format(
+                 "{} has variable '{}', but kernel '{}' does not use it, and the compiler left it out of "
+                 "that kernel's code. Ask a kernel that uses it, or use it in this one.",
+                 source.name, wanted, kernel.name()),
+             name, library.image());
+    }
+    if (loaded->bytes != global.variable.bytes()) {
+        throw Error(
+            fmt::format("variable '{}' has {} bytes on the device, and {} by its type. Please report this "
+                        "with your NVRTC's version.",
+                        wanted, loaded->bytes, global.variable.bytes()));
+    }
+    global.address = loaded->address;
+    global.in_constant_memory = is_in_constant_memory(name_there, library.image());
+    return global;
+}
+
+Global find_global(const Module& module, const std::string& name, Device device) {
+    const auto& declarations = module.declarations();
+    const auto found = std::find_if(declarations.begin(), declarations.end(),
+                                    [](const auto& declaration) { return declaration.is_template; });
+    if (found != declarations.end()) {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format(
+                "{} has the template '{}', and each of its instances has variables of its own: ask the "
+                "kernel whose '{}' you mean, with kernel.get_global(\"{}\"); an instance is "
+                "kernel.instantiate(...).",
+                module.source().name, found->name, name, name),
+            {.field = "name"});
+    }
+    const Arch arch = module.options().arch.value_or(device.arch());
+    const std::shared_ptr<const Image> image = module.compile(arch).image;
+    if (image->kernels.empty()) {
+        fail(fmt::format("no kernel of {} can be loaded, and its variables are loaded with them.",
+                         module.source().name),
+             name, *image);
+    }
+    return find_global(module.kernel(image->kernels[0].name), name, device);
+}
+
+}  // namespace bascule

@@ -1,0 +1,177 @@
+// Memory by kind, and copies that are ordered as launches are.
+#include <cstdlib>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/memory/memory.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
+
+namespace bascule {
+namespace {
+
+bool is_pinned(const Driver& driver, const void* host) noexcept {
+    unsigned int type = 0;
+    CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    void* value = &type;
+    const auto address = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(host));
+    return driver.api().cuPointerGetAttributes(1, &attribute, &value, address) == CUDA_SUCCESS &&
+           type == CU_MEMORYTYPE_HOST;
+}
+
+/// How each kind is taken and given back.
+struct Method {
+    const char* name;
+    const char* memory;  // for messages
+    CUresult (*allocate)(const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes);
+    CUresult (*free)(const DriverFunctions& api, CUdeviceptr address, void* host);
+};
+
+CUresult free_device(const DriverFunctions& api, CUdeviceptr address, void*) {
+    return api.cuMemFree(address);
+}
+
+constexpr Method methods[] = {
+    {"cuMemAlloc", "device",
+     [](const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes) {
+         return api.cuMemAlloc(&address, bytes);
+     },
+     &free_device},
+    {"cuMemHostAlloc", "pinned",
+     [](const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes) {
+         void* host = nullptr;
+         const CUresult code =
+             api.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+         address = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(host));
+         return code;
+     },
+     [](const DriverFunctions& api, CUdeviceptr, void* host) { return api.cuMemFreeHost(host); }},
+    {"cuMemAllocManaged", "managed",
+     [](const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes) {
+         return api.cuMemAllocManaged(&address, bytes, CU_MEM_ATTACH_GLOBAL);
+     },
+     &free_device},
+};
+
+const Method& method_of(MemoryKind kind) noexcept { return methods[static_cast<std::size_t>(kind)]; }
+
+[[noreturn]] void fail_allocation(const Driver& driver, CUresult code, std::size_t bytes, MemoryKind kind) {
+    const Method& method = method_of(kind);
+    std::string doing = fmt::format("allocating {} bytes of {} memory", bytes, method.memory);
+    std::size_t available = 0;
+    std::size_t total = 0;
+    if (kind == MemoryKind::device && driver.api().cuMemGetInfo(&available, &total) == CUDA_SUCCESS) {
+        doing += fmt::format(", of which {} of {} are free,", available, total);
+    }
+    driver.check(code, method.name, doing);
+    std::abort();  // check throws: `code` is no success
+}
+
+/// The address on the other side, which is the same one on most machines.
+template <class Address>
+Address other_side(const Driver& driver, CUpointer_attribute attribute, CUdeviceptr address) {
+    Address found{};
+    void* value = &found;
+    driver.check(driver.api().cuPointerGetAttributes(1, &attribute, &value, address),
+                 "cuPointerGetAttributes", "asking for the address of new memory");
+    return found;
+}
+
+}  // namespace
+
+DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device, MemoryKind kind)
+    : bytes_(bytes), device_(device), kind_(kind) {
+    if (bytes == 0) return;
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    CUdeviceptr address = 0;
+    const RelaxedCapture relaxed;  // it stays from one launch of a graph to the next
+    const CUresult code = method_of(kind).allocate(driver.api(), address, bytes);
+    if (code != CUDA_SUCCESS) fail_allocation(driver, code, bytes, kind);
+    address_ = address;
+    if (kind == MemoryKind::device) return;
+    host_ = reinterpret_cast<void*>(address);
+    try {
+        if (kind == MemoryKind::managed) {
+            host_ = other_side<void*>(driver, CU_POINTER_ATTRIBUTE_HOST_POINTER, address);
+        } else {
+            address_ = other_side<CUdeviceptr>(driver, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address);
+        }
+    } catch (...) {
+        driver.report(method_of(kind).free(driver.api(), address, host_), method_of(kind).name,
+                      "freeing memory");
+        throw;
+    }
+}
+
+DeviceBuffer::DeviceBuffer(std::uint64_t address, std::size_t bytes, Device device,
+                           std::shared_ptr<void> owner) noexcept
+    : address_(address), bytes_(bytes), device_(device), owner_(std::move(owner)) {}
+
+DeviceBuffer::~DeviceBuffer() {
+    if (address_ == 0) return;
+    forget_pointer(address_, bytes_);
+    if (owner_ != nullptr) return;
+    const Driver& driver = *Driver::existing();
+    try {
+        const ContextGuard context(device_.context());
+        const RelaxedCapture relaxed;  // what others capture does not concern it
+        driver.report(method_of(kind_).free(driver.api(), address_, host_), "cuMemFree", "freeing memory");
+    } catch (...) {  // the driver is gone, and the memory with it
+    }
+}
+
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
+    : address_(std::exchange(other.address_, 0)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      device_(other.device_),
+      kind_(other.kind_),
+      host_(std::exchange(other.host_, nullptr)),
+      owner_(std::move(other.owner_)) {}
+
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
+    std::swap(address_, other.address_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(device_, other.device_);
+    std::swap(kind_, other.kind_);
+    std::swap(host_, other.host_);
+    std::swap(owner_, other.owner_);
+    return *this;
+}
+
+void copy_to_device(StreamRef stream, std::uint64_t destination, const void* source, std::size_t bytes,
+                    std::span<const Producer> producers, std::span<const Owner> owners) {
+    const OwnersKept kept(stream, owners);
+    if (bytes == 0) return;
+    const Driver& driver = Driver::get();
+    const ContextGuard context(stream.context());
+    const ProducersToOrder ordered(stream, producers);
+    wait_for_producers(stream, ordered.get());
+    driver.check(driver.api().cuMemcpyHtoDAsync(destination, source, bytes, stream.native()), stream.native(),
+                 "cuMemcpyHtoDAsync", "copying to the device");
+    order_producers_after(stream, ordered.get());
+}
+
+bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std::size_t bytes,
+                  std::span<const Producer> producers, std::span<const Owner> owners) {
+    OwnersKept kept(stream, owners);
+    if (bytes == 0) return true;
+    const Driver& driver = Driver::get();
+    const ContextGuard context(stream.context());
+    // Drivers fill pageable memory before they return or need not, by version: waiting costs nothing then.
+    const bool waits = !is_pinned(driver, destination);
+    if (waits) require_no_capture(stream, "copying to memory that is not pinned");
+    const ProducersToOrder ordered(stream, producers);
+    wait_for_producers(stream, ordered.get());
+    driver.check(driver.api().cuMemcpyDtoHAsync(destination, source, bytes, stream.native()), stream.native(),
+                 "cuMemcpyDtoHAsync", "copying to the host");
+    order_producers_after(stream, ordered.get());
+    if (!waits) return false;
+    stream.synchronize();
+    kept.finished();
+    return true;
+}
+
+}  // namespace bascule

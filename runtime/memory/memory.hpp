@@ -1,0 +1,63 @@
+// Memory that objects own: device, pinned and managed; and copies in stream order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <bascule/interface/arguments/argument.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/stream.hpp>
+
+namespace bascule {
+
+/// Where bytes lie that a device can use.
+enum class MemoryKind : std::uint8_t {
+    device,   ///< on the device; the host has no address for it
+    pinned,   ///< in host memory that stays where it is; the device reads and writes it there
+    managed,  ///< moves to whoever uses it
+};
+
+/// Bytes that a device can use and that this object owns. Thread-safe as memory is: order your accesses.
+class DeviceBuffer {
+  public:
+    /// Contents are undefined. 0 bytes allocate nothing and have address 0. Throws: CudaError (out of memory
+    /// says how much was asked for and is free).
+    explicit DeviceBuffer(std::size_t bytes, Device device = Device::current(),
+                          MemoryKind kind = MemoryKind::device);
+    /// Device memory that somebody else allocated: destroying `owner` frees it.
+    DeviceBuffer(std::uint64_t address, std::size_t bytes, Device device,
+                 std::shared_ptr<void> owner) noexcept;
+    ~DeviceBuffer();  // never throws
+    DeviceBuffer(DeviceBuffer&& other) noexcept;
+    DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+    DeviceBuffer(const DeviceBuffer&) = delete;
+    DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+    std::uint64_t address() const noexcept { return address_; }
+    std::size_t bytes() const noexcept { return bytes_; }
+    Device device() const noexcept { return device_; }
+    MemoryKind kind() const noexcept { return kind_; }
+    /// Where the host reads and writes it; null for device memory, and for no bytes.
+    void* host() const noexcept { return host_; }
+
+  private:
+    std::uint64_t address_ = 0;
+    std::size_t bytes_ = 0;
+    Device device_;
+    MemoryKind kind_ = MemoryKind::device;
+    void* host_ = nullptr;
+    std::shared_ptr<void> owner_;  // null: the driver's own memory
+};
+
+/// Copies in the order of `stream`, after what `producers` have enqueued; they wait for the copy in turn.
+/// Owners are kept until it is done. Host memory that is not pinned may be reused when copy_to_device
+/// returns, and is filled when copy_to_host returns, which then says true; false: pinned memory, filled once
+/// the stream gets there. Throws: CudaError.
+void copy_to_device(StreamRef stream, std::uint64_t destination, const void* source, std::size_t bytes,
+                    std::span<const Producer> producers = {}, std::span<const Owner> owners = {});
+bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std::size_t bytes,
+                  std::span<const Producer> producers = {}, std::span<const Owner> owners = {});
+
+}  // namespace bascule

@@ -1,0 +1,326 @@
+// Captures are known by the driver's numbers: streams join and leave them without us.
+#include <algorithm>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/lifetime/captured_owners.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
+
+namespace bascule {
+namespace {
+
+using Status = CaptureState::Status;
+
+/// A graph of ours while it is captured.
+struct Noted {
+    const NotedCapture* capture = nullptr;
+    std::uint64_t id = 0;
+    GraphNeeds* needs = nullptr;
+    std::thread::id thread;
+};
+
+struct CaptureRegistry {
+    std::mutex mutex;
+    std::vector<Noted> captures;
+
+    GraphNeeds* needs_of(std::uint64_t id) noexcept {
+        const auto found =
+            std::find_if(captures.begin(), captures.end(), [&](const Noted& each) { return each.id == id; });
+        return found == captures.end() ? nullptr : found->needs;
+    }
+    /// Of the capture that the calling thread began last.
+    GraphNeeds* needs_in_this_thread() noexcept {
+        const auto found = std::find_if(captures.rbegin(), captures.rend(), [](const Noted& each) {
+            return each.thread == std::this_thread::get_id();
+        });
+        return found == captures.rend() ? nullptr : found->needs;
+    }
+};
+
+CaptureRegistry& capture_registry() {
+    static auto* made = new CaptureRegistry;  // operations at exit still ask
+    return *made;
+}
+
+std::string name_of(StreamRef stream) { return name_of_stream(stream.handle()); }
+
+[[noreturn]] void fail(const Producer& producer, const Signature* signature, const std::string& message) {
+    ArgumentError error(ArgumentError::Kind::value, message, {.field = "stream"});
+    const auto index = static_cast<std::size_t>(producer.argument);
+    if (signature == nullptr || index >= signature->parameters.size()) throw error;
+    throw error.with_argument(producer.argument, signature->parameters[index].name);
+}
+
+constexpr const char* implicit_reason =
+    "cannot be used while a blocking stream of its device is being captured into a graph, because it would "
+    "be ordered with that stream. Capture a non-blocking stream (bascule.stream()), or use another stream "
+    "than the default one";
+
+[[noreturn]] void fail_capture(CUresult code, const char* name, const std::string& message,
+                               const char* doing) {
+    throw CudaError(message, {.code = code, .code_name = name, .call = {}, .doing = doing, .report = {}});
+}
+
+void require_usable(StreamRef stream, const CaptureState& state) {
+    if (state.status == Status::implicit) {
+        fail_capture(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
+                     fmt::format("{} {}.", name_of(stream), implicit_reason), "choosing a stream");
+    }
+    if (state.status == Status::invalidated) {
+        fail_capture(
+            CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+            fmt::format("the capture of {} was invalidated by something that captures do not allow. End "
+                        "it, and begin again.",
+                        name_of(stream)),
+            "choosing a stream");
+    }
+}
+
+void add_once(std::vector<Producer>& producers, const Producer& producer) {
+    const auto same = [&](const Producer& each) { return each.same_stream(producer); };
+    if (std::none_of(producers.begin(), producers.end(), same)) producers.push_back(producer);
+}
+
+/// `naming` says which stream, for the message.
+template <class Naming>
+CaptureState ask(StreamRef stream, const Naming& naming) {
+    const Driver& driver = Driver::get();
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult code = driver.api().cuStreamIsCapturing(stream.native(), &status);
+    const char* call = "cuStreamIsCapturing";
+    CaptureState state;
+    cuuint64_t id = 0;
+    if (code == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+        call = "cuStreamGetCaptureInfo";
+        code = driver.api().cuStreamGetCaptureInfo(stream.native(), &status, &id, nullptr, nullptr, nullptr);
+    }
+    if (code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+        state.status = Status::implicit;
+        return state;
+    }
+    if (code != CUDA_SUCCESS) {
+        driver.check(code, call, fmt::format("asking whether {} is being captured", naming()));
+    }
+    if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) state.status = Status::invalidated;
+    if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE) state = {Status::active, id};
+    return state;
+}
+
+/// `stream`'s context is current, `theirs` may be another device's.
+CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef stream) {
+    std::optional<ContextGuard> context;
+    if (!(theirs.device() == stream.device())) context.emplace(theirs.context());
+    return ask(theirs, [&] {
+        return fmt::format("{}, which argument {} names,", doubtful_name_of_stream(producer.stream),
+                           producer.argument + 1);
+    });
+}
+
+/// The usual answer of all streams, by one question each. False where any answers anything else, an error
+/// included: then each is asked again, by name. `stream`'s context is current; other devices' streams are not
+/// asked here.
+bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noexcept {
+    const auto is_capturing = Driver::get().api().cuStreamIsCapturing;
+    const auto here = [&](const Producer& producer) { return lies_with(producer, stream); };
+    const auto free = [&](StreamRef each) {
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+        return is_capturing(each.native(), &status) == CUDA_SUCCESS &&
+               status == CU_STREAM_CAPTURE_STATUS_NONE;
+    };
+    return std::all_of(producers.begin(), producers.end(), here) && free(stream) &&
+           std::all_of(producers.begin(), producers.end(), [&](const Producer& producer) {
+               return !needs_wait(producer, stream) || free(stream_of(producer, stream));
+           });
+}
+
+}  // namespace
+
+CaptureState capture_of(StreamRef stream) {
+    return ask(stream, [&] { return doubtful_name_of_stream(stream.handle()); });
+}
+
+GraphNeeds::~GraphNeeds() {
+    for (const Owner& owner : owners) owner.release(owner.object);
+}
+
+NotedCapture::NotedCapture(std::uint64_t id, GraphNeeds& needs) {
+    const std::lock_guard lock(capture_registry().mutex);
+    capture_registry().captures.push_back({this, id, &needs, std::this_thread::get_id()});
+    ongoing_.fetch_add(1);
+}
+
+NotedCapture::~NotedCapture() {
+    const std::lock_guard lock(capture_registry().mutex);
+    std::erase_if(capture_registry().captures, [&](const Noted& each) { return each.capture == this; });
+    ongoing_.fetch_sub(1);
+}
+
+bool NotedCapture::in_this_thread() noexcept {
+    if (!any()) return false;
+    const std::lock_guard lock(capture_registry().mutex);
+    const auto mine = std::this_thread::get_id();
+    return std::any_of(capture_registry().captures.begin(), capture_registry().captures.end(),
+                       [&](const Noted& each) { return each.thread == mine; });
+}
+
+void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
+    if (nothing_captured(stream, producers_)) [[likely]]
+        return;
+    const CaptureState ours = capture_of(stream);
+    require_usable(stream, ours);
+    std::vector<Producer> outside;
+    bool own_stream = false;
+    for (const Producer& producer : producers_) {
+        if (!needs_wait(producer, stream)) {
+            own_stream = true;
+            continue;
+        }
+        const StreamRef theirs = stream_of(producer, stream);
+        const CaptureState state = capture_of(producer, theirs, stream);
+        if (state.status == Status::implicit && ours.status == Status::active) {
+            outside.push_back(producer);  // not touched now
+            continue;
+        }
+        require_usable(theirs, state);
+        if (state == ours) continue;
+        if (ours.status == Status::none) {
+            fail(producer, signature,
+                 fmt::format(
+                     "its stream {:#x} is being captured into a graph, and {}, where this would go, is "
+                     "not: waiting would draw it into that graph. Use the array's stream for this too "
+                     "(stream=...), or pass bascule.as_cuda_array(x, sync=False) and order it yourself. "
+                     "The capture goes on.",
+                     producer.stream, name_of(stream)));
+        }
+        if (state.status == Status::active) {
+            fail(producer, signature,
+                 fmt::format(
+                     "its stream {:#x} is being captured into another graph than {}, and graphs cannot "
+                     "wait for each other while they are captured. Use one capture for both, or pass "
+                     "bascule.as_cuda_array(x, sync=False) and order the graphs' launches yourself. Both "
+                     "captures go on.",
+                     producer.stream, name_of(stream)));
+        }
+        outside.push_back(producer);
+    }
+    if (ours.status != Status::active) return;
+    const std::lock_guard lock(capture_registry().mutex);
+    GraphNeeds* needs = capture_registry().needs_of(ours.id);
+    if (needs == nullptr) OthersCapture::note();
+    if (needs != nullptr && own_stream) needs->own_stream = true;
+    if (outside.empty()) return;
+    if (needs == nullptr) {
+        fail(outside.front(), signature,
+             fmt::format(
+                 "its stream {:#x} is no part of the capture that {} is in, so nothing in the graph can "
+                 "wait for it. Let it wait for an event that was recorded in the capture, or pass "
+                 "bascule.as_cuda_array(x, sync=False) and order the graph's launches yourself. The "
+                 "capture goes on.",
+                 outside.front().stream, name_of(stream)));
+    }
+    for (const Producer& producer : producers_) {
+        const auto same = [&](const Producer& each) { return each.same_stream(producer); };
+        if (std::any_of(outside.begin(), outside.end(), same)) {
+            add_once(needs->producers, producer);
+        } else {
+            inside_.push_back(producer);
+        }
+    }
+    producers_ = inside_;
+}
+
+bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
+    if (!NotedCapture::any()) return false;
+    std::optional<CaptureState> state;
+    try {
+        const ContextGuard context(stream.context());
+        state = capture_of(stream);
+    } catch (...) {  // the driver does not answer
+    }
+    if (state && state->status != Status::active) return false;
+    try {
+        const std::lock_guard lock(capture_registry().mutex);
+        // Where nobody knows, a graph of this thread takes them: better kept too long than given up too
+        // early.
+        GraphNeeds* needs =
+            state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
+        if (needs == nullptr) return false;
+        needs->owners.insert(needs->owners.end(), owners.begin(), owners.end());
+        return true;
+    } catch (...) {  // there is no memory: as for any other stream
+        return false;
+    }
+}
+
+void require_no_capture(Device device, const char* what) {
+    if (!NotedCapture::in_this_thread()) return;
+    fail_capture(
+        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+        fmt::format("{} waits for work of device {}, and this thread is capturing a graph, which does not "
+                    "see that: the graph's launches would not wait. Wait before or after `with graph:`. "
+                    "The capture goes on.",
+                    what, device.ordinal()),
+        "waiting for a device");
+}
+
+void require_no_capture(StreamRef stream, const char* what) {
+    constexpr const char* code_name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
+    constexpr CUresult code = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    const ContextGuard context(stream.context());
+    const CaptureState state = capture_of(stream);
+    if (state.status == Status::implicit) {
+        fail_capture(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
+                     fmt::format("{} waits for {}, which {}.", what, name_of(stream), implicit_reason),
+                     "waiting for a stream");
+    }
+    if (state.status != Status::none) {
+        fail_capture(
+            code, code_name,
+            fmt::format("{} waits for {}, which is being captured into a graph: nothing of it runs before "
+                        "the graph is launched. Wait after the launch. The capture goes on.",
+                        what, name_of(stream)),
+            "waiting for a stream");
+    }
+    if (NotedCapture::in_this_thread()) {
+        fail_capture(
+            code, code_name,
+            fmt::format("{} waits for {}, and this thread is capturing a graph, which does not see that: "
+                        "the graph's launches would not wait. Wait before or after `with graph:`. The "
+                        "capture goes on.",
+                        what, name_of(stream)),
+            "waiting for a stream");
+    }
+}
+
+void require_loadable(std::optional<StreamRef> stream, const std::string& kernel) {
+    bool capturing = NotedCapture::in_this_thread();
+    if (!capturing && stream) {
+        const ContextGuard context(stream->context());
+        capturing = capture_of(*stream).status == Status::active;
+    }
+    if (!capturing) return;
+    fail_capture(
+        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+        fmt::format("kernel '{}' is not loaded yet, and code cannot be loaded while a graph is captured. "
+                    "Call kernel.prepare(...) with arguments of these types before the capture (for what "
+                    "Bascule itself launches: do the same once before). The capture goes on.",
+                    kernel),
+        "loading a kernel");
+}
+
+RelaxedCapture::RelaxedCapture() noexcept {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    Driver::existing()->api().cuThreadExchangeStreamCaptureMode(&mode);
+    mode_ = static_cast<int>(mode);
+}
+
+RelaxedCapture::~RelaxedCapture() {
+    auto mode = static_cast<CUstreamCaptureMode>(mode_);
+    Driver::existing()->api().cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+}  // namespace bascule

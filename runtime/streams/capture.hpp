@@ -1,0 +1,118 @@
+// What stream capture means for order, owners, loading and waiting: rule 13 of DESIGN.md ("Order").
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <bascule/interface/arguments/argument.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/streams/stream.hpp>
+
+namespace bascule {
+
+/// A stream's capture, as the driver tells of it.
+struct CaptureState {
+    enum class Status : std::uint8_t {
+        none,
+        active,
+        invalidated,  ///< something that captures do not allow was done; only its end is left
+        implicit,  ///< the legacy default stream, which cannot be used beside a capture of a blocking stream
+    };
+    Status status = Status::none;
+    std::uint64_t id = 0;  ///< of an active one; unique in the process
+    bool operator==(const CaptureState&) const = default;
+};
+
+/// Asks the driver; disturbs nothing. The stream's context is current. Throws: CudaError.
+CaptureState capture_of(StreamRef stream);
+
+/// What a graph needs beside its operations. Its owners are released with it.
+struct GraphNeeds {
+    GraphNeeds() = default;
+    ~GraphNeeds();
+    GraphNeeds(const GraphNeeds&) = delete;
+    GraphNeeds& operator=(const GraphNeeds&) = delete;
+
+    std::vector<Producer> producers;  ///< streams outside the capture, each once
+    bool own_stream = false;          ///< arrays of the graph are bound to the stream that captures it
+    std::vector<Owner> owners;
+};
+
+/// While it lives, what happens on the streams of one capture is noted in `needs`. One thread begins and ends
+/// it.
+class NotedCapture {
+  public:
+    NotedCapture(std::uint64_t id, GraphNeeds& needs);
+    ~NotedCapture();
+    NotedCapture(const NotedCapture&) = delete;
+    NotedCapture& operator=(const NotedCapture&) = delete;
+
+    /// False: no graph of ours is being captured anywhere, and nothing here need be asked.
+    static bool any() noexcept { return ongoing_.load(std::memory_order_relaxed) != 0; }
+    /// Whether the calling thread captures a graph of ours.
+    static bool in_this_thread() noexcept;
+
+  private:
+    friend class ProducersToOrder;
+    friend bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept;
+
+    inline static std::atomic<int> ongoing_{0};
+};
+
+/// The producers that an operation on `stream` is ordered with by records and waits: all of them, unless the
+/// stream is being captured for a graph of ours: then those outside the capture are the graph's, which is
+/// ordered with them at each of its launches. Asks the driver only when a producer is another stream.
+class ProducersToOrder {
+  public:
+    /// Nothing has been issued when this throws: ArgumentError for a producer that is captured where `stream`
+    /// is not, or the other way round, with the argument's name from `signature` if there is one; CudaError.
+    ProducersToOrder(StreamRef stream, std::span<const Producer> producers,
+                     const Signature* signature = nullptr)
+        : producers_(producers) {
+        for (const Producer& producer : producers) {
+            if (!needs_wait(producer, stream) && !NotedCapture::any()) continue;
+            sort(stream, signature);
+            return;
+        }
+    }
+    std::span<const Producer> get() const noexcept { return producers_; }
+
+  private:
+    void sort(StreamRef stream, const Signature* signature);
+
+    std::span<const Producer> producers_;
+    std::vector<Producer> inside_;
+};
+
+/// True when `stream` is being captured for a graph of ours, which has taken the owners then.
+bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept;
+
+/// Throws CudaError that begins with `what` when the host cannot wait for `stream` because of a capture: of
+/// the stream itself, or of a graph of ours by this thread.
+void require_no_capture(StreamRef stream, const char* what);
+/// The same when the host waits for more than a stream.
+void require_no_capture(Device device, const char* what);
+
+/// Throws CudaError when code cannot be loaded for a launch on `stream` because of a capture.
+void require_loadable(std::optional<StreamRef> stream, const std::string& kernel);
+
+/// Lets the calling thread do what captures in other streams do not allow, because it does not concern them:
+/// asking our own events, giving memory back.
+class RelaxedCapture {
+  public:
+    RelaxedCapture() noexcept;
+    ~RelaxedCapture();
+    RelaxedCapture(const RelaxedCapture&) = delete;
+    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+  private:
+    int mode_;
+};
+
+}  // namespace bascule

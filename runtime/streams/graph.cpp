@@ -1,0 +1,149 @@
+// A graph of the driver, the executable one, and what both need, which launches keep alive together.
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/graph.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
+
+namespace bascule {
+
+/// What one capture gave. Launches in flight share it with the graph.
+struct Graph::Content {
+    explicit Content(Device where) : device(where) {}
+    ~Content() {
+        if (graph == nullptr && exec == nullptr) return;
+        const Driver& driver = *Driver::existing();
+        try {
+            const ContextGuard context(device.context());
+            if (exec != nullptr)
+                driver.report(driver.api().cuGraphExecDestroy(exec), "cuGraphExecDestroy",
+                              "destroying a graph");
+            if (graph != nullptr)
+                driver.report(driver.api().cuGraphDestroy(graph), "cuGraphDestroy", "destroying a graph");
+        } catch (...) {  // the driver is gone, and the graph with it
+        }
+    }
+    Content(const Content&) = delete;
+    Content& operator=(const Content&) = delete;
+
+    Device device;
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;  // since the first launch
+    GraphNeeds needs;
+};
+
+struct Graph::Capture {
+    Capture(std::shared_ptr<Content> made, std::uint64_t id)
+        : content(std::move(made)), noted(id, content->needs) {}
+    std::shared_ptr<Content> content;
+    NotedCapture noted;
+};
+
+namespace {
+
+[[noreturn]] void fail_state(const char* message) {
+    throw ArgumentError(ArgumentError::Kind::value, message, {.field = "graph"});
+}
+
+/// A launch's share of what it uses.
+using Share = std::shared_ptr<void>;
+void release_share(void* share) noexcept { delete static_cast<Share*>(share); }
+
+}  // namespace
+
+Graph::Graph(Device device) : stream_(device) {}
+
+Graph::~Graph() { cancel(); }
+
+void Graph::begin() {
+    if (capture_ != nullptr) {
+        fail_state("the graph is being captured already: end that capture first (leave the `with` block).");
+    }
+    auto content = std::make_shared<Content>(device());
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device().context());
+    // Other threads' calls do not concern what this one captures.
+    driver.check(driver.api().cuStreamBeginCapture(stream().native(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                 "cuStreamBeginCapture", "beginning to capture a graph");
+    try {
+        capture_ = std::make_unique<Capture>(std::move(content), capture_of(stream()).id);
+    } catch (...) {
+        CUgraph none = nullptr;
+        if (driver.api().cuStreamEndCapture(stream().native(), &none) == CUDA_SUCCESS)
+            driver.api().cuGraphDestroy(none);
+        throw;
+    }
+}
+
+void Graph::end() {
+    if (capture_ == nullptr) fail_state("the graph is not being captured: begin comes first.");
+    const std::unique_ptr<Capture> capture = std::exchange(capture_, nullptr);
+    const std::shared_ptr<Content>& made = capture->content;
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device().context());
+    const CUresult code = driver.api().cuStreamEndCapture(stream().native(), &made->graph);
+    if (code == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
+        driver.check(
+            code, "cuStreamEndCapture",
+            "ending the capture of a graph, because another stream waited for an event of the capture "
+            "and graph.stream did not wait for that stream in turn,");
+    }
+    driver.check(code, "cuStreamEndCapture", "ending the capture of a graph");
+    if (content_ != nullptr && content_->exec != nullptr) {
+        CUgraphExecUpdateResultInfo info = {};
+        if (driver.api().cuGraphExecUpdate(content_->exec, made->graph, &info) == CUDA_SUCCESS) {
+            made->exec = std::exchange(content_->exec, nullptr);
+            ++updates_;
+        }
+    }
+    content_ = made;
+}
+
+void Graph::cancel() noexcept {
+    if (capture_ == nullptr) return;
+    const std::unique_ptr<Capture> capture = std::exchange(capture_, nullptr);
+    try {
+        const ContextGuard context(device().context());
+        // Whatever it answers: an invalidated capture is over then too.
+        Driver::existing()->api().cuStreamEndCapture(stream().native(), &capture->content->graph);
+    } catch (...) {  // a context that cannot be made current captures nothing
+    }
+}
+
+void Graph::launch(StreamRef stream) {
+    if (capture_ != nullptr) fail_state("the graph is being captured: launch it after the `with` block.");
+    if (content_ == nullptr) fail_state("the graph is empty: capture something first, `with graph: ...`.");
+    const Owner share{new Share(content_), &release_share};
+    const OwnersKept kept(stream, {&share, 1});
+    const Driver& driver = Driver::get();
+    const ContextGuard context(stream.context());
+    std::vector<Producer> needed = content_->needs.producers;
+    // What was made in the capture is bound to its stream, and whoever reads it later waits for that one.
+    if (content_->needs.own_stream) needed.push_back({this->stream().handle(), 0});
+    const ProducersToOrder producers(stream, needed);
+    if (content_->exec == nullptr) {
+        driver.check(driver.api().cuGraphInstantiateWithFlags(&content_->exec, content_->graph, 0),
+                     "cuGraphInstantiateWithFlags", "making a graph executable");
+    }
+    wait_for_producers(stream, producers.get());
+    driver.check(driver.api().cuGraphLaunch(content_->exec, stream.native()), stream.native(),
+                 "cuGraphLaunch", "launching a graph");
+    order_producers_after(stream, producers.get());
+}
+
+std::size_t Graph::size() const {
+    if (content_ == nullptr) return 0;
+    std::size_t count = 0;
+    const Driver& driver = Driver::get();
+    driver.check(driver.api().cuGraphGetNodes(content_->graph, nullptr, &count), "cuGraphGetNodes",
+                 "counting a graph's operations");
+    return count;
+}
+
+}  // namespace bascule

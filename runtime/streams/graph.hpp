@@ -1,0 +1,70 @@
+// Graphs: work that is captured once and launched any number of times.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <bascule/runtime/streams/stream.hpp>
+
+namespace bascule {
+
+/// What is issued on `stream()` between `begin` and `end` is not executed but captured: launches, copies,
+/// fills, events, and what other streams do that wait for its events and are waited for in turn. `launch`
+/// then executes all of it.
+///
+///     Graph graph;
+///     graph.begin();
+///     kernel.launch(graph.stream(), config, arguments);
+///     graph.end();
+///     graph.launch(stream);
+///
+/// Arrays may name streams that are no part of the capture: each launch of the graph waits for what those
+/// streams have enqueued then, and they wait for the launch, as for a launch of one kernel. The owners of
+/// what was captured are kept until the graph is gone, or captures anew, and its last launch is done.
+///
+/// One thread at a time may use it; the one that began ends. Two launches of one graph follow each other, on
+/// whatever streams they are, unless it captured something of another shape between them.
+class Graph {
+  public:
+    /// Throws: CudaError.
+    explicit Graph(Device device = Device::current());
+    /// Never throws. A capture that was not ended is given up. Launches go on.
+    ~Graph();
+    Graph(const Graph&) = delete;
+    Graph& operator=(const Graph&) = delete;
+
+    Device device() const noexcept { return stream_.ref().device(); }
+    /// Where to issue what is captured. Nothing runs on it.
+    StreamRef stream() const noexcept { return stream_; }
+
+    /// Captures what comes. When there is something already, that stays until `end`. Throws: CudaError when
+    /// the stream is being captured; ArgumentError when this was begun and not ended.
+    void begin();
+    /// What was captured is what later launches do. An executable graph that was made before is updated where
+    /// the new one has the same shape, which is much cheaper than making another. Throws: CudaError when the
+    /// capture was invalidated, or is not joined; then the graph is as it was before `begin`.
+    void end();
+    /// Forgets what came since `begin`.
+    void cancel() noexcept;
+    bool capturing() const noexcept { return capture_ != nullptr; }
+
+    /// Enqueues the whole graph; the first launch makes it executable. Throws: CudaError; ArgumentError when
+    /// nothing was captured, or a capture is going on.
+    void launch(StreamRef stream);
+
+    /// Operations that were captured.
+    std::size_t size() const;
+    /// How often `end` has updated an executable graph in its place, for tests and for whoever wonders.
+    std::size_t updates() const noexcept { return updates_; }
+
+  private:
+    struct Capture;
+    struct Content;
+
+    Stream stream_;
+    std::unique_ptr<Capture> capture_;  // between begin and end
+    std::shared_ptr<Content> content_;  // null before the first end; launches keep it
+    std::size_t updates_ = 0;
+};
+
+}  // namespace bascule

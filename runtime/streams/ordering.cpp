@@ -1,0 +1,104 @@
+// The waits around a launch. Nothing is remembered by a stream's handle, and nothing is guessed about its
+// flags: handles are used again, and only a producer that is the launch's own stream needs no wait.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/streams/event.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
+
+namespace bascule {
+namespace {
+
+std::string naming(const char* doing, const Producer& producer) {
+    return fmt::format("{} {}, which argument {} names,", doing, doubtful_name_of_stream(producer.stream),
+                       producer.argument + 1);
+}
+
+/// The event belongs to the producer's context.
+void mark(const Producer& producer, StreamRef theirs, EventRef event) {
+    const Driver& driver = Driver::get();
+    const CUresult recorded = driver.api().cuEventRecord(event.native(), theirs.native());
+    if (recorded != CUDA_SUCCESS) driver.check(recorded, "cuEventRecord", naming("marking", producer));
+}
+
+void wait_for(StreamRef stream, const Producer& producer) {
+    const Driver& driver = Driver::get();
+    const StreamRef theirs = stream_of(producer, stream);
+    const PooledEvent event(theirs.device());
+    if (lies_with(producer, stream)) [[likely]] {
+        mark(producer, theirs, event.ref());
+    } else {
+        const ContextGuard context(theirs.context());  // which tells its default streams from ours
+        mark(producer, theirs, event.ref());
+    }
+    const CUresult waits =
+        driver.api().cuStreamWaitEvent(stream.native(), event.ref().native(), CU_EVENT_WAIT_DEFAULT);
+    if (waits != CUDA_SUCCESS) driver.check(waits, "cuStreamWaitEvent", naming("waiting for", producer));
+}
+
+void hold_back(StreamRef theirs, EventRef fence, const Producer& producer) {
+    const Driver& driver = Driver::get();
+    const CUresult waits =
+        driver.api().cuStreamWaitEvent(theirs.native(), fence.native(), CU_EVENT_WAIT_DEFAULT);
+    if (waits != CUDA_SUCCESS) driver.check(waits, "cuStreamWaitEvent", naming("holding back", producer));
+}
+
+}  // namespace
+
+StreamChoice how_chosen(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
+                        std::optional<std::uint64_t> common_producer) noexcept {
+    if (given) return StreamChoice::given;
+    if (current) return StreamChoice::current;
+    return common_producer ? StreamChoice::common_producer : StreamChoice::device_default;
+}
+
+StreamRef choose_stream(std::optional<StreamRef> given, std::optional<StreamRef> current,
+                        std::optional<std::uint64_t> common_producer, Device device) noexcept {
+    switch (how_chosen(given, current, common_producer)) {
+        case StreamChoice::given:
+            return *given;
+        case StreamChoice::current:
+            return *current;
+        case StreamChoice::common_producer:
+            return {*common_producer, device};
+        case StreamChoice::device_default:
+            break;
+    }
+    return StreamRef::device_default(device);
+}
+
+void wait_for_producers(StreamRef stream, std::span<const Producer> producers) {
+    for (const Producer& producer : producers) {
+        if (needs_wait(producer, stream)) wait_for(stream, producer);
+    }
+}
+
+void order_producers_after(StreamRef stream, std::span<const Producer> producers) {
+    const auto foreign = [&](const Producer& producer) { return needs_wait(producer, stream); };
+    auto next = std::find_if(producers.begin(), producers.end(), foreign);
+    if (next == producers.end()) return;
+    const Driver& driver = Driver::get();
+    try {
+        const PooledEvent event(stream.device());
+        driver.check(driver.api().cuEventRecord(event.ref().native(), stream.native()), stream.native(),
+                     "cuEventRecord", "marking the end of the launch");
+        for (; next != producers.end(); next = std::find_if(next + 1, producers.end(), foreign)) {
+            if (lies_with(*next, stream)) [[likely]] {
+                hold_back(StreamRef(next->stream, stream.device()), event.ref(), *next);
+            } else {
+                const StreamRef theirs = stream_of(*next, stream);
+                const ContextGuard context(theirs.context());
+                hold_back(theirs, event.ref(), *next);
+            }
+        }
+    } catch (...) {
+        // The producers may overwrite what the kernel reads: control does not return before it is done. When
+        // this fails too the context is lost and nothing runs any more.
+        driver.api().cuStreamSynchronize(stream.native());
+        throw;
+    }
+}
+
+}  // namespace bascule
