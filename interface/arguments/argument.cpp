@@ -84,23 +84,23 @@ bool is_class(const ParameterType& declared) noexcept {
 
 }  // namespace
 
-ArgumentPack::ArgumentPack(const Signature& signature) : signature_(&signature) {
+ArgumentPack::ArgumentPack(const Signature& signature)
+    : signature_(&signature),
+      bytes_(inline_storage_),
+      table_(inline_table_),
+      producers_(inline_producers_.data()) {
     const std::size_t count = signature.parameters.size();
-    bytes_ = inline_storage_;
-    table_ = inline_table_;
-    producers_ = inline_producers_;
-    if (signature.bytes > inline_bytes) {
-        heap_storage_ = std::make_unique<std::byte[]>(signature.bytes);
-        bytes_ = heap_storage_.get();
+    if (signature.bytes > inline_bytes || count > inline_parameters) [[unlikely]] {
+        const std::size_t table_bytes = count * sizeof(void*);
+        heap_ = std::make_unique<std::byte[]>(table_bytes + 16 + signature.bytes);
+        table_ = reinterpret_cast<void**>(heap_.get());
+        bytes_ = heap_.get() + (table_bytes + 15) / 16 * 16;  // new gives memory that is aligned to 16
     }
-    if (count > static_cast<std::size_t>(inline_parameters)) {
-        heap_table_ = std::make_unique<void*[]>(count);
-        table_ = heap_table_.get();
-    }
-    for (std::size_t i = 0; i < count; ++i) table_[i] = slot(static_cast<int>(i));
+    void** entry = table_;
+    for (const Parameter& parameter : signature.parameters) *entry++ = bytes_ + parameter.offset;
 }
 
-void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
+void ArgumentPack::write(int index, const ArrayView& array) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (!takes_arrays(parameter.type)) {
         fail(ErrorKind::type, index, parameter, describe(array),
@@ -115,18 +115,14 @@ void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
     if (array.layout != nullptr && parameter.type.element_kind == ParameterType::Element::structure) {
         layout_claims_.push_back({index, array.layout});
     }
+}
+
+/// A mask that names no stream is ordered with its array.
+void ArgumentPack::join_mask(int index, const MaskView& mask) {
+    if (!mask.array.has_stream) return;
     ++arrays_;
-    if (!ordered || ignores_streams_) return;
-    if (array.has_stream) {
-        ++arrays_with_stream_;
-        add_producer(array.stream, index, array.device);
-    }
-    // A mask that names no stream is ordered with its array.
-    if (array.mask != nullptr && array.mask->array.has_stream) {
-        ++arrays_;
-        ++arrays_with_stream_;
-        add_producer(array.mask->array.stream, index, array.mask->array.device);
-    }
+    ++arrays_with_stream_;
+    add_producer(mask.array.stream, index, mask.array.device);
 }
 
 void ArgumentPack::set(int index, const Scalar& scalar) {
@@ -245,21 +241,19 @@ void ArgumentPack::set(int index, const ArgumentValue& value) {
     }
 }
 
-void ArgumentPack::add_producer(std::uint64_t stream, int argument, int device) {
-    const Producer named{stream, argument, device};
+void ArgumentPack::add_another(const Producer& named) {
     for (const Producer& producer : producers()) {
         if (producer.same_stream(named)) return;
     }
-    if (producer_count_ == producer_capacity_) grow_producers();
-    producers_[producer_count_++] = named;
-}
-
-void ArgumentPack::grow_producers() {
-    auto larger = std::make_unique<Producer[]>(static_cast<std::size_t>(producer_capacity_) * 2);
-    std::copy_n(producers_, producer_count_, larger.get());
-    heap_producers_ = std::move(larger);
-    producers_ = heap_producers_.get();
-    producer_capacity_ *= 2;
+    const auto count = static_cast<std::size_t>(producer_count_);
+    if (count < inline_producers_.size()) {
+        inline_producers_[count] = named;
+    } else {
+        if (more_producers_.empty()) more_producers_.assign(producers_, producers_ + count);
+        more_producers_.push_back(named);
+        producers_ = more_producers_.data();
+    }
+    ++producer_count_;
 }
 
 std::optional<std::uint64_t> ArgumentPack::common_stream() const noexcept {

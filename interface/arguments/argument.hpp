@@ -2,9 +2,12 @@
 // the void** table.
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -96,7 +99,30 @@ class ArgumentPack {
 
     /// An array for a pointer or a view; its stream, if it names one, joins the producers unless `ordered` is
     /// false.
-    void set(int index, const ArrayView& array, bool ordered = true);
+    void set(int index, const ArrayView& array, bool ordered = true) {
+        const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+        if (fits_plainly(array, parameter)) [[likely]] {
+            std::memcpy(bytes_ + parameter.offset, &array.pointer, sizeof array.pointer);
+        } else {
+            write(index, array);
+        }
+        ++arrays_;
+        if (ordered && !ignores_streams_) join(index, array);
+    }
+    /// The same for a double, as Python's floats are.
+    void set_double(int index, double value) {
+        const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+        const auto narrow = static_cast<float>(value);
+        if (parameter.plain && parameter.type.kind == ParameterType::Kind::scalar &&
+            parameter.type.dtype == DType{DType::Kind::floating, 4} && !std::isinf(narrow)) [[likely]] {
+            std::memcpy(bytes_ + parameter.offset, &narrow, sizeof narrow);
+        } else {
+            Scalar scalar;
+            scalar.kind = Scalar::Kind::floating;
+            scalar.floating = value;
+            set(index, scalar);
+        }
+    }
     /// A scalar, converted to the declared type and range-checked.
     void set(int index, const Scalar& scalar);
     void set(int index, RawPointer pointer);
@@ -126,7 +152,11 @@ class ArgumentPack {
     std::span<const LayoutClaim> layout_claims() const noexcept { return layout_claims_; }
 
     /// Joins a stream to the producers; equal handles of one device once.
-    void add_producer(std::uint64_t stream, int argument, int device = -1);
+    void add_producer(std::uint64_t stream, int argument, int device = -1) {
+        const Producer named{stream, argument, device};
+        if (producer_count_ > 0 && producers_[producer_count_ - 1].same_stream(named)) return;
+        add_another(named);
+    }
 
     /// The stream that every array of the pack names, when they all name one and the same; empty without
     /// arrays, and for a stream of another device than the launch's.
@@ -144,24 +174,33 @@ class ArgumentPack {
         return bytes_ + signature_->parameters[static_cast<std::size_t>(index)].offset;
     }
 
-    void grow_producers();
+    void write(int index, const ArrayView& array);
+    void join(int index, const ArrayView& array) {
+        if (array.has_stream) {
+            ++arrays_with_stream_;
+            add_producer(array.stream, index, array.device);
+        }
+        if (array.mask != nullptr) [[unlikely]]
+            join_mask(index, *array.mask);
+    }
+    void join_mask(int index, const MaskView& mask);
+    void add_another(const Producer& producer);
 
+    std::array<Producer, 4> inline_producers_;
     const Signature* signature_;
     std::byte* bytes_;
     void** table_;
     Producer* producers_;
     int producer_count_ = 0;
-    int producer_capacity_ = inline_parameters;
     int arrays_ = 0;  ///< set so far
     int arrays_with_stream_ = 0;
     bool ignores_streams_ = false;
-    alignas(16) std::byte inline_storage_[inline_bytes];
-    void* inline_table_[inline_parameters];
-    Producer inline_producers_[inline_parameters];
-    std::unique_ptr<std::byte[]> heap_storage_;
-    std::unique_ptr<void*[]> heap_table_;
-    std::unique_ptr<Producer[]> heap_producers_;
     std::vector<LayoutClaim> layout_claims_;
+    std::vector<Producer> more_producers_;  ///< all of them, where they are more than fit here
+    std::unique_ptr<std::byte[]> heap_;     ///< bytes and table, where they do not fit here
+    alignas(16) std::byte
+        inline_storage_[inline_bytes];  // what follows is not initialised: it would cost a launch
+    void* inline_table_[inline_parameters];
 };
 
 /// "x=0x7f12a0000000, n=256", for reports of faults: pointers and numbers by their values, the rest by size.

@@ -19,6 +19,18 @@ std::uint32_t tag_of(std::string_view kernel) noexcept {
     return hash;
 }
 
+namespace {
+
+bool is_plain(const Parameter& parameter) noexcept {
+    const ParameterType& type = parameter.type;
+    const bool number = type.dtype.format == DType::Format::none && type.dtype.kind != DType::Kind::opaque;
+    if (type.kind == ParameterType::Kind::scalar) return number && parameter.bytes == type.dtype.itemsize;
+    return type.kind == ParameterType::Kind::pointer && type.element_kind == ParameterType::Element::named &&
+           type.lanes == 0 && number && parameter.bytes == sizeof(std::uint64_t) && type.alignment > 0;
+}
+
+}  // namespace
+
 void lay_out(Signature& signature) noexcept {
     const std::uint32_t kernel = tag_of(signature.kernel);
     std::int32_t index = 0;
@@ -27,6 +39,7 @@ void lay_out(Signature& signature) noexcept {
         offset = (offset + parameter.alignment - 1) / parameter.alignment * parameter.alignment;
         parameter.offset = offset;
         offset += parameter.bytes;
+        parameter.plain = is_plain(parameter);
         parameter.tag = {kernel, index++};
     }
     signature.bytes = offset;

@@ -88,6 +88,8 @@ struct Parameter {
     std::uint32_t bytes = 0;      ///< sizeof
     std::uint32_t alignment = 1;  ///< alignof
     std::uint32_t offset = 0;     ///< in the parameter buffer
+    /// A pointer to numbers, or a number, of exactly `type.dtype`: what most parameters are. Set by lay_out.
+    bool plain = false;
     ViewTag tag;
 };
 
@@ -108,7 +110,8 @@ inline bool takes_arrays(const ParameterType& declared) noexcept {
            declared.kind == Kind::masked_view || declared.kind == Kind::span;
 }
 
-/// Fills in the offsets and the total, each parameter aligned as the compiler said, and the tags.
+/// Fills in what follows from the rest: the offsets and the total, each parameter aligned as the compiler said,
+/// `plain`, and the tags.
 void lay_out(Signature& signature) noexcept;
 
 /// "void saxpy(float a, const float* x, float* y)".

@@ -1,5 +1,3 @@
-// A kernel: from arguments to a launch. Kernel::launch is the whole story of one launch; a miss in `loaded`
-// is its only detour.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -15,25 +13,6 @@
 #include <bascule/runtime/streams/ordering.hpp>
 
 namespace bascule {
-
-void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& args,
-                    std::span<const Owner> owners, LaunchSite site) const {
-    const OwnersKept kept(stream, owners);
-    const ContextGuard context(stream.context());
-    if (existing(stream.device()) == nullptr) require_loadable(stream, name());
-    const LoadedKernel& kernel = loaded(stream.device());  // hit: one lookup
-    check_layouts(args, stream.device());
-    check(config, kernel.limits);
-    if (config.has_attributes()) [[unlikely]]
-        check_attributes(config, kernel, stream.device());
-    const ProducersToOrder producers(stream, args.producers(), &args.signature());  // captures: rule 13
-    wait_for_producers(stream, producers.get());  // ordering: event record + stream wait
-    enqueue(stream, config, kernel, args);        // launch:   cuLaunchKernelEx
-    note_launch(kernel, stream, site);            // history:  whom to ask when something is lost
-    if (synchronise_launches.load(std::memory_order_relaxed)) [[unlikely]]
-        wait_for_suspect(kernel, stream, site, args);  // before any other call could be told of its fault
-    order_producers_after(stream, producers.get());    // ordering: their next work waits for this kernel
-}
 
 namespace {
 
@@ -117,6 +96,15 @@ void Kernel::check_layouts(const ArgumentPack& args, Device device) const {
         const std::lock_guard lock(function.comparing);
         function.compared.emplace_back(claim.argument, *claim.layout);
     }
+}
+
+void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& args,
+                    std::span<const Owner> owners, LaunchSite site) const {
+    OwnersKept kept(stream, owners);
+    if (existing(stream.device()) == nullptr) require_loadable(stream, name());
+    const LaunchTarget target(loaded(stream.device()), stream.device(), config);
+    check_layouts(args, stream.device());
+    bascule::launch(target, stream, args, kept.hand_over(), site);
 }
 
 const Signature& Kernel::signature(Device device) const { return loaded(device).image->signature; }

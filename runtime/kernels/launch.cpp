@@ -1,13 +1,21 @@
-// The one call that launches.
+// The story of one launch, from checked arguments to the driver. From Python, what comes before it is
+// python/bindings/launch/prepared_launch.cpp.
+#include <atomic>
+
 #include <fmt/format.h>
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
 #include <bascule/runtime/kernels/launch_attributes.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
 
 namespace bascule {
+namespace {
 
-void enqueue(StreamRef stream, const LaunchConfig& config, const LoadedKernel& kernel, ArgumentPack& args) {
+/// The only call of cuLaunchKernelEx. The stream's context is current. Throws: CudaError.
+void enqueue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args) {
+    const LaunchConfig& config = target.config();
     LaunchAttributes attributes;
     CUlaunchConfig launch;
     launch.gridDimX = config.grid.x;
@@ -22,13 +30,36 @@ void enqueue(StreamRef stream, const LaunchConfig& config, const LoadedKernel& k
     launch.numAttrs = config.has_attributes() ? to_native(config, attributes) : 0;
     const Driver& driver = Driver::get();
     // A CUkernel is a CUfunction of whichever context is current.
-    const CUresult code = driver.api().cuLaunchKernelEx(&launch, reinterpret_cast<CUfunction>(kernel.native),
-                                                        args.table(), nullptr);
+    auto* const function = reinterpret_cast<CUfunction>(target.kernel().native);
+    const CUresult code = driver.api().cuLaunchKernelEx(&launch, function, args.table(), nullptr);
     if (code != CUDA_SUCCESS) [[unlikely]] {
-        if (config.has_attributes()) explain_refusal(code, config, kernel);
+        if (config.has_attributes()) explain_refusal(code, config, target.kernel());
         driver.check(code, stream.native(), "cuLaunchKernelEx",
-                     fmt::format("launching kernel '{}'", kernel.image->name));
+                     fmt::format("launching kernel '{}'", target.kernel().image->name));
     }
+}
+
+}  // namespace
+
+void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, std::span<const Owner> owners,
+            LaunchSite site) {
+    const OwnersKept kept(stream, owners);
+    const ContextGuard context(target.device().context());
+    const ProducersToOrder producers(stream, args.producers(), &args.signature());  // captures: rule 13
+    wait_for_producers(stream, producers.get());  // cuEventRecord and cuStreamWaitEvent for each other stream
+    enqueue(target, stream, args);                // cuLaunchKernelEx
+    note_launch(target.kernel(), stream, site);   // whom to ask when something is lost
+    if (synchronise_launches.load(std::memory_order_relaxed)) [[unlikely]]
+        wait_for_suspect(target.kernel(), stream, site, args);  // before any other call is told of its fault
+    order_producers_after(stream, producers.get());             // their next work waits for this kernel
+}
+
+LaunchTarget::LaunchTarget(const LoadedKernel& kernel, Device device, const LaunchConfig& config)
+    : kernel_(&kernel), device_(device), config_(config) {
+    check(config, kernel.limits);
+    if (!config.has_attributes()) return;
+    const ContextGuard context(device.context());
+    check_attributes(config, kernel, device);
 }
 
 }  // namespace bascule

@@ -1,14 +1,38 @@
-// The only caller of cuLaunchKernelEx.
+// One launch: waits, cuLaunchKernelEx, fences, owners.
 #pragma once
+
+#include <span>
 
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/launch_config.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
 
-/// Enqueues one launch, whose geometry was checked. The stream's context is current. Throws: CudaError.
-void enqueue(StreamRef stream, const LaunchConfig& config, const LoadedKernel& kernel, ArgumentPack& args);
+/// A loaded kernel with a configuration that it can be launched with: everything about a launch that neither its
+/// arguments nor its stream change. A value; borrows the kernel.
+class LaunchTarget {
+  public:
+    /// Throws: ArgumentError for geometry and attributes that the kernel or the device cannot take; CudaError.
+    LaunchTarget(const LoadedKernel& kernel, Device device, const LaunchConfig& config);
+
+    const LoadedKernel& kernel() const noexcept { return *kernel_; }
+    Device device() const noexcept { return device_; }
+    const LaunchConfig& config() const noexcept { return config_; }
+
+  private:
+    const LoadedKernel* kernel_;
+    Device device_;
+    LaunchConfig config_;
+};
+
+/// Waits for the producers, launches, makes the producers wait for the launch, and keeps the owners until it is
+/// done. `args` were checked, structures included. `owners` are taken also when this throws. Throws: ArgumentError
+/// before the first operation; CudaError. `site` is for reports of faults.
+void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, std::span<const Owner> owners,
+            LaunchSite site);
 
 }  // namespace bascule

@@ -109,7 +109,7 @@ void release_given_back() noexcept {
             const std::lock_guard lock(graph_registry().mutex);
             std::erase(graph_registry().held, held.get());
         }
-        for (const Owner& owner : held->owners) owner.release(owner.object);
+        release(held->owners);
         count.fetch_sub(held->owners.size(), std::memory_order_relaxed);
     }
 }

@@ -136,7 +136,7 @@ void wait_and_release(StreamRef stream, std::span<const Owner> owners) noexcept 
         Driver::get().api().cuStreamSynchronize(stream.native());
     } catch (...) {  // a context that cannot be made current runs nothing
     }
-    for (const Owner& owner : owners) owner.release(owner.object);
+    release(owners);
 }
 
 /// The legacy default stream is never captured.

@@ -4,18 +4,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
 
-/// Something to keep: `release(object)` gives it up. Release functions take whatever lock they need
-/// (Python's: the GIL).
+/// Something to keep. `release` gives up several at once, because it takes whatever lock they need (Python's: the
+/// GIL).
 struct Owner {
     void* object = nullptr;
-    void (*release)(void*) noexcept = nullptr;
+    void (*release)(void* const* objects, std::size_t count) noexcept = nullptr;
     std::uint64_t bytes = 0;  ///< of memory that goes with it, as far as is known
 };
+
+/// For objects that were made with `new`.
+template <class T>
+void delete_owners(void* const* objects, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) delete static_cast<T*>(objects[i]);
+}
+
+/// Gives all of them up. No lock of ours is held: any code may run.
+void release(std::span<const Owner> owners) noexcept;
 
 /// Takes the owners of an operation just enqueued on `stream`. One marker event is recorded for every 64
 /// operations, and whenever their owners hold 64 MiB; what finished before the oldest markers is released
@@ -33,10 +43,9 @@ class OwnersKept {
     OwnersKept& operator=(const OwnersKept&) = delete;
 
     /// The host has waited for the operation: they are released now.
-    void finished() noexcept {
-        for (const Owner& owner : owners_) owner.release(owner.object);
-        owners_ = {};
-    }
+    void finished() noexcept { release(hand_over()); }
+    /// Somebody else takes them.
+    std::span<const Owner> hand_over() noexcept { return std::exchange(owners_, {}); }
 
   private:
     StreamRef stream_;

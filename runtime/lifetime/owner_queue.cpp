@@ -13,8 +13,6 @@
 namespace bascule {
 namespace {
 
-std::atomic<std::size_t> held{0};
-
 struct QueueRegistry {
     std::mutex mutex;
     std::vector<OwnerQueue*> queues;
@@ -32,11 +30,8 @@ class Batch {
     bool full() const noexcept { return size_ == owners_.size(); }
     void add(const Owner& owner) noexcept { owners_[size_++] = owner; }
     bool release() noexcept {
-        for (std::size_t i = 0; i < size_; ++i) owners_[i].release(owners_[i].object);
-        held.fetch_sub(size_, std::memory_order_relaxed);
-        const bool any = size_ != 0;
-        size_ = 0;
-        return any;
+        bascule::release({owners_.data(), size_});
+        return std::exchange(size_, 0) != 0;
     }
 
   private:
@@ -88,7 +83,28 @@ OwnerQueue* queue_at(std::size_t number) noexcept {
     return number < queue_registry().queues.size() ? queue_registry().queues[number] : nullptr;
 }
 
-std::size_t owners_in_queues() noexcept { return held.load(); }
+std::size_t owners_in_queues() noexcept {
+    std::size_t count = 0;
+    for (std::size_t i = 0; OwnerQueue* queue = queue_at(i); ++i) {
+        const std::lock_guard lock(queue->mutex);
+        count += queue->owners.size();
+    }
+    return count;
+}
+
+void release(std::span<const Owner> owners) noexcept {
+    std::array<void*, 64> objects;
+    while (!owners.empty()) {
+        const auto function = owners.front().release;
+        std::size_t count = 0;
+        while (count < owners.size() && count < objects.size() && owners[count].release == function) {
+            objects[count] = owners[count].object;
+            ++count;
+        }
+        function(objects.data(), count);
+        owners = owners.subspan(count);
+    }
+}
 
 QueueKey QueueKey::of(StreamRef stream) noexcept {
     const bool per_thread = stream.handle() == 2;
@@ -102,7 +118,6 @@ void OwnerQueue::keep(std::span<const Owner> given, KeptMark mark) noexcept {
         unmarked_bytes += owner.bytes;
     }
     ++unmarked;
-    held.fetch_add(given.size(), std::memory_order_relaxed);
 }
 
 void OwnerQueue::release_until(KeptMark mark) noexcept {

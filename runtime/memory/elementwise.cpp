@@ -201,8 +201,7 @@ void write_by_copies(StreamRef stream, const ArrayView& destination, const Write
     const std::uint64_t shift = first % 16;
     auto copy = std::make_unique<DeviceBuffer>(bytes + shift, stream.device());
     const std::uint64_t start = copy->address() + shift;
-    const Owner owner{copy.release(),
-                      [](void* buffer) noexcept { delete static_cast<DeviceBuffer*>(buffer); }, bytes};
+    const Owner owner{copy.release(), &delete_owners<DeviceBuffer>, bytes};
     const OwnersKept kept(stream, {&owner, 1});
     Producers producers;
     producers.add(destination);

@@ -143,9 +143,7 @@ CaptureState capture_of(StreamRef stream) {
     return ask(stream, [&] { return doubtful_name_of_stream(stream.handle()); });
 }
 
-GraphNeeds::~GraphNeeds() {
-    for (const Owner& owner : owners) owner.release(owner.object);
-}
+GraphNeeds::~GraphNeeds() { release(owners); }
 
 NotedCapture::NotedCapture(std::uint64_t id, GraphNeeds& needs) {
     const std::lock_guard lock(capture_registry().mutex);

@@ -53,7 +53,6 @@ namespace {
 
 /// A launch's share of what it uses.
 using Share = std::shared_ptr<void>;
-void release_share(void* share) noexcept { delete static_cast<Share*>(share); }
 
 }  // namespace
 
@@ -119,7 +118,7 @@ void Graph::cancel() noexcept {
 void Graph::launch(StreamRef stream) {
     if (capture_ != nullptr) fail_state("the graph is being captured: launch it after the `with` block.");
     if (content_ == nullptr) fail_state("the graph is empty: capture something first, `with graph: ...`.");
-    const Owner share{new Share(content_), &release_share};
+    const Owner share{new Share(content_), &delete_owners<Share>};
     const OwnersKept kept(stream, {&share, 1});
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());

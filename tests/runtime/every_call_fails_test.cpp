@@ -257,8 +257,8 @@ struct Witness {
     bool complete = false;
 };
 
-void give_up(void* object) noexcept {
-    auto& witness = *static_cast<Witness*>(object);
+void give_up(void* const* objects, std::size_t) noexcept {
+    auto& witness = *static_cast<Witness*>(*objects);
     ++witness.released;
     witness.complete = is_complete(witness.scene, witness.operation, witness.value);
 }

@@ -36,9 +36,7 @@ struct Fixture {
 };
 
 int released = 0;
-Owner counted() {
-    return {&released, [](void* count) noexcept { ++*static_cast<int*>(count); }};
-}
+Owner counted() { return {&released, &count_releases<int>}; }
 
 std::string error_of(const auto& work) {
     try {

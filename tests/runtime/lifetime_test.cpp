@@ -17,7 +17,10 @@ namespace {
 struct Counter {
     std::atomic<int> released{0};
     Owner owner() {
-        return {this, [](void* self) noexcept { static_cast<Counter*>(self)->released.fetch_add(1); }};
+        return {this, [](void* const* selves, std::size_t count) noexcept {
+                    for (std::size_t i = 0; i < count; ++i)
+                        static_cast<Counter*>(selves[i])->released.fetch_add(1);
+                }};
     }
 };
 
@@ -131,7 +134,7 @@ TEST_CASE("a release may launch again: no lock is held") {
     static const Stream* stream = nullptr;
     const Stream made;
     stream = &made;
-    const Owner chained{nullptr, [](void*) noexcept {
+    const Owner chained{nullptr, [](void* const*, std::size_t) noexcept {
                             const Owner next = counter.owner();
                             keep_until_done(*stream, {&next, 1});
                         }};

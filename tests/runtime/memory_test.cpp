@@ -58,7 +58,7 @@ TEST_CASE("a copy to pageable memory is there when the call returns, and keeps n
     const Stream stream;
     const DeviceBuffer buffer = on_device(stream, counting(64));
     int released = 0;
-    const Owner owner{&released, [](void* count) noexcept { ++*static_cast<int*>(count); }};
+    const Owner owner{&released, &count_releases<int>};
     std::vector<float> values(64);
     copy_to_host(stream, values.data(), buffer.address(), buffer.bytes(), {}, {&owner, 1});
     CHECK(values == counting(64));
@@ -68,7 +68,7 @@ TEST_CASE("a copy to pageable memory is there when the call returns, and keeps n
 TEST_CASE("the owners of a copy that fails are taken all the same") {
     synchronize();
     int released = 0;
-    const Owner owner{&released, [](void* count) noexcept { ++*static_cast<int*>(count); }};
+    const Owner owner{&released, &count_releases<int>};
     const Stream stream;
     float value = 1;
     CHECK_THROWS_AS(copy_to_device(stream, 0x10, &value, 4, {}, {&owner, 1}), CudaError);

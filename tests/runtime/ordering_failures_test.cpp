@@ -33,7 +33,7 @@ struct Fixture : Addition {
     void launch_once() {
         ArgumentPack args(kernel.signature(device));
         set(args, p.ref().handle(), q.ref().handle(), 0);
-        const Owner owner{&released, [](void* count) noexcept { ++*static_cast<std::atomic<int>*>(count); }};
+        const Owner owner{&released, &count_releases<std::atomic<int>>};
         kernel.launch(launch_stream, {.grid = {1}, .block = {64}}, args, {&owner, 1});
     }
 

@@ -31,6 +31,12 @@ struct TestModule {
     Module module;
 };
 
+/// A release function: each owner is a counter, which counts its releases.
+template <class Count>
+void count_releases(void* const* counters, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) ++*static_cast<Count*>(counters[i]);
+}
+
 inline Scalar integer(std::int64_t value) {
     Scalar scalar;
     scalar.integer = value;

@@ -43,8 +43,8 @@ void free_managed(Form* managed) noexcept {
 /// the interpreter is gone: then the object went with it.
 inline Owner kept_object(PyObject* object) noexcept {
     Py_INCREF(object);
-    return {object, [](void* kept) noexcept {
-                if (Py_IsInitialized() != 0) release_reference(kept);
+    return {object, [](void* const* kept, std::size_t count) noexcept {
+                if (Py_IsInitialized() != 0) release_references(kept, count);
             }};
 }
 
@@ -62,7 +62,7 @@ void delete_exported(Form* form) noexcept {
     auto* exported = static_cast<Exported<Form>*>(form->context);
     const Owner owner = exported->owner;
     delete exported;
-    owner.release(owner.object);
+    release({&owner, 1});
 }
 
 template <class Form>
@@ -88,7 +88,7 @@ Form* make_managed(const dlpack::Tensor& tensor, std::vector<std::int64_t> exten
     try {
         exported = new detail::Exported<Form>;
     } catch (...) {
-        owner.release(owner.object);
+        release({&owner, 1});
         throw;
     }
     exported->extents = std::move(extents);

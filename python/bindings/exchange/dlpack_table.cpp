@@ -119,7 +119,7 @@ dlpack::ManagedVersioned* allocate(dlpack::Tensor prototype) {
         std::make_unique<DeviceBuffer>(view.size * view.dtype.itemsize, Device(prototype.device.id));
     dlpack::Tensor tensor = prototype;
     tensor.data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(buffer->address()));
-    const Owner owner{buffer.release(), [](void* held) noexcept { delete static_cast<DeviceBuffer*>(held); }};
+    const Owner owner{buffer.release(), &delete_owners<DeviceBuffer>};
     return make_managed<dlpack::ManagedVersioned>(tensor, extents_of(view), owner, 0);
 }
 

@@ -337,32 +337,6 @@ void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument
     pack.set(index, read(argument, index, parameter));
 }
 
-void order_arguments(const Signature& signature, PyObject* const* arguments, Py_ssize_t positional,
-                     PyObject* keywords, std::span<PyObject*> slots) {
-    const std::size_t named = keywords == nullptr ? 0 : static_cast<std::size_t>(PyTuple_GET_SIZE(keywords));
-    ArgumentPack::check_count(signature, static_cast<std::size_t>(positional) + named);
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-        slots[i] = i < static_cast<std::size_t>(positional) ? arguments[i] : nullptr;
-    }
-    for (std::size_t k = 0; k < named; ++k) {
-        PyObject* keyword = PyTuple_GET_ITEM(keywords, static_cast<Py_ssize_t>(k));
-        const std::string name = py::str(py::handle(keyword));
-        const int index = signature.find(name);
-        if (index < 0) {
-            throw ArgumentError(ErrorKind::type,
-                                fmt::format("kernel '{}' has no parameter '{}': {}", signature.kernel, name,
-                                            bascule::to_string(signature)));
-        }
-        PyObject*& slot = slots[static_cast<std::size_t>(index)];
-        if (slot != nullptr) {
-            throw ArgumentError(ErrorKind::type,
-                                fmt::format("parameter '{}' of kernel '{}' is given twice: {}", name,
-                                            signature.kernel, bascule::to_string(signature)));
-        }
-        slot = arguments[static_cast<std::size_t>(positional) + k];
-    }
-}
-
 void bind_arguments(py::module_& module) {
     py::class_<RawPointerObject>(module, "RawPointer", "A device address that the caller vouches for.")
         .def_readonly("address", &RawPointerObject::address)

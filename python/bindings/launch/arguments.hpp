@@ -77,12 +77,6 @@ class ArgumentReader {
     std::vector<Py_buffer> buffers_;
 };
 
-/// The arguments in the order of the parameters, keywords included: borrowed references. `slots` has one
-/// entry a parameter. Throws: ArgumentError for a wrong count, an unknown or a repeated keyword; the message
-/// shows the signature.
-void order_arguments(const Signature& signature, PyObject* const* arguments, Py_ssize_t positional,
-                     PyObject* keywords, std::span<PyObject*> slots);
-
 void bind_arguments(pybind11::module_& module);
 
 }  // namespace bascule::python

@@ -17,10 +17,7 @@
 
 #include "arrays/array_object.hpp"
 #include "context/current_stream.hpp"
-#include "context/debug_object.hpp"
-#include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "launch/owners.hpp"
 #include "support/callable_object.hpp"
 #include "support/gil.hpp"
 #include "support/without_gil.hpp"
@@ -37,21 +34,13 @@ struct UsedStream {
     std::shared_ptr<Stream> owned{};  // what makes it stay; null for a default stream
 };
 
-/// What one binding fixed. Launches share it, with each other and with a rebind that replaces it.
+/// What was bound. Launches share it, with each other and with a rebind that replaces it.
 struct Binding {
-    Kernel function;
-    LaunchConfig config;
-    Device device;  // where the launches go: where the arrays are
-    OwnerList owners;
-    ArgumentPack pack;
+    PreparedLaunch launch;
     GilMutex mutex{};
     std::vector<UsedStream> streams{};  // guarded by `mutex`
 
-    Binding(Kernel the_function, const LaunchConfig& the_config, Device the_device)
-        : function(std::move(the_function)),
-          config(the_config),
-          device(the_device),
-          pack(function.loaded(device).image->signature) {}
+    Binding(LaunchState& state, const CallArguments& arguments) : launch(state, arguments) {}
 
     /// What a launch may still use is kept until it is done. A stream that others own may be gone by now, and
     /// the driver must not be asked about it: each launch there has handed its owners over.
@@ -64,8 +53,8 @@ struct Binding {
         }
     }
 
-    void copy_owners(OwnerList& to) const {
-        for (const Owner& owner : owners.current())
+    void copy_owners(OwnerList& to) {
+        for (const Owner& owner : launch.owners().current())
             to.keep(static_cast<PyObject*>(owner.object), owner.bytes);
     }
 };
@@ -79,11 +68,10 @@ struct Arguments {
 
 class Bound {
   public:
-    Bound(const Kernel& the_kernel, const LaunchPlan& the_plan, Arguments arguments)
-        : kernel(the_kernel), plan(the_plan), arguments_(std::move(arguments)) {}
+    Bound(std::shared_ptr<LaunchState> the_state, Arguments arguments)
+        : state(std::move(the_state)), arguments_(std::move(arguments)) {}
 
-    const Kernel kernel;
-    const LaunchPlan plan;
+    const std::shared_ptr<LaunchState> state;  // longer than its bindings
 
     Arguments arguments() const {
         const std::lock_guard lock(mutex_);
@@ -106,70 +94,6 @@ class Bound {
 
 PyTypeObject* bound_type = nullptr;
 
-LaunchConfig config_of(const LaunchPlan& plan, const Kernel& function, Device device) {
-    if (plan.work.empty()) return plan.config;
-    return plan.empty() ? LaunchConfig{} : function.configuration_for(device, plan.work, plan.shared_bytes);
-}
-
-std::shared_ptr<Binding> make_binding(const Kernel& kernel, const LaunchPlan& plan,
-                                      const CallArguments& arguments) {
-    const auto [device, stream] = beginning_of(plan);
-    const LaunchOptions* options = plan.options.get();
-    Kernel function = settle(kernel, device);
-    std::shared_ptr<Binding> binding;
-    if (function.is_function()) {
-        load(function, device);
-        binding = std::make_shared<Binding>(function, config_of(plan, function, device), device);
-        prepare_pack(binding->pack, options);
-        ArgumentReader reader(device, binding->owners, stream, options);
-        read_arguments(binding->pack, reader, arguments);
-        if (!(reader.device() == device)) {
-            load(function, reader.device());
-            binding->device = reader.device();
-            binding->config = config_of(plan, function, reader.device());
-        }
-    } else {
-        OwnerList owners;
-        ArgumentReader reader(device, owners, stream, options);
-        Slots<ArgumentValue> values(arguments.count());
-        read_arguments(function, reader, arguments, values.span());
-        const Device home = reader.device();
-        function = choose(function, values.span(), home);
-        load(function, home);
-        binding = std::make_shared<Binding>(function, config_of(plan, function, home), home);
-        prepare_pack(binding->pack, options);
-        set_all(binding->pack, values.span());
-        for (const Owner& owner : owners.current())
-            binding->owners.keep(static_cast<PyObject*>(owner.object), owner.bytes);
-    }
-    compare_structures(binding->function, binding->pack, binding->device);
-    add_named_streams(binding->pack, options, binding->device);
-    return binding;
-}
-
-CallArguments call_arguments(const py::tuple& arguments, const py::object& keywords,
-                             std::vector<PyObject*>& objects, py::object& names) {
-    for (py::handle argument : arguments) objects.push_back(argument.ptr());
-    if (keywords.is_none()) return {objects.data(), static_cast<Py_ssize_t>(objects.size()), nullptr};
-    py::list list;
-    for (auto [name, value] : keywords.cast<py::dict>()) {
-        list.append(name);
-        objects.push_back(value.ptr());
-    }
-    names = py::tuple(list);
-    return {objects.data(), static_cast<Py_ssize_t>(arguments.size()), names.ptr()};
-}
-
-void launch_on(StreamRef stream, const LaunchPlan& plan, Binding& binding, std::span<const Owner> owners) {
-    const LaunchSite site = launch_site(plan.site);
-    if (launches_block(binding.device)) {
-        const GilReleased released;
-        binding.function.launch(stream, binding.config, binding.pack, owners, site);
-    } else {
-        binding.function.launch(stream, binding.config, binding.pack, owners, site);
-    }
-}
-
 /// The stream where `object` is a bascule.Stream that owns it, else null.
 std::shared_ptr<Stream> owned_by(const py::object& object, StreamRef stream) {
     if (!object || !py::isinstance<StreamObject>(object)) return nullptr;
@@ -179,10 +103,10 @@ std::shared_ptr<Stream> owned_by(const py::object& object, StreamRef stream) {
 
 /// What owns the stream that a launch chose, where that is Bascule's: it was given, is current, or an array
 /// is bound to it.
-std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchPlan& plan, const Binding& binding) {
+std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchPlan& plan, PreparedLaunch& launch) {
     if (auto owned = owned_by(plan.stream_object, stream)) return owned;
-    if (auto owned = owned_by(current_stream_object(binding.device), stream)) return owned;
-    for (const Owner& owner : binding.owners.current()) {
+    if (auto owned = owned_by(current_stream_object(launch.device()), stream)) return owned;
+    for (const Owner& owner : launch.owners().current()) {
         const ArrayObject* array = as_array(static_cast<PyObject*>(owner.object));
         if (array == nullptr) continue;
         if (auto owned = owned_by(array->stream, stream)) return owned;
@@ -202,7 +126,7 @@ bool stays(Binding& binding, StreamRef stream, const LaunchPlan& plan) {
         if (const UsedStream* used = known()) [[likely]]
             return used->stays;
     }
-    UsedStream used{stream, stream.handle() == 1, owner_of(stream, plan, binding)};
+    UsedStream used{stream, stream.handle() == 1, owner_of(stream, plan, binding.launch)};
     used.stays = used.stays || used.owned != nullptr;
     const std::lock_guard lock(binding.mutex);
     if (known() == nullptr) binding.streams.push_back(std::move(used));
@@ -213,19 +137,19 @@ bool stays(Binding& binding, StreamRef stream, const LaunchPlan& plan) {
 /// there then. Otherwise each launch keeps them: on a stream that others own; on handle 2, which means
 /// another stream in the thread where the binding goes; and while a graph of ours, or once others were seen
 /// to capture, any, is being captured, because it has owners of its own.
-void launch(Bound& bound) {
-    if (bound.plan.empty()) return;
+void launch_bound(Bound& bound) {
+    const LaunchPlan& plan = bound.state->plan;
+    if (!plan.launches()) return;
     const std::shared_ptr<Binding> binding = bound.binding();
-    const StreamRef stream = choose_stream(bound.plan.stream, current_for(bound.plan, binding->device),
-                                           binding->pack.common_stream(), binding->device);
+    const StreamRef stream = binding->launch.stream();
     const bool capturing = NotedCapture::any() || OthersCapture::seen();
-    if (!capturing && stream.handle() != 2 && stays(*binding, stream, bound.plan)) {
-        launch_on(stream, bound.plan, *binding, {});
+    if (!capturing && stream.handle() != 2 && stays(*binding, stream, plan)) {
+        binding->launch.enqueue(stream, {});
         return;
     }
     OwnerList owners;
     binding->copy_owners(owners);
-    launch_on(stream, bound.plan, *binding, owners.hand_over());
+    binding->launch.enqueue(stream, owners.hand_over());
 }
 
 PyObject* call_bound(PyObject* self, PyObject* const*, std::size_t flags, PyObject* keywords) {
@@ -235,17 +159,15 @@ PyObject* call_bound(PyObject* self, PyObject* const*, std::size_t flags, PyObje
         return nullptr;
     }
     return guarded([&] {
-        launch(held_by<Bound>(self));
+        launch_bound(held_by<Bound>(self));
         return py::none();
     });
 }
 
 /// Nothing changes when an argument is refused.
 void bind_again(Bound& bound, const py::tuple& arguments, const py::object& keywords) {
-    std::vector<PyObject*> objects;
-    py::object names;
-    const CallArguments call = call_arguments(arguments, keywords, objects, names);
-    bound.replace({arguments, keywords, make_binding(bound.kernel, bound.plan, call)});
+    const UnpackedArguments unpacked(arguments, keywords);
+    bound.replace({arguments, keywords, std::make_shared<Binding>(*bound.state, unpacked.get())});
 }
 
 PyObject* rebind(PyObject* self, PyObject* arguments, PyObject* keywords) {
@@ -265,10 +187,14 @@ PyObject* rebind(PyObject* self, PyObject* arguments, PyObject* keywords) {
 
 PyObject* repr_of_bound(PyObject* self) {
     return guarded([&] {
-        const std::shared_ptr<const Binding> binding = held_by<Bound>(self).binding();
-        return py::str(fmt::format("<bascule.BoundLaunch {}[{}, {}]>", binding->function.expression(),
-                                   bascule::to_string(binding->config.grid),
-                                   bascule::to_string(binding->config.block)));
+        const Bound& bound = held_by<Bound>(self);
+        const std::shared_ptr<const Binding> binding = bound.binding();
+        const std::string& name = binding->launch.function().expression();
+        if (!bound.state->plan.launches())
+            return py::str(fmt::format("<bascule.BoundLaunch {} over nothing>", name));
+        const LaunchConfig& config = binding->launch.config();
+        return py::str(fmt::format("<bascule.BoundLaunch {}[{}, {}]>", name, bascule::to_string(config.grid),
+                                   bascule::to_string(config.block)));
     });
 }
 
@@ -292,7 +218,7 @@ PyMethodDef bound_methods[] = {
 
 }  // namespace
 
-py::object make_bound_launch(const Kernel& kernel, const LaunchPlan& plan, const CallArguments& arguments) {
+py::object make_bound_launch(std::shared_ptr<LaunchState> state, const CallArguments& arguments) {
     py::list positional;
     for (Py_ssize_t i = 0; i < arguments.positional; ++i) positional.append(py::handle(arguments.objects[i]));
     py::object named = py::none();
@@ -304,9 +230,9 @@ py::object make_bound_launch(const Kernel& kernel, const LaunchPlan& plan, const
         }
         named = keywords;
     }
-    auto bound = std::make_unique<Bound>(
-        kernel, plan, Arguments{py::tuple(positional), named, make_binding(kernel, plan, arguments)});
-    return make_callable(bound_type, &call_bound, std::move(bound));
+    Arguments bound{py::tuple(positional), named, std::make_shared<Binding>(*state, arguments)};
+    return make_callable(bound_type, &call_bound,
+                         std::make_unique<Bound>(std::move(state), std::move(bound)));
 }
 
 void register_bound_launch(py::module_& module) {

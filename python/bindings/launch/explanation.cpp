@@ -14,7 +14,6 @@
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/interface_reader.hpp"
-#include "launch/owners.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -125,46 +124,26 @@ py::object extents(Dim3 size) { return py::make_tuple(size.x, size.y, size.z); }
 
 }  // namespace
 
-py::object explain_launch(const Kernel& kernel, const LaunchPlan& plan, const CallArguments& arguments) {
-    const Beginning from = beginning_of(plan);
-    const Kernel settled = settle(kernel, from.device);
-    OwnerList owners;
-    ArgumentReader reader(from.device, owners, from.stream, plan.options.get());
-    Slots<ArgumentValue> values(arguments.count());
-    Slots<PyObject*> objects(arguments.count());
-    const Signature& declared = settled.is_function() ? load(settled, from.device).image->signature
-                                                      : settled.declared(arguments.count());
-    order_arguments(declared, arguments.objects, arguments.positional, arguments.keywords, objects.span());
-    for (std::size_t i = 0; i < arguments.count(); ++i) {
-        values.span()[i] = reader.read(objects.span()[i], static_cast<int>(i), declared.parameters[i]);
-    }
-    const Device device = reader.device();
-    const Kernel function = settled.is_function() ? settled : choose(settled, values.span(), device);
-    const LoadedKernel& loaded = load(function, device);
-    ArgumentPack pack(loaded.image->signature);
-    prepare_pack(pack, plan.options.get());
-    set_all(pack, values.span());
-    compare_structures(function, pack, device);
-    add_named_streams(pack, plan.options.get(), device);
-
-    const std::optional<StreamRef> current = current_for(plan, device);
-    const StreamRef stream = choose_stream(plan.stream, current, pack.common_stream(), device);
-    py::dict facts("kernel"_a = function.expression(), "signature"_a = bascule::to_string(pack.signature()),
-                   "device"_a = to_string(device), "stream"_a = describe(stream),
-                   "choice"_a = name_of(how_chosen(plan.stream, current, pack.common_stream())),
-                   "grid"_a = py::none(), "block"_a = py::none(), "shared_bytes"_a = 0,
-                   "work"_a = py::tuple(py::cast(plan.work)));
-    if (plan.configured && !plan.empty()) {
-        const LaunchConfig config = plan.work.empty()
-                                        ? plan.config
-                                        : function.configuration_for(device, plan.work, plan.shared_bytes);
-        check(config, loaded.limits);
-        facts["grid"] = extents(config.grid);
-        facts["block"] = extents(config.block);
-        facts["shared_bytes"] = config.shared_bytes;
+py::object explain_launch(LaunchState& state, const CallArguments& arguments) {
+    const LaunchPlan& plan = state.plan;
+    ReadArguments read(arguments.count());
+    const PreparedLaunch prepared(state, arguments, &read);
+    const ArgumentPack& pack = prepared.pack();
+    const StreamRef stream = prepared.stream();
+    const StreamChoice choice =
+        how_chosen(plan.stream, current_for(plan, prepared.device()), pack.common_stream());
+    py::dict facts("kernel"_a = prepared.function().expression(),
+                   "signature"_a = bascule::to_string(pack.signature()),
+                   "device"_a = to_string(prepared.device()), "stream"_a = describe(stream),
+                   "choice"_a = name_of(choice), "grid"_a = py::none(), "block"_a = py::none(),
+                   "shared_bytes"_a = 0, "work"_a = py::tuple(py::cast(plan.work)));
+    if (plan.launches()) {
+        facts["grid"] = extents(prepared.config().grid);
+        facts["block"] = extents(prepared.config().block);
+        facts["shared_bytes"] = prepared.config().shared_bytes;
     }
     facts["arguments"] =
-        arguments_of(pack.signature(), objects.span(), values.span(), pack.producers(), stream);
+        arguments_of(pack.signature(), read.objects.span(), read.values.span(), pack.producers(), stream);
     facts["waits"] = waits_of(pack.producers(), stream);
     return py::module_::import("bascule._explain").attr("explanation")(**facts);
 }

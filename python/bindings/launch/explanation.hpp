@@ -3,14 +3,12 @@
 
 #include <pybind11/pybind11.h>
 
-#include "launch/call_arguments.hpp"
-#include "launch/launcher.hpp"
+#include "launch/prepared_launch.hpp"
 
 namespace bascule::python {
 
-/// A bascule.Explanation of the launch that `plan` and these arguments mean. Reads and checks them as the
-/// launch does, and decides by the same functions; enqueues nothing. Throws: what the launch would throw
-/// before its first operation.
-pybind11::object explain_launch(const Kernel& kernel, const LaunchPlan& plan, const CallArguments& arguments);
+/// A bascule.Explanation of the launch with these arguments: prepared as every launch is, and not enqueued. Throws:
+/// what the launch would throw before its first operation.
+pybind11::object explain_launch(LaunchState& state, const CallArguments& arguments);
 
 }  // namespace bascule::python

@@ -16,8 +16,9 @@
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "launch/bound_launch.hpp"
-#include "launch/call_arguments.hpp"
+#include "launch/kernel_loading.hpp"
 #include "launch/launcher.hpp"
+#include "launch/prepared_launch.hpp"
 #include "launch/template_arguments.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
@@ -100,23 +101,16 @@ bool takes_no_arguments(const Kernel& kernel) {
 
 KernelObject prepare(const KernelObject& self, const py::args& arguments, const py::kwargs& keywords) {
     const Device device = current_device();
-    const Kernel settled = settle(self.kernel, device);
-    const bool takes_none = !settled.is_function() && takes_no_arguments(settled);
+    const Kernel function = resolve_function(self.kernel, device);
+    const bool takes_none = !function.is_function() && takes_no_arguments(function);
     if (arguments.empty() && keywords.empty() && !takes_none) {
-        load(settled, device);
-        return {settled};
+        load(function, device);
+        return {function};
     }
-    std::vector<PyObject*> values;
-    for (py::handle argument : arguments) values.push_back(argument.ptr());
-    py::list keyword_names;
-    for (auto [name, value] : keywords) {
-        keyword_names.append(name);
-        values.push_back(value.ptr());
-    }
-    const py::tuple names_tuple(keyword_names);
-    const auto positional = static_cast<Py_ssize_t>(arguments.size());
-    return {check_arguments(settled,
-                            {values.data(), positional, keywords.empty() ? nullptr : names_tuple.ptr()})};
+    LaunchPlan plan = to_plan({}, py::none());
+    plan.configured = false;
+    LaunchState state(function, std::move(plan));
+    return {PreparedLaunch(state, UnpackedArguments(arguments, keywords).get()).function()};
 }
 
 // --- What a kernel tells of itself
@@ -137,14 +131,14 @@ std::shared_ptr<const Image> image_of(const KernelObject& self) {
 
 Provenance provenance_of(const KernelObject& self) {
     const Device device = current_device();
-    const Kernel kernel = settle(self.kernel, device);
+    const Kernel kernel = resolve_function(self.kernel, device);
     load(kernel, device);
     return *kernel.provenance(device);
 }
 
 /// What the compiler says; of a template or overloads, what the text declares.
 std::vector<Parameter> parameters_of(const KernelObject& self) {
-    const Kernel kernel = settle(self.kernel, current_device());
+    const Kernel kernel = resolve_function(self.kernel, current_device());
     if (kernel.is_function()) return load(kernel, current_device()).image->signature.parameters;
     return kernel.declared(kernel.declaration().parameters.size()).parameters;
 }
@@ -158,14 +152,14 @@ py::list named_parameters_of(const KernelObject& self) {
 }
 
 std::string signature_of(const KernelObject& self) {
-    const Kernel kernel = settle(self.kernel, current_device());
+    const Kernel kernel = resolve_function(self.kernel, current_device());
     if (kernel.is_function()) return bascule::to_string(load(kernel, current_device()).image->signature);
     return kernel.declared_signatures();
 }
 
 KernelAttributes attributes_of_kernel(const KernelObject& self) {
     const Device device = current_device();
-    return attributes_of(load(settle(self.kernel, device), device), device);
+    return attributes_of(load(resolve_function(self.kernel, device), device), device);
 }
 
 std::uint32_t threads_of(py::handle block) {
@@ -177,13 +171,13 @@ std::uint32_t threads_of(py::handle block) {
 
 py::object occupancy(const KernelObject& self, py::handle block, std::uint32_t shared_bytes) {
     const Device device = current_device();
-    const LoadedKernel& loaded = load(settle(self.kernel, device), device);
+    const LoadedKernel& loaded = load(resolve_function(self.kernel, device), device);
     return py::cast(occupancy_of(loaded, device, threads_of(block), shared_bytes));
 }
 
 std::uint32_t best_block(const KernelObject& self, std::uint32_t shared_bytes) {
     const Device device = current_device();
-    const LoadedKernel& loaded = load(settle(self.kernel, device), device);
+    const LoadedKernel& loaded = load(resolve_function(self.kernel, device), device);
     check({.grid = {}, .block = {}, .shared_bytes = shared_bytes}, loaded.limits);
     return best_block_size(loaded, device, shared_bytes);
 }
@@ -191,13 +185,16 @@ std::uint32_t best_block(const KernelObject& self, std::uint32_t shared_bytes) {
 void bind_kernel_values(py::module_& module) {
     py::class_<KernelAttributes>(module, "KernelAttributes",
                                  "What the compiler made of a kernel. Does not change.")
-        .def_readonly("registers", &KernelAttributes::registers, "A thread's.")
-        .def_readonly("static_shared_bytes", &KernelAttributes::static_shared_bytes, "A block's.")
+        .def_readonly("registers", &KernelAttributes::registers, "Registers per thread.")
+        .def_readonly("static_shared_bytes", &KernelAttributes::static_shared_bytes,
+                      "Static shared memory per block, in bytes.")
         .def_readonly("local_bytes", &KernelAttributes::local_bytes,
-                      "A thread's: arrays, and what was spilled.")
-        .def_readonly("constant_bytes", &KernelAttributes::constant_bytes)
+                      "Local memory per thread, in bytes: arrays and spilled registers.")
+        .def_readonly("constant_bytes", &KernelAttributes::constant_bytes,
+                      "Constant memory of the module, in bytes.")
         .def_readonly("max_threads_per_block", &KernelAttributes::max_threads_per_block)
-        .def_readonly("max_dynamic_shared_bytes", &KernelAttributes::max_dynamic_shared_bytes, "A block's.")
+        .def_readonly("max_dynamic_shared_bytes", &KernelAttributes::max_dynamic_shared_bytes,
+                      "The most dynamic shared memory per block, in bytes.")
         .def_property_readonly(
             "shared_carveout",
             [](const KernelAttributes& self) {
@@ -220,9 +217,9 @@ void bind_kernel_values(py::module_& module) {
                 self.shared_carveout < 0 ? "None" : std::to_string(self.shared_carveout), self.ptx_version,
                 self.binary_version);
         });
-    py::class_<Occupancy>(module, "Occupancy", "How full a multiprocessor gets. Does not change.")
-        .def_readonly("blocks", &Occupancy::blocks, "Of one multiprocessor at once.")
-        .def_readonly("warps", &Occupancy::warps, "Active warps over the most it holds: 0 to 1.")
+    py::class_<Occupancy>(module, "Occupancy", "Occupancy of a kernel with one block size. Does not change.")
+        .def_readonly("blocks", &Occupancy::blocks, "Resident blocks per SM.")
+        .def_readonly("warps", &Occupancy::warps, "Resident warps over the most that an SM holds: 0 to 1.")
         .def(
             "__eq__", [](const Occupancy& a, const Occupancy& b) { return a == b; }, py::is_operator())
         .def("__repr__", [](const Occupancy& self) {

@@ -16,10 +16,11 @@
 
 namespace bascule::python {
 
-/// Gives up a reference, under the GIL; leaks it when the interpreter is already gone.
-inline void release_reference(void* object) noexcept {
+/// Gives references up, under the GIL; leaks them when the interpreter is already gone.
+inline void release_references(void* const* objects, std::size_t count) noexcept {
     const GilTaken taken;
-    if (taken.held()) Py_DECREF(static_cast<PyObject*>(object));
+    if (!taken.held()) return;
+    for (std::size_t i = 0; i < count; ++i) Py_DECREF(static_cast<PyObject*>(objects[i]));
 }
 
 /// References taken for one operation; dropped unless handed over. No allocation up to 32.
@@ -29,46 +30,43 @@ class OwnerList {
     OwnerList(const OwnerList&) = delete;
     OwnerList& operator=(const OwnerList&) = delete;
     ~OwnerList() {
-        for (const Owner& owner : current()) Py_DECREF(static_cast<PyObject*>(owner.object));
+        for (const Owner& owner : hand_over()) Py_DECREF(static_cast<PyObject*>(owner.object));
     }
 
     /// `bytes` of memory go with the object.
     void keep(PyObject* object, std::uint64_t bytes) {
-        const Owner owner{object, &release_reference, bytes};
-        if (count_ < most_inline) {
-            new (&inline_[count_ * sizeof(Owner)]) Owner(owner);
+        if (count_ < most_inline) [[likely]] {
+            new (&inline_[count_ * sizeof(Owner)]) Owner{object, &release_references, bytes};
         } else {
-            if (more_.empty()) more_.assign(first(), first() + count_);
-            more_.push_back(owner);
+            keep_more({object, &release_references, bytes});
         }
         Py_INCREF(object);
         ++count_;
     }
     void keep(PyObject* object, const ArrayView& view) { keep(object, view.size * view.dtype.itemsize); }
 
-    /// Whoever receives the span now owns the references.
+    /// The references that are held now.
+    std::span<const Owner> current() const noexcept {
+        return count_ <= most_inline ? std::span(first(), count_) : std::span(more_.data(), count_);
+    }
+    /// Whoever receives the span, which is good until this goes, now owns the references.
     std::span<const Owner> hand_over() noexcept {
         const std::span<const Owner> owners = current();
         count_ = 0;
-        handed_over_ = true;
         return owners;
-    }
-
-    /// The references that are held now.
-    std::span<const Owner> current() const noexcept {
-        if (more_.empty()) return {first(), count_};
-        return handed_over_ ? std::span<const Owner>{} : std::span<const Owner>(more_);
     }
 
   private:
     static constexpr std::size_t most_inline = 32;
     const Owner* first() const noexcept { return std::launder(reinterpret_cast<const Owner*>(inline_)); }
+    void keep_more(const Owner& owner) {
+        if (count_ == most_inline) more_.assign(first(), first() + count_);
+        more_.push_back(owner);
+    }
 
     std::size_t count_ = 0;
-    bool handed_over_ = false;
-    alignas(
-        Owner) std::byte inline_[most_inline * sizeof(Owner)];  // not zeroed: that would be a call's worth
-    std::vector<Owner> more_;
+    std::vector<Owner> more_;  ///< all of them, where they are more than fit here
+    alignas(Owner) std::byte inline_[most_inline * sizeof(Owner)];  // not initialised: it would cost a launch
 };
 
 }  // namespace bascule::python

@@ -1,0 +1,39 @@
+#include "launch/kernel_loading.hpp"
+
+#include <bascule/runtime/streams/capture.hpp>
+
+#include "context/current_stream.hpp"
+#include "support/errors.hpp"
+#include "support/gil.hpp"
+#include "support/toolkit.hpp"
+
+namespace bascule::python {
+
+Kernel resolve_function(const Kernel& kernel, Device device) {
+    if (kernel.is_function()) return kernel;
+    prepare_toolkit();
+    const GilReleased released;
+    return kernel.settled(device);
+}
+
+Kernel choose_function(const Kernel& kernel, std::span<const ArgumentValue> values, Device device) {
+    if (auto known = kernel.known_for_arguments(values)) return *known;
+    prepare_toolkit();
+    const GilReleased released;
+    return kernel.for_arguments(values, device);
+}
+
+const LoadedKernel& load(const Kernel& function, Device device, std::optional<StreamRef> stream) {
+    if (const LoadedKernel* hit = function.existing(device)) return *hit;
+    require_loadable(stream ? stream : current_stream(device), function.name());
+    prepare_toolkit();
+    const LoadedKernel* loaded = nullptr;
+    {
+        const GilReleased released;
+        loaded = &function.loaded(device);
+    }
+    issue_compile_warnings(loaded->library->image(), function.module().source());
+    return *loaded;
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,143 @@
+// The story of a call, in the order in which things happen. What follows `launch`, below, is
+// runtime/kernels/launch.cpp.
+#include "launch/prepared_launch.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include <bascule/runtime/streams/ordering.hpp>
+
+#include "context/current_stream.hpp"
+#include "context/debug_object.hpp"
+#include "context/device_object.hpp"
+#include "launch/arguments.hpp"
+#include "launch/kernel_loading.hpp"
+#include "support/gil.hpp"
+
+namespace bascule::python {
+namespace {
+
+/// Where the arguments are read for. It is not asked again while nobody has ever entered a stream or a device.
+LaunchStart start_of(const LaunchPlan& plan, const ResolvedLaunch& resolved) {
+    if (plan.stream || !anything_entered()) [[likely]]
+        return {resolved.device, plan.stream};
+    return start_of(plan);
+}
+
+/// One function: each argument is read and checked in one go.
+void read_arguments(ArgumentPack& pack, ArgumentReader& reader, const CallArguments& arguments) {
+    const Signature& signature = pack.signature();
+    if (arguments.keywords == nullptr) [[likely]] {
+        ArgumentPack::check_count(signature, arguments.count());
+        for (int i = 0; i < static_cast<int>(arguments.positional); ++i) {
+            reader.read_into(pack, i, arguments.objects[i]);
+        }
+        return;
+    }
+    Slots<PyObject*> slots(signature.parameters.size());
+    order_arguments(signature, arguments, slots.span());
+    int index = 0;
+    for (PyObject* argument : slots.span()) reader.read_into(pack, index++, argument);
+}
+
+LaunchTarget make_target(const Kernel& function, const LaunchPlan& plan, Device device) {
+    const LoadedKernel& loaded = load(function, device, plan.stream);
+    return {
+        loaded, device,
+        plan.work.empty() ? plan.config : function.configuration_for(device, plan.work, plan.shared_bytes)};
+}
+
+}  // namespace
+
+void launch(LaunchState& state, const CallArguments& arguments) {
+    PreparedLaunch prepared(state, arguments);
+    if (!state.plan.launches()) return;
+    const StreamRef stream = prepared.stream();
+    prepared.enqueue(stream, prepared.owners().hand_over());
+}
+
+PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& arguments, ReadArguments* seen)
+    : state_(state), resolved_(state.resolve()), device_(resolved_.device) {
+    const LaunchOptions* options = state.plan.options.get();
+    const LaunchStart start = start_of(state.plan, resolved_);
+    ArgumentReader reader(start.device, owners_, start.stream, options);
+    if (resolved_.loaded != nullptr && seen == nullptr) [[likely]] {
+        pack_.emplace(resolved_.loaded->image->signature);
+        if (options != nullptr) prepare_pack(*pack_, options);
+        read_arguments(*pack_, reader, arguments);
+        device_ = reader.device();
+    } else if (seen != nullptr) {
+        read_and_choose(reader, arguments, *seen);
+    } else {
+        ReadArguments read(arguments.count());
+        read_and_choose(reader, arguments, read);
+    }
+    if (!pack_->layout_claims().empty()) {  // the compiler may have to be asked
+        const GilReleased released;
+        function().check_layouts(*pack_, device_);
+    }
+    if (options != nullptr) add_named_streams(*pack_, options, device_);
+    find_target();
+}
+
+/// A template or overloads: which function the arguments mean is known when all are read.
+void PreparedLaunch::read_and_choose(ArgumentReader& reader, const CallArguments& arguments,
+                                     ReadArguments& read) {
+    const Kernel& kernel = resolved_.function;
+    const Signature& declared =
+        resolved_.loaded != nullptr ? resolved_.loaded->image->signature : kernel.declared(arguments.count());
+    const std::span objects = read.objects.span();
+    const std::span values = read.values.span();
+    order_arguments(declared, arguments, objects);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = reader.read(objects[i], static_cast<int>(i), declared.parameters[i]);
+    }
+    device_ = reader.device();
+    if (resolved_.loaded == nullptr) chosen_ = choose_function(kernel, values, device_);
+    pack_.emplace(load(function(), device_, state_.plan.stream).image->signature);
+    prepare_pack(*pack_, state_.plan.options.get());
+    ArgumentPack::check_count(pack_->signature(), values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) pack_->set(static_cast<int>(i), values[i]);
+}
+
+/// The arrays may be on another device than the first call's were: the kernel is loaded there too.
+void PreparedLaunch::find_target() {
+    if (resolved_.target && device_ == resolved_.device) [[likely]] {
+        target_ = &*resolved_.target;
+    } else if (state_.plan.launches()) {
+        own_target_.emplace(make_target(function(), state_.plan, device_));
+        target_ = &*own_target_;
+    } else {
+        load(function(), device_, state_.plan.stream);
+    }
+}
+
+StreamRef PreparedLaunch::stream() const {
+    return choose_stream(state_.plan.stream, current_for(state_.plan, device_), pack_->common_stream(),
+                         device_);
+}
+
+void PreparedLaunch::enqueue(StreamRef stream, std::span<const Owner> owners) {
+    const LaunchSite site = launch_site(state_.plan.site);
+    if (launches_block(device_)) {
+        const GilReleased released;
+        bascule::launch(*target_, stream, *pack_, owners, site);
+    } else {
+        bascule::launch(*target_, stream, *pack_, owners, site);
+    }
+}
+
+const ResolvedLaunch& LaunchState::resolve_now() {
+    ResolvedLaunch found{bascule::python::start_of(plan).device, kernel};
+    found.function = resolve_function(kernel, found.device);
+    if (found.function.is_function()) {
+        found.loaded = &load(found.function, found.device, plan.stream);
+        if (plan.launches()) found.target = make_target(found.function, plan, found.device);
+    }
+    const std::lock_guard lock(mutex_);
+    if (!resolved_) resolved_.emplace(std::move(found));
+    is_resolved_.store(true, std::memory_order_release);
+    return *resolved_;
+}
+
+}  // namespace bascule::python

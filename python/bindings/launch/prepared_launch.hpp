@@ -1,0 +1,104 @@
+// One launch from Python's arguments to the driver: the one way for calls, bound launches, `forall`, launch rules,
+// `explain` and `prepare`, inside a capture or not.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <span>
+
+#include <bascule/interface/arguments/argument.hpp>
+#include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/kernels/launch.hpp>
+
+#include "launch/call_arguments.hpp"
+#include "launch/launch_plan.hpp"
+#include "launch/owners.hpp"
+#include "support/without_gil.hpp"
+
+namespace bascule::python {
+
+class ArgumentReader;
+
+/// What the first call of a launcher finds out for all later ones.
+struct ResolvedLaunch {
+    Device device;                         ///< where arguments are read for, unless something is entered
+    Kernel function;                       ///< a template or overloads where the arguments choose
+    const LoadedKernel* loaded = nullptr;  ///< of `function` on `device`; null where the arguments choose
+    std::optional<LaunchTarget> target{};  ///< of `loaded`, where the plan launches
+};
+
+/// A kernel and how it is launched. Any number of threads may make the first call; one of them decides for all.
+class LaunchState {
+  public:
+    LaunchState(Kernel the_kernel, LaunchPlan the_plan)
+        : kernel(std::move(the_kernel)), plan(std::move(the_plan)) {}
+
+    const Kernel kernel;
+    const LaunchPlan plan;
+
+    /// Null before the first call.
+    const ResolvedLaunch* resolved() const noexcept {
+        return is_resolved_.load(std::memory_order_acquire) ? &*resolved_ : nullptr;
+    }
+    /// The first call compiles, loads, and checks the configuration. Throws: ArgumentError, CompileError,
+    /// LibraryError, CudaError; then the next call tries again.
+    const ResolvedLaunch& resolve() {
+        const ResolvedLaunch* known = resolved();
+        return known != nullptr ? *known : resolve_now();
+    }
+
+  private:
+    const ResolvedLaunch& resolve_now();
+
+    std::atomic<bool> is_resolved_{false};
+    GilMutex mutex_;
+    std::optional<ResolvedLaunch> resolved_;
+};
+
+/// Every argument as it was read, in the order of the parameters.
+struct ReadArguments {
+    explicit ReadArguments(std::size_t count) : objects(count), values(count) {}
+    Slots<PyObject*> objects;  ///< borrowed from the call
+    Slots<ArgumentValue> values;
+};
+
+/// A launch of which everything is checked and nothing is issued. Needs the GIL; keeps the arrays alive; borrows the
+/// LaunchState.
+class PreparedLaunch {
+  public:
+    /// Reads each argument once and checks it. `seen`, where it is given, keeps what was read: it borrows from the
+    /// call. Throws: ArgumentError that names the argument; a producer's own exception unchanged; as
+    /// LaunchState::resolve.
+    PreparedLaunch(LaunchState& state, const CallArguments& arguments, ReadArguments* seen = nullptr);
+    PreparedLaunch(const PreparedLaunch&) = delete;
+    PreparedLaunch& operator=(const PreparedLaunch&) = delete;
+
+    const Kernel& function() const noexcept { return chosen_ ? *chosen_ : resolved_.function; }
+    Device device() const noexcept { return device_; }
+    const LaunchConfig& config() const noexcept { return target_->config(); }  ///< where the plan launches
+    const ArgumentPack& pack() const noexcept { return *pack_; }
+    OwnerList& owners() noexcept { return owners_; }
+
+    /// The stream that a launch would be on now. Throws: ArgumentError for a current one of another device.
+    StreamRef stream() const;
+    /// Launches on that stream. `owners` are taken, also when this throws. Throws: CudaError.
+    void enqueue(StreamRef stream, std::span<const Owner> owners);
+
+  private:
+    void read_and_choose(ArgumentReader& reader, const CallArguments& arguments, ReadArguments& read);
+    void find_target();
+
+    const LaunchState& state_;
+    const ResolvedLaunch& resolved_;
+    Device device_;
+    const LaunchTarget* target_ = nullptr;  // null where the plan launches nothing
+    OwnerList owners_;
+    std::optional<ArgumentPack> pack_;
+    std::optional<Kernel> chosen_;            // where the arguments choose
+    std::optional<LaunchTarget> own_target_;  // where it is not the resolved one
+};
+
+/// Prepares a launch and issues it, unless the plan launches nothing. Throws: as both.
+void launch(LaunchState& state, const CallArguments& arguments);
+
+}  // namespace bascule::python
