@@ -88,13 +88,14 @@ ArgumentPack::ArgumentPack(const Signature& signature)
     : signature_(&signature),
       bytes_(inline_storage_),
       table_(inline_table_),
-      producers_(inline_producers_.data()) {
+      producers_(reinterpret_cast<Producer*>(inline_producers_)) {
     const std::size_t count = signature.parameters.size();
     if (signature.bytes > inline_bytes || count > inline_parameters) [[unlikely]] {
         const std::size_t table_bytes = count * sizeof(void*);
-        heap_ = std::make_unique<std::byte[]>(table_bytes + 16 + signature.bytes);
-        table_ = reinterpret_cast<void**>(heap_.get());
-        bytes_ = heap_.get() + (table_bytes + 15) / 16 * 16;  // new gives memory that is aligned to 16
+        more().storage = std::make_unique<std::byte[]>(table_bytes + 16 + signature.bytes);
+        table_ = reinterpret_cast<void**>(more_->storage.get());
+        bytes_ =
+            more_->storage.get() + (table_bytes + 15) / 16 * 16;  // new gives memory that is aligned to 16
     }
     void** entry = table_;
     for (const Parameter& parameter : signature.parameters) *entry++ = bytes_ + parameter.offset;
@@ -113,7 +114,7 @@ void ArgumentPack::write(int index, const ArrayView& array) {
         throw error.with_argument(index, parameter.name);
     }
     if (array.layout != nullptr && parameter.type.element_kind == ParameterType::Element::structure) {
-        layout_claims_.push_back({index, array.layout});
+        more().layout_claims.push_back({index, array.layout});
     }
 }
 
@@ -187,7 +188,7 @@ void ArgumentPack::set(int index, const StructuredScalar& structure) {
                          parameter.bytes));
     }
     std::memcpy(slot(index), structure.bytes.data(), parameter.bytes);
-    if (declared.kind == Declared::structure) layout_claims_.push_back({index, structure.layout});
+    if (declared.kind == Declared::structure) more().layout_claims.push_back({index, structure.layout});
 }
 
 void ArgumentPack::set(int index, RawPointer pointer) {
@@ -245,13 +246,13 @@ void ArgumentPack::add_another(const Producer& named) {
     for (const Producer& producer : producers()) {
         if (producer.same_stream(named)) return;
     }
-    const auto count = static_cast<std::size_t>(producer_count_);
-    if (count < inline_producers_.size()) {
-        inline_producers_[count] = named;
+    if (producer_count_ < inline_producers) {
+        new (&producers_[producer_count_]) Producer(named);
     } else {
-        if (more_producers_.empty()) more_producers_.assign(producers_, producers_ + count);
-        more_producers_.push_back(named);
-        producers_ = more_producers_.data();
+        std::vector<Producer>& all = more().producers;
+        if (all.empty()) all.assign(producers_, producers_ + producer_count_);
+        all.push_back(named);
+        producers_ = all.data();
     }
     ++producer_count_;
 }
@@ -261,9 +262,8 @@ std::optional<std::uint64_t> ArgumentPack::common_stream() const noexcept {
     return producers_[0].device < 0 ? std::optional(producers_[0].stream) : std::nullopt;
 }
 
-void ArgumentPack::check_count(const Signature& signature, std::size_t given) {
+void ArgumentPack::fail_count(const Signature& signature, std::size_t given) {
     const std::size_t declared = signature.parameters.size();
-    if (given == declared) return;
     throw ArgumentError(ErrorKind::type,
                         fmt::format("kernel '{}' takes {} argument{}, got {}: {}", signature.kernel, declared,
                                     declared == 1 ? "" : "s", given, to_string(signature)),

@@ -2,7 +2,6 @@
 // the void** table.
 #pragma once
 
-#include <array>
 #include <cmath>
 #include <complex>
 #include <cstddef>
@@ -100,18 +99,28 @@ class ArgumentPack {
     /// An array for a pointer or a view; its stream, if it names one, joins the producers unless `ordered` is
     /// false.
     void set(int index, const ArrayView& array, bool ordered = true) {
-        const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+        set_array(index, parameter(index), array, ordered);
+    }
+    /// The same with the parameter of that index at hand: most of a launch is this, some 25 instructions an array.
+    [[gnu::always_inline]] void set_array(int index, const Parameter& parameter, const ArrayView& array,
+                                          bool ordered = true) {
         if (fits_plainly(array, parameter)) [[likely]] {
             std::memcpy(bytes_ + parameter.offset, &array.pointer, sizeof array.pointer);
         } else {
             write(index, array);
         }
         ++arrays_;
-        if (ordered && !ignores_streams_) join(index, array);
+        if (!ordered || ignores_streams_) return;
+        if (array.has_stream) [[likely]] {
+            ++arrays_with_stream_;
+            add_producer(array.stream, index, array.device);
+        }
+        if (array.mask != nullptr) [[unlikely]]
+            join_mask(index, *array.mask);
     }
-    /// The same for a double, as Python's floats are.
+    /// A double, as Python's floats are.
     void set_double(int index, double value) {
-        const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+        const Parameter& parameter = this->parameter(index);
         const auto narrow = static_cast<float>(value);
         if (parameter.plain && parameter.type.kind == ParameterType::Kind::scalar &&
             parameter.type.dtype == DType{DType::Kind::floating, 4} && !std::isinf(narrow)) [[likely]] {
@@ -149,7 +158,9 @@ class ArgumentPack {
     }
 
     /// The structures with named fields among the arguments: their sizes fit, their fields were not compared.
-    std::span<const LayoutClaim> layout_claims() const noexcept { return layout_claims_; }
+    std::span<const LayoutClaim> layout_claims() const noexcept {
+        return more_ == nullptr ? std::span<const LayoutClaim>() : more_->layout_claims;
+    }
 
     /// Joins a stream to the producers; equal handles of one device once.
     void add_producer(std::uint64_t stream, int argument, int device = -1) {
@@ -164,43 +175,50 @@ class ArgumentPack {
 
     /// Throws: ArgumentError when `given` differs from what the kernel declares; the message shows the
     /// signature.
-    static void check_count(const Signature& signature, std::size_t given);
+    static void check_count(const Signature& signature, std::size_t given) {
+        if (given != signature.parameters.size()) [[unlikely]]
+            fail_count(signature, given);
+    }
 
   private:
     static constexpr int inline_parameters = 32;
     static constexpr std::size_t inline_bytes = 1024;
+    static constexpr int inline_producers = 4;
 
-    std::byte* slot(int index) noexcept {
-        return bytes_ + signature_->parameters[static_cast<std::size_t>(index)].offset;
+    const Parameter& parameter(int index) const noexcept {
+        return signature_->parameters[static_cast<std::size_t>(index)];
     }
+    std::byte* slot(int index) noexcept { return bytes_ + parameter(index).offset; }
 
+    [[noreturn]] static void fail_count(const Signature& signature, std::size_t given);
     void write(int index, const ArrayView& array);
-    void join(int index, const ArrayView& array) {
-        if (array.has_stream) {
-            ++arrays_with_stream_;
-            add_producer(array.stream, index, array.device);
-        }
-        if (array.mask != nullptr) [[unlikely]]
-            join_mask(index, *array.mask);
-    }
     void join_mask(int index, const MaskView& mask);
     void add_another(const Producer& producer);
 
-    std::array<Producer, 4> inline_producers_;
+    /// What few launches need.
+    struct More {
+        std::vector<LayoutClaim> layout_claims;
+        std::vector<Producer> producers;       ///< all of them, where they are more than fit below
+        std::unique_ptr<std::byte[]> storage;  ///< bytes and table, where they do not fit below
+    };
+    More& more() {
+        if (more_ == nullptr) more_ = std::make_unique<More>();
+        return *more_;
+    }
+
     const Signature* signature_;
     std::byte* bytes_;
     void** table_;
     Producer* producers_;
+    std::unique_ptr<More> more_;
     int producer_count_ = 0;
     int arrays_ = 0;  ///< set so far
     int arrays_with_stream_ = 0;
     bool ignores_streams_ = false;
-    std::vector<LayoutClaim> layout_claims_;
-    std::vector<Producer> more_producers_;  ///< all of them, where they are more than fit here
-    std::unique_ptr<std::byte[]> heap_;     ///< bytes and table, where they do not fit here
-    alignas(16) std::byte
-        inline_storage_[inline_bytes];  // what follows is not initialised: it would cost a launch
+    // What follows is not initialised: it would cost a launch more than its checks.
+    alignas(Producer) std::byte inline_producers_[inline_producers * sizeof(Producer)];
     void* inline_table_[inline_parameters];
+    alignas(16) std::byte inline_storage_[inline_bytes];
 };
 
 /// "x=0x7f12a0000000, n=256", for reports of faults: pointers and numbers by their values, the rest by size.

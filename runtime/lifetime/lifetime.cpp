@@ -165,7 +165,7 @@ LockedQueue queue_for(StreamRef stream, std::span<const Owner> owners) {
 void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept {
     if (owners.empty() || Driver::lost_by_fork()) return;
     release_given_back();
-    if (keep_for_graph(stream, owners)) return;
+    if (NotedCapture::any() && keep_for_graph(stream, owners)) return;
     LockedQueue found;
     try {
         found = queue_for(stream, owners);

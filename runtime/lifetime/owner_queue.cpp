@@ -24,28 +24,6 @@ QueueRegistry& queue_registry() {
     return *made;
 }
 
-/// Owners on their way out, a few at a time, without allocating.
-class Batch {
-  public:
-    bool full() const noexcept { return size_ == owners_.size(); }
-    void add(const Owner& owner) noexcept { owners_[size_++] = owner; }
-    bool release() noexcept {
-        bascule::release({owners_.data(), size_});
-        return std::exchange(size_, 0) != 0;
-    }
-
-  private:
-    std::array<Owner, 64> owners_;
-    std::size_t size_ = 0;
-};
-
-void take_until(OwnerQueue& queue, KeptMark mark, Batch& batch) noexcept {
-    while (!batch.full() && !queue.owners.empty() && queue.owners.front().mark <= mark) {
-        batch.add(queue.owners.front().owner);
-        queue.owners.pop();
-    }
-}
-
 /// Makes one where there is none.
 LockedQueue find(const QueueKey& key, bool make) {
     thread_local OwnerQueue* last = nullptr;
@@ -93,17 +71,7 @@ std::size_t owners_in_queues() noexcept {
 }
 
 void release(std::span<const Owner> owners) noexcept {
-    std::array<void*, 64> objects;
-    while (!owners.empty()) {
-        const auto function = owners.front().release;
-        std::size_t count = 0;
-        while (count < owners.size() && count < objects.size() && owners[count].release == function) {
-            objects[count] = owners[count].object;
-            ++count;
-        }
-        function(objects.data(), count);
-        owners = owners.subspan(count);
-    }
+    for (const Owner& owner : owners) owner.release(&owner.object, 1);
 }
 
 QueueKey QueueKey::of(StreamRef stream) noexcept {
@@ -114,18 +82,29 @@ QueueKey QueueKey::of(StreamRef stream) noexcept {
 
 void OwnerQueue::keep(std::span<const Owner> given, KeptMark mark) noexcept {
     for (const Owner& owner : given) {
-        owners.push({owner, mark});
+        owners.push({owner.object, owner.release, mark});
         unmarked_bytes += owner.bytes;
     }
     ++unmarked;
 }
 
 void OwnerQueue::release_until(KeptMark mark) noexcept {
-    Batch batch;
-    do {
-        const std::lock_guard lock(mutex);
-        take_until(*this, mark, batch);
-    } while (batch.release());
+    std::array<void*, 64> objects;  // a few at a time, without allocating
+    for (;;) {
+        std::size_t count = 0;
+        decltype(Owner::release) release = nullptr;
+        {
+            const std::lock_guard lock(mutex);
+            for (; count < objects.size() && !owners.empty(); owners.pop()) {
+                const KeptOwner& oldest = owners.front();
+                if (oldest.mark > mark || (count > 0 && oldest.release != release)) break;
+                release = oldest.release;
+                objects[count++] = oldest.object;
+            }
+        }
+        if (count == 0) return;
+        release(objects.data(), count);
+    }
 }
 
 Marker OwnerQueue::take_oldest_marker() noexcept {

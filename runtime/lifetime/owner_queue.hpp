@@ -5,10 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <thread>
-#include <vector>
 
 #include <bascule/runtime/lifetime/lifetime.hpp>
 
@@ -20,32 +20,38 @@ namespace bascule {
 template <typename T>
 class Ring {
   public:
-    bool empty() const noexcept { return size_ == 0; }
-    std::size_t size() const noexcept { return size_; }
-    T& front() noexcept { return slots_[first_]; }
-    void pop() noexcept {
-        first_ = (first_ + 1) & (slots_.size() - 1);
-        --size_;
-    }
+    bool empty() const noexcept { return begin_ == end_; }
+    std::size_t size() const noexcept { return end_ - begin_; }
+    T& front() noexcept { return slots_[begin_ & mask_]; }
+    void pop() noexcept { ++begin_; }
     void reserve(std::size_t more) {
-        if (size_ + more <= slots_.size()) return;
-        std::size_t capacity = slots_.empty() ? 64 : slots_.size();
-        while (capacity < size_ + more) capacity *= 2;
-        std::vector<T> larger(capacity);
-        for (std::size_t i = 0; i < size_; ++i) larger[i] = slots_[(first_ + i) & (slots_.size() - 1)];
-        slots_.swap(larger);
-        first_ = 0;
+        if (size() + more > capacity_) grow(more);
     }
     /// There is room: reserve comes first.
-    void push(const T& value) noexcept { slots_[(first_ + size_++) & (slots_.size() - 1)] = value; }
+    void push(const T& value) noexcept { slots_[end_++ & mask_] = value; }
 
   private:
-    std::vector<T> slots_;
-    std::size_t first_ = 0, size_ = 0;
+    void grow(std::size_t more) {
+        std::size_t capacity = capacity_ == 0 ? 64 : capacity_;
+        while (capacity < size() + more) capacity *= 2;
+        auto larger = std::make_unique<T[]>(capacity);
+        const std::size_t count = size();
+        for (std::size_t i = 0; i < count; ++i) larger[i] = slots_[(begin_ + i) & mask_];
+        slots_ = std::move(larger);
+        capacity_ = capacity;
+        mask_ = capacity - 1;
+        begin_ = 0;
+        end_ = count;
+    }
+
+    std::unique_ptr<T[]> slots_;
+    std::size_t capacity_ = 0, mask_ = 0;
+    std::size_t begin_ = 0, end_ = 0;  // count up for ever; places are below the mask
 };
 
 struct KeptOwner {
-    Owner owner;
+    void* object = nullptr;
+    decltype(Owner::release) release = nullptr;
     KeptMark mark = 0;
 };
 

@@ -232,7 +232,6 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
 }
 
 bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
-    if (!NotedCapture::any()) return false;
     std::optional<CaptureState> state;
     try {
         const ContextGuard context(stream.context());

@@ -73,14 +73,15 @@ class ProducersToOrder {
     /// Nothing has been issued when this throws: ArgumentError for a producer that is captured where `stream`
     /// is not, or the other way round, with the argument's name from `signature` if there is one; CudaError.
     ProducersToOrder(StreamRef stream, std::span<const Producer> producers,
-                     const Signature* signature = nullptr)
-        : producers_(producers) {
+                     const Signature* signature = nullptr) {
         for (const Producer& producer : producers) {
             if (!needs_wait(producer, stream) && !NotedCapture::any()) continue;
+            producers_ = producers;
             sort(stream, signature);
             return;
         }
     }
+    /// Empty where none of them is another stream.
     std::span<const Producer> get() const noexcept { return producers_; }
 
   private:
@@ -90,7 +91,8 @@ class ProducersToOrder {
     std::vector<Producer> inside_;
 };
 
-/// True when `stream` is being captured for a graph of ours, which has taken the owners then.
+/// True when `stream` is being captured for a graph of ours, which has taken the owners then. Need not be asked
+/// unless NotedCapture::any().
 bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept;
 
 /// Throws CudaError that begins with `what` when the host cannot wait for `stream` because of a capture: of

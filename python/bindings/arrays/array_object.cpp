@@ -33,8 +33,6 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-PyTypeObject* array_type = nullptr;  // set once by bind_arrays, held by the module
-
 std::size_t length(const ArrayObject& array) {
     if (array.view.ndim() == 0) throw py::type_error("len() of a 0-dimensional array");
     return static_cast<std::size_t>(array.view.shape[0]);
@@ -100,13 +98,6 @@ void require_writable(const ArrayObject& array) {
                         {.field = "readonly"});
 }
 
-const ArrayObject* as_array(PyObject* object) noexcept {
-    if (Py_TYPE(object) != array_type) return nullptr;
-    // Where pybind11's simple layout has the value: require_known_layout().
-    const auto* instance = reinterpret_cast<const py::detail::instance*>(object);
-    return static_cast<const ArrayObject*>(instance->simple_value_holder[0]);
-}
-
 py::object make_array(const ArrayView& view, Device device, py::object owner) {
     ArrayObject array{view, device, nullptr, std::move(owner), py::none()};
     bind_stream(array, stream_to_bind(py::none(), device));
@@ -152,7 +143,7 @@ array([[0., 3.],
         .def_property_readonly("device", [](const ArrayObject& self) { return self.device; })
         .def("__len__", &length)
         .def("__repr__", &repr_of_array);
-    array_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+    detail::array_type = reinterpret_cast<PyTypeObject*>(type.ptr());
     require_known_layout();
     bind_masks(module, type);
     bind_dlpack(type);

@@ -27,8 +27,17 @@ struct ArrayObject {
 /// The Python class while its parts are bound.
 using ArrayClass = pybind11::class_<ArrayObject>;
 
+namespace detail {
+inline PyTypeObject* array_type = nullptr;  // set once by bind_arrays, held by the module
+}
+
 /// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no cast machinery.
-const ArrayObject* as_array(PyObject* object) noexcept;
+inline const ArrayObject* as_array(PyObject* object) noexcept {
+    if (Py_TYPE(object) != detail::array_type) return nullptr;
+    // Where pybind11's simple layout has the value: bind_arrays checks that.
+    const auto* instance = reinterpret_cast<const pybind11::detail::instance*>(object);
+    return static_cast<const ArrayObject*>(instance->simple_value_holder[0]);
+}
 
 /// Another view of the same memory, which it keeps in the same way; the bound stream is the same.
 ArrayObject view_of(const ArrayObject& array, const ArrayView& view);

@@ -6,22 +6,10 @@
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
+#include "exchange/type_profile.hpp"
 #include "launch/owners.hpp"
 
 namespace bascule::python {
-
-/// The name of the capsule that the type's `__dlpack_c_exchange_api__` holds.
-inline constexpr const char* exchange_capsule = "dlpack_exchange_api";
-
-/// How objects of one type are read. A small value.
-struct Exchange {
-    const dlpack::ExchangeTable* table = nullptr;  ///< null: the type offers none that this Bascule knows
-    bool never_readonly = false;                   ///< no object of the type is ever read-only
-    bool has_interface = false;                    ///< the type has `__cuda_array_interface__` too
-};
-
-/// What the type offers, looked up once a type and state of it. Throws: what a metaclass raised.
-Exchange exchange_of(PyTypeObject* type);
 
 /// Reads the object by its type's table and keeps it for the launch. False when the table is not the way:
 /// for host memory, for what DLPack cannot describe and the array interface may, and for the case below.
@@ -30,12 +18,12 @@ Exchange exchange_of(PyTypeObject* type);
 /// A borrowed tensor cannot say that it is read-only. So where the kernel may write and the type is not known
 /// to have writable objects only, the object's `__cuda_array_interface__` is read instead, or, when the type
 /// has none, a managed tensor, whose flags say it.
-bool read_exchange(PyObject* object, const Exchange& exchange, bool may_write, Home& home, OwnerList& owners,
-                   ArrayView& view);
+bool read_exchange(PyObject* object, const TypeProfile& profile, bool may_write, Home& home,
+                   OwnerList& owners, ArrayView& view);
 
 /// An array of `device`, read by an interface that could not name a stream (versions 0 to 2): where its type
 /// has a table too, the library's work stream is the array's. False where it has none. Throws: what the
 /// library raised.
-bool order_by_table(PyTypeObject* type, Device device, ArrayView& view);
+bool order_by_table(const TypeProfile& profile, Device device, ArrayView& view);
 
 }  // namespace bascule::python

@@ -2,6 +2,7 @@
 // types: the CUDA Array Interface, versions 0, 2 and 3.
 #include "exchange/interface_reader.hpp"
 
+#include <array>
 #include <atomic>
 #include <optional>
 #include <utility>
@@ -14,6 +15,8 @@
 #include <bascule/runtime/driver/device.hpp>
 
 #include "exchange/descr.hpp"
+#include "exchange/type_profile.hpp"
+#include "support/dict_walk.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
@@ -67,7 +70,7 @@ namespace {
         ErrorKind::missing_key,
         fmt::format(
             "__cuda_array_interface__ has no '{}'. The interface requires 'shape', 'typestr', 'data' and "
-            "'version'; this is for the array's library to mend.",
+            "'version'; this is a bug in the producing library.",
             field),
         {.field = field});
 }
@@ -265,12 +268,69 @@ std::string_view read_typestr(PyObject* object) {
 
 // --- The walk ----------------------------------------------------------------------------------------------
 
+struct Key {
+    enum : unsigned { shape, typestr, data, version, strides, mask, stream, descr, count };
+};
+using Values = std::array<PyObject*, Key::count>;
+
+/// By length and bytes, for keys that are equal strings without being interned: pybind11 and nanobind make such.
+unsigned find_by_text(PyObject* key) noexcept {
+    if (!PyUnicode_Check(key) || PyUnicode_CHECK_INTERNED(key)) return Key::count;
+    Py_ssize_t size = 0;
+    const char* bytes =
+        PyUnicode_IS_COMPACT_ASCII(key) ? static_cast<const char*>(PyUnicode_DATA(key)) : nullptr;
+    if (bytes != nullptr) {
+        size = PyUnicode_GET_LENGTH(key);
+    } else {
+        bytes = PyUnicode_AsUTF8AndSize(key, &size);
+        if (bytes == nullptr) {  // lone surrogates: none of ours
+            PyErr_Clear();
+            return Key::count;
+        }
+    }
+    const std::string_view text(bytes, static_cast<std::size_t>(size));
+    switch (text.size()) {
+        case 4:
+            return text == "data" ? Key::data : text == "mask" ? Key::mask : Key::count;
+        case 5:
+            return text == "shape" ? Key::shape : text == "descr" ? Key::descr : Key::count;
+        case 6:
+            return text == "stream" ? Key::stream : Key::count;
+        case 7:
+            return text == "typestr"   ? Key::typestr
+                   : text == "version" ? Key::version
+                   : text == "strides" ? Key::strides
+                                       : Key::count;
+        default:
+            return Key::count;
+    }
+}
+
+unsigned find_key(const Names& n, PyObject* key) noexcept {
+    if (key == n.shape) return Key::shape;
+    if (key == n.typestr) return Key::typestr;
+    if (key == n.data) return Key::data;
+    if (key == n.version) return Key::version;
+    if (key == n.strides) return Key::strides;
+    if (key == n.stream) return Key::stream;
+    if (key == n.descr) return Key::descr;
+    if (key == n.mask) return Key::mask;
+    return find_by_text(key);
+}
+
+/// Borrowed values; runs no Python code.
+void find_entries(PyObject* dict, Values& values) noexcept {
+    const Names& known = names();
+    walk_dict(dict, [&](PyObject* key, PyObject* value) {
+        const unsigned which = find_key(known, key);
+        if (which < Key::count) values[which] = value;
+    });
+}
+
 /// The entries of a descriptor. The walk runs no Python code; what it found is then held, so that no code
 /// that runs later, or in another thread, can change what is parsed.
 class Entries {
   public:
-    enum Key : unsigned { shape, typestr, data, version, strides, mask, stream, descr, count };
-
     Entries() = default;
     Entries(const Entries&) = delete;
     Entries& operator=(const Entries&) = delete;
@@ -279,48 +339,18 @@ class Entries {
     }
 
     void walk(PyObject* dict) noexcept {
-        const Names& known = names();
         const py::scoped_critical_section undisturbed(dict);
-        PyObject* key = nullptr;
-        PyObject* value = nullptr;
-        Py_ssize_t position = 0;
-        while (PyDict_Next(dict, &position, &key, &value) != 0) {
-            const unsigned which = find(known, key);
-            if (which < count) values_[which] = value;
-        }
+        find_entries(dict, values_);
         for (PyObject* found : values_) Py_XINCREF(found);
     }
 
     /// Borrowed; null where there is none.
-    PyObject* operator[](Key key) const noexcept { return values_[key]; }
+    PyObject* operator[](unsigned key) const noexcept { return values_[key]; }
     /// The same, and null for None.
-    PyObject* given(Key key) const noexcept { return values_[key] == Py_None ? nullptr : values_[key]; }
+    PyObject* given(unsigned key) const noexcept { return values_[key] == Py_None ? nullptr : values_[key]; }
 
   private:
-    static unsigned find(const Names& n, PyObject* key) noexcept {
-        if (key == n.shape) return shape;
-        if (key == n.typestr) return typestr;
-        if (key == n.data) return data;
-        if (key == n.version) return version;
-        if (key == n.strides) return strides;
-        if (key == n.stream) return stream;
-        if (key == n.descr) return descr;
-        if (key == n.mask) return mask;
-        return find_by_value(n, key);
-    }
-
-    /// For keys that are equal strings without being interned.
-    static unsigned find_by_value(const Names& n, PyObject* key) noexcept {
-        if (!PyUnicode_Check(key) || PyUnicode_CHECK_INTERNED(key)) return count;
-        PyObject* const known[count] = {n.shape,   n.typestr, n.data,   n.version,
-                                        n.strides, n.mask,    n.stream, n.descr};
-        for (unsigned i = 0; i < count; ++i) {
-            if (PyUnicode_Compare(key, known[i]) == 0) return i;
-        }
-        return count;
-    }
-
-    PyObject* values_[count] = {};
+    Values values_ = {};
 };
 
 /// The entries of whatever mapping it is. A Mapping's own methods are asked once, for a copy.
@@ -350,6 +380,94 @@ void take_entries(PyObject* descriptor, Entries& entries) {
         {.field = "__cuda_array_interface__", .expected = "a dict", .got = shown(descriptor)});
 }
 
+// --- What most producers say -------------------------------------------------------------------------------
+
+/// "<f4" and its like, three characters of ASCII; nothing for anything else.
+std::optional<DType> plain_dtype(PyObject* text) noexcept {
+    if (text == nullptr || !PyUnicode_CheckExact(text) || !PyUnicode_IS_COMPACT_ASCII(text) ||
+        PyUnicode_GET_LENGTH(text) != 3) {
+        return std::nullopt;
+    }
+    const auto* character = static_cast<const char*>(PyUnicode_DATA(text));
+    const auto bytes = static_cast<std::uint32_t>(character[2] - '0');
+    if ((character[0] != '<' && (character[0] != '|' || bytes != 1)) || bytes > 8 ||
+        (bytes & (bytes - 1)) != 0) {
+        return std::nullopt;
+    }
+    switch (character[1]) {
+        case 'f':
+            return bytes >= 2 ? std::optional<DType>({DType::Kind::floating, bytes}) : std::nullopt;
+        case 'i':
+            return bytes >= 1 ? std::optional<DType>({DType::Kind::signed_integer, bytes}) : std::nullopt;
+        case 'u':
+            return bytes >= 1 ? std::optional<DType>({DType::Kind::unsigned_integer, bytes}) : std::nullopt;
+        default:
+            return std::nullopt;
+    }
+}
+
+/// Extents of at least 1, and the elements that they make; false for anything else.
+bool read_plain_shape(PyObject* tuple, ArrayView& view) noexcept {
+    if (tuple == nullptr || !PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) > max_dimensions)
+        return false;
+    std::int64_t bytes = view.dtype.itemsize;
+    std::int64_t size = 1;
+    for (Py_ssize_t d = 0; d < PyTuple_GET_SIZE(tuple); ++d) {
+        const auto extent = short_integer(PyTuple_GET_ITEM(tuple, d));
+        if (!extent || *extent < 1 || __builtin_mul_overflow(bytes, *extent, &bytes)) return false;
+        size *= *extent;
+        view.shape.push_back(*extent);
+    }
+    view.size = static_cast<std::uint64_t>(size);
+    return true;
+}
+
+/// C order, said or not; false for anything else.
+bool read_plain_strides(PyObject* tuple, ArrayView& view) noexcept {
+    view.strides = c_strides(view.shape, view.dtype.itemsize);
+    if (tuple == nullptr || tuple == Py_None) return true;
+    if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) != view.ndim()) return false;
+    for (int d = 0; d < view.ndim(); ++d) {
+        const auto stride = short_integer(PyTuple_GET_ITEM(tuple, d));
+        if (!stride || *stride != view.strides[d]) return false;
+    }
+    return true;
+}
+
+bool read_plain_data(PyObject* pair, ArrayView& view) noexcept {
+    if (pair == nullptr || !PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return false;
+    const auto pointer = short_integer(PyTuple_GET_ITEM(pair, 0));
+    PyObject* const readonly = PyTuple_GET_ITEM(pair, 1);
+    if (!pointer || *pointer < 1 || (readonly != Py_True && readonly != Py_False)) return false;
+    view.pointer = static_cast<std::uint64_t>(*pointer);
+    view.readonly = readonly == Py_True;
+    return true;
+}
+
+bool read_plain_stream(PyObject* value, ArrayView& view) noexcept {
+    if (value == nullptr || value == Py_None) return true;
+    const auto handle = short_integer(value);
+    if (!handle || *handle < 1) return false;
+    view.has_stream = true;
+    view.stream = static_cast<std::uint64_t>(*handle);
+    return true;
+}
+
+/// `[("", typestr)]`, as NumPy describes elements without fields; a missing one says as much.
+bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
+    if (list == nullptr || list == Py_None) return true;
+#ifdef Py_GIL_DISABLED
+    return false;  // another thread may change the list meanwhile
+#endif
+    if (!PyList_CheckExact(list) || PyList_GET_SIZE(list) != 1) return false;
+    PyObject* const pair = PyList_GET_ITEM(list, 0);
+    if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return false;
+    PyObject* const name = PyTuple_GET_ITEM(pair, 0);
+    PyObject* const type = PyTuple_GET_ITEM(pair, 1);
+    return PyUnicode_CheckExact(name) && PyUnicode_GET_LENGTH(name) == 0 &&
+           plain_dtype(type) == plain_dtype(typestr);
+}
+
 std::atomic<bool> accept_newer{false};
 
 }  // namespace
@@ -359,85 +477,125 @@ void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot) {
     take_entries(descriptor, entries);
     RawInterface& raw = snapshot.raw;
 
-    if (PyObject* version = entries[Entries::version]) {
+    if (PyObject* version = entries[Key::version]) {
         raw.version = read_int64(version, version_field);
     } else if (checked(Check::version_present)) {
         fail_missing("version");
     }
     raw.accept_newer = accept_newer.load(std::memory_order_relaxed);
 
-    if (PyObject* shape = entries[Entries::shape]) {
+    if (PyObject* shape = entries[Key::shape]) {
         read_dimensions(shape, extent_field, Check::shape_sequence, raw.shape);
     } else if (checked(Check::shape_present)) {
         fail_missing("shape");
     }
 
-    if (PyObject* typestr = entries[Entries::typestr]) {
+    if (PyObject* typestr = entries[Key::typestr]) {
         raw.typestr = read_typestr(typestr);
         snapshot.typestr = py::reinterpret_borrow<py::object>(typestr);
     } else if (checked(Check::typestr_present)) {
         fail_missing("typestr");
     }
 
-    if (PyObject* data = entries[Entries::data]) {
+    if (PyObject* data = entries[Key::data]) {
         read_data(data, raw);
     } else if (checked(Check::data_present)) {
         fail_missing("data");
     }
 
-    if (PyObject* strides = entries.given(Entries::strides)) {
+    if (PyObject* strides = entries.given(Key::strides)) {
         read_dimensions(strides, stride_field, Check::strides_sequence, raw.strides);
         raw.has_strides = true;
     }
-    if (PyObject* stream = entries.given(Entries::stream)) {
+    if (PyObject* stream = entries.given(Key::stream)) {
         raw.stream = read_uint64(stream, stream_field);
         raw.has_stream = true;
     }
-    if (PyObject* descr = entries.given(Entries::descr)) snapshot.layout = read_descr(descr, raw.typestr);
-    if (PyObject* mask = entries.given(Entries::mask))
-        snapshot.mask = py::reinterpret_borrow<py::object>(mask);
+    if (PyObject* descr = entries.given(Key::descr)) snapshot.layout = read_descr(descr, raw.typestr);
+    if (PyObject* mask = entries.given(Key::mask)) snapshot.mask = py::reinterpret_borrow<py::object>(mask);
 }
 
-bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
-    const auto descriptor = py::reinterpret_steal<py::object>(
-        into_python([&] { return PyObject_GetAttr(object, names().cuda_array_interface); }));
-    if (!descriptor) [[unlikely]] {
+bool read_plainly(PyObject* descriptor, ArrayView& view) noexcept {
+    if (!PyDict_CheckExact(descriptor)) return false;
+    const py::scoped_critical_section undisturbed(descriptor);
+    Values found = {};
+    find_entries(descriptor, found);
+    const auto number = found[Key::version] == nullptr ? std::nullopt : short_integer(found[Key::version]);
+    const auto dtype = plain_dtype(found[Key::typestr]);
+    if (!number || *number < 0 || *number > 3 || !dtype) return false;
+    if (found[Key::mask] != nullptr && found[Key::mask] != Py_None) return false;
+    view.version = *number;
+    view.dtype = *dtype;
+    if (!read_plain_shape(found[Key::shape], view) || !read_plain_data(found[Key::data], view) ||
+        !read_plain_strides(found[Key::strides], view) || !read_plain_stream(found[Key::stream], view) ||
+        !is_plain_descr(found[Key::descr], found[Key::typestr])) {
+        return false;
+    }
+    view.c_contiguous = view.f_contiguous = true;
+    if (view.ndim() > 1) find_contiguity(view);
+    return true;
+}
+
+py::object get_interface(PyObject* object, std::string& absence) {
+    PyTypeObject* const type = Py_TYPE(object);
+    PyObject* found = nullptr;
+    if (PyObject* const getter = profile_of(type).interface) [[likely]] {
+        Py_INCREF(getter);  // the class may be changed meanwhile
+        const descrgetfunc get = Py_TYPE(getter)->tp_descr_get;
+        found = into_python([&] { return get(getter, object, reinterpret_cast<PyObject*>(type)); });
+        Py_DECREF(getter);
+    } else {
+        found = into_python([&] { return PyObject_GetAttr(object, names().cuda_array_interface); });
+    }
+    if (found == nullptr) [[unlikely]] {
         const bool absent = PyErr_ExceptionMatches(PyExc_AttributeError) != 0;
         if (checked(absent ? Check::attribute_error : Check::producer_exception) != absent) {
             throw py::error_already_set();
         }
-        snapshot.absence = utf8_of(py::str(py::error_already_set().value()).ptr());
-        return false;
+        absence = utf8_of(py::str(py::error_already_set().value()).ptr());
+        return {};
     }
+    auto descriptor = py::reinterpret_steal<py::object>(found);
     if (PyType_Check(object) && checked(Check::instance)) {
         throw ArgumentError(ErrorKind::type,
                             fmt::format("got the class {}, not an array: pass an instance of it.",
                                         reinterpret_cast<PyTypeObject*>(object)->tp_name),
                             {.field = "__cuda_array_interface__"});
     }
+    return descriptor;
+}
+
+bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
+    const py::object descriptor = get_interface(object, snapshot.absence);
+    if (!descriptor) return false;
     read_descriptor(descriptor.ptr(), snapshot);
     return true;
 }
 
 void bind_interface_reader(py::module_& module) {
+    learn_dicts();
     module.def(
         "_accept_newer_interface", [](bool accept) { accept_newer.store(accept); },
         py::arg("accept").noconvert());
     module.def("_check_memory", &check_memory, py::arg("on").noconvert());
     module.def(
         "_parse",
-        [](const py::object& descriptor, std::size_t times) {
+        [](const py::object& descriptor, std::size_t times, bool plainly) {
             std::string text;
             for (std::size_t i = 0; i < times; ++i) {
-                InterfaceSnapshot snapshot;
-                read_descriptor(descriptor.ptr(), snapshot);
-                const ArrayView view = validate(snapshot.raw);
+                ArrayView view;
+                if (!plainly || !read_plainly(descriptor.ptr(), view)) {
+                    InterfaceSnapshot snapshot;
+                    read_descriptor(descriptor.ptr(), snapshot);
+                    view = validate(snapshot.raw);
+                }
                 if (i + 1 == times) text = describe(view);
             }
             return text;
         },
-        "descriptor"_a, "times"_a = 1,
-        "For tests and benchmarks: parses and checks a descriptor as a launch does, and says what it is.");
+        "descriptor"_a, "times"_a = 1, "plainly"_a = true,
+        "For tests and benchmarks: parses and checks a descriptor as a launch does, or, not `plainly`, by "
+        "all the rules at once; says what it is.");
 #ifdef BASCULE_TEST_HOOKS
     module.def(
         "_checks",

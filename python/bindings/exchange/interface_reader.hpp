@@ -19,6 +19,15 @@ struct InterfaceSnapshot {
     std::string absence;  ///< why there is no descriptor: the words of the AttributeError
 };
 
+/// `object.__cuda_array_interface__`, read exactly once; null when it raises AttributeError, whose words are
+/// `absence` then. Throws: ArgumentError for a class in place of an object; a producer's own exception unchanged.
+pybind11::object get_interface(PyObject* object, std::string& absence);
+
+/// Reads a descriptor that is what most producers say: a dict of tuples, short ints and a typestr of numbers, C
+/// order, not empty, no mask, no fields, and nothing wrong. Then `view` is what read_descriptor and validate would
+/// make of it. False for everything else, `view` half written. Runs no Python code and allocates nothing.
+bool read_plainly(PyObject* descriptor, ArrayView& view) noexcept;
+
 /// Reads `object.__cuda_array_interface__` exactly once. False when the attribute raises AttributeError.
 /// Throws: ArgumentError (type, missing_key, value) that names the key; a producer's own exception unchanged.
 bool read_interface(PyObject* object, InterfaceSnapshot& snapshot);

@@ -39,30 +39,6 @@ PyTypeObject* raw_bytes_type = nullptr;
 
 using ErrorKind = ArgumentError::Kind;
 
-/// Types whose objects were arrays of other libraries before: what else they could be is not asked again.
-/// Only a guess, compared by address.
-class ArrayTypes {
-  public:
-    bool contains(PyObject* object) const noexcept {
-        return types_[slot(object)].load(std::memory_order_relaxed) == Py_TYPE(object);
-    }
-    void remember(PyObject* object) noexcept {
-        if (PyTuple_Check(object)) return;  // those may be vectors
-        types_[slot(object)].store(Py_TYPE(object), std::memory_order_relaxed);
-    }
-
-  private:
-    static std::size_t slot(PyObject* object) noexcept {
-        return (reinterpret_cast<std::uintptr_t>(Py_TYPE(object)) >> 4) % 16;
-    }
-    std::array<std::atomic<const PyTypeObject*>, 16> types_{};
-};
-
-ArrayTypes& array_types() noexcept {
-    static constinit ArrayTypes types;
-    return types;
-}
-
 bool is_host_array(PyObject* object) {
     return !PyType_Check(object) && PyObject_HasAttr(object, names().array_interface) != 0;
 }
@@ -174,10 +150,10 @@ std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
 }
 
 /// By the C functions of the object's type. Whatever its kind, nothing is written to what is passed by value.
-bool ArgumentReader::read_by_table(PyObject* argument, const Parameter& parameter, ArrayView& view) {
-    const Exchange exchange = exchange_of(Py_TYPE(argument));
-    return exchange.table != nullptr &&
-           read_exchange(argument, exchange, !parameter.type.constant, home_, *owners_, view);
+bool ArgumentReader::read_by_table(PyObject* argument, const TypeProfile& profile, const Parameter& parameter,
+                                   ArrayView& view) {
+    return profile.table != nullptr &&
+           read_exchange(argument, profile, !parameter.type.constant, home_, *owners_, view);
 }
 
 void ArgumentReader::read_mask_for(const Parameter& parameter, const py::object& mask, ArrayView& view) {
@@ -223,19 +199,21 @@ void ArgumentReader::find_order(PyObject* argument, const Parameter& parameter, 
 /// An object with an array interface. False where it has none: `absence` says why.
 bool ArgumentReader::read_array(PyObject* argument, const Parameter& parameter, ArrayView& view,
                                 std::string& absence) {
-    InterfaceSnapshot snapshot;
-    if (!read_interface(argument, snapshot)) [[unlikely]] {
-        absence = std::move(snapshot.absence);
+    const py::object descriptor = get_interface(argument, absence);
+    if (!descriptor) [[unlikely]]
         return false;
+    if (read_plainly(descriptor.ptr(), view)) [[likely]] {
+        resolve_at_home(view, home_);
+    } else {
+        InterfaceSnapshot snapshot;
+        read_descriptor(descriptor.ptr(), snapshot);
+        view = validate(snapshot.raw);
+        resolve_at_home(view, home_);
+        if (snapshot.mask) read_mask_for(parameter, snapshot.mask, view);
+        view.layout = std::move(snapshot.layout);
     }
-    view = validate(snapshot.raw);
-    resolve_at_home(view, home_);
-    if (snapshot.mask) [[unlikely]]
-        read_mask_for(parameter, snapshot.mask, view);
-    view.layout = std::move(snapshot.layout);
     if (needs_stream(view) || options_ != nullptr || !interface_sync()) find_order(argument, parameter, view);
     owners_->keep(argument, view);
-    array_types().remember(argument);
     return true;
 }
 
@@ -245,8 +223,11 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     if (auto value = read_value(argument)) return *std::move(value);
     ArrayView view;
     std::string absence;
-    if (read_by_table(argument, parameter, view) || read_array(argument, parameter, view, absence))
+    if (read_by_table(argument, profile_of(Py_TYPE(argument)), parameter, view)) return view;
+    if (read_array(argument, parameter, view, absence)) {
+        if (!PyTuple_Check(argument)) remember_array(Py_TYPE(argument));  // a tuple may be a vector
         return view;
+    }
     if (is_host_array(argument)) {
         if (py::hasattr(argument, "ndim") && is_void(argument)) return read_void(argument);
         fail_host_array(argument, parameter);
@@ -303,38 +284,26 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
     return named(index, parameter, [&] { return read_any(argument, parameter); });
 }
 
-/// As `read`, where it is known what to expect, without a copy of the view. False where it is something else.
-bool ArgumentReader::read_array_into(ArgumentPack& pack, int index, PyObject* argument) {
-    ArrayView view;
-    std::string absence;
-    const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
-    if (!named(index, parameter, [&] { return read_array(argument, parameter, view, absence); }))
-        return false;
-    pack.set(index, view);
-    return true;
-}
-
-void ArgumentReader::read_into(ArgumentPack& pack, int index, PyObject* argument) {
+/// By what is known of the type, without a copy of the view; where that is not enough, by asking.
+void ArgumentReader::read_other(ArgumentPack& pack, int index, PyObject* argument) {
     const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
     if (const ArrayObject* own = as_array(argument)) {
         owners_->keep(argument, own->view);
-        if (own->device == home_.device) [[likely]] {
-            pack.set(index, own->view);  // without a copy of the view
-            home_.decided = true;
-        } else {
-            pack.set(index, named(index, parameter, [&] { return own_view(*own); }));
-        }
+        pack.set(index, named(index, parameter, [&] { return own_view(*own); }));
         return;
     }
-    if (!PyFloat_CheckExact(argument) && !PyLong_CheckExact(argument)) {
-        ArrayView view;
-        if (named(index, parameter, [&] { return read_by_table(argument, parameter, view); })) {
-            pack.set(index, view);
-            return;
-        }
+    ArrayView view;
+    const bool is_array = !PyLong_CheckExact(argument) && named(index, parameter, [&] {
+        const TypeProfile profile = profile_of(Py_TYPE(argument));
+        std::string absence;
+        return read_by_table(argument, profile, parameter, view) ||
+               (profile.was_array && read_array(argument, parameter, view, absence));
+    });
+    if (is_array) {
+        pack.set(index, view);
+    } else {
+        pack.set(index, read(argument, index, parameter));
     }
-    if (array_types().contains(argument) && read_array_into(pack, index, argument)) return;
-    pack.set(index, read(argument, index, parameter));
 }
 
 void bind_arguments(py::module_& module) {

@@ -12,12 +12,12 @@
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
+#include "arrays/array_object.hpp"
+#include "exchange/type_profile.hpp"
 #include "launch/launch_options.hpp"
 #include "launch/owners.hpp"
 
 namespace bascule::python {
-
-struct ArrayObject;
 
 /// bascule.raw_pointer(address).
 struct RawPointerObject {
@@ -50,8 +50,21 @@ class ArgumentReader {
     /// What `argument` is. `parameter` is for messages, and says whether bytes are wanted. Throws:
     /// ArgumentError naming the parameter; a producer's own exception unchanged.
     ArgumentValue read(PyObject* argument, int index, const Parameter& parameter);
-    /// The same, into the pack, which checks it.
-    void read_into(ArgumentPack& pack, int index, PyObject* argument);
+    /// The same, into the pack, which checks it. Arrays of ours that lie where the launch goes, and floats, are taken
+    /// here; whatever else there is, by what is known of its type.
+    [[gnu::always_inline]] void read_into(ArgumentPack& pack, int index, const Parameter& parameter,
+                                          PyObject* argument) {
+        const ArrayObject* own = as_array(argument);
+        if (own != nullptr && own->device == home_.device) [[likely]] {
+            pack.set_array(index, parameter, own->view);
+            home_.decided = true;
+            owners_->keep(argument, own->view);
+        } else if (PyFloat_CheckExact(argument)) {
+            pack.set_double(index, PyFloat_AS_DOUBLE(argument));
+        } else {
+            read_other(pack, index, argument);
+        }
+    }
 
     /// Where the launch goes, once every argument was read.
     Device device() const noexcept { return home_.device; }
@@ -61,11 +74,12 @@ class ArgumentReader {
     StreamRef consumer() const;
     void find_order(PyObject* argument, const Parameter& parameter, ArrayView& view);
     ArrayView own_view(const ArrayObject& own);
-    bool read_by_table(PyObject* argument, const Parameter& parameter, ArrayView& view);
+    void read_other(ArgumentPack& pack, int index, PyObject* argument);
+    bool read_by_table(PyObject* argument, const TypeProfile& profile, const Parameter& parameter,
+                       ArrayView& view);
     ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
     bool read_array(PyObject* argument, const Parameter& parameter, ArrayView& view, std::string& absence);
     void read_mask_for(const Parameter& parameter, const pybind11::object& mask, ArrayView& view);
-    bool read_array_into(ArgumentPack& pack, int index, PyObject* argument);
     std::optional<ArgumentValue> read_value(PyObject* argument);
     bool read_bytes(PyObject* argument, RawBytes& bytes);
     ArgumentValue read_void(PyObject* argument);

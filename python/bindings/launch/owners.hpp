@@ -34,7 +34,7 @@ class OwnerList {
     }
 
     /// `bytes` of memory go with the object.
-    void keep(PyObject* object, std::uint64_t bytes) {
+    [[gnu::always_inline]] void keep(PyObject* object, std::uint64_t bytes) {
         if (count_ < most_inline) [[likely]] {
             new (&inline_[count_ * sizeof(Owner)]) Owner{object, &release_references, bytes};
         } else {

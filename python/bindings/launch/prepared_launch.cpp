@@ -29,15 +29,19 @@ void read_arguments(ArgumentPack& pack, ArgumentReader& reader, const CallArgume
     const Signature& signature = pack.signature();
     if (arguments.keywords == nullptr) [[likely]] {
         ArgumentPack::check_count(signature, arguments.count());
-        for (int i = 0; i < static_cast<int>(arguments.positional); ++i) {
-            reader.read_into(pack, i, arguments.objects[i]);
-        }
+        PyObject* const* argument = arguments.objects;
+        int index = 0;
+        for (const Parameter& parameter : signature.parameters)
+            reader.read_into(pack, index++, parameter, *argument++);
         return;
     }
     Slots<PyObject*> slots(signature.parameters.size());
     order_arguments(signature, arguments, slots.span());
     int index = 0;
-    for (PyObject* argument : slots.span()) reader.read_into(pack, index++, argument);
+    for (PyObject* argument : slots.span()) {
+        reader.read_into(pack, index, signature.parameters[static_cast<std::size_t>(index)], argument);
+        ++index;
+    }
 }
 
 LaunchTarget make_target(const Kernel& function, const LaunchPlan& plan, Device device) {

@@ -1,0 +1,105 @@
+#include "exchange/type_profile.hpp"
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "support/gil.hpp"
+#include "support/names.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+/// Types whose library has no read-only arrays, by the names of the class; their subclasses too.
+struct ClassName {
+    std::string_view module;
+    std::string_view name;
+};
+constexpr std::array never_readonly = {
+    ClassName{"torch", "Tensor"},  // "PyTorch does not support non-writable tensors", it warns
+    ClassName{"cupy", "ndarray"},  // its flags have no `writeable`
+};
+
+bool is_never_readonly(PyTypeObject* type) {
+    for (const py::handle base : py::tuple(py::handle(reinterpret_cast<PyObject*>(type)).attr("__mro__"))) {
+        const std::string module = py::str(py::getattr(base, "__module__", py::str()));
+        const std::string name = py::str(py::getattr(base, "__qualname__", py::str()));
+        for (const ClassName& known : never_readonly) {
+            if (known.module == module && known.name == name) return true;
+        }
+    }
+    return false;
+}
+
+/// The newest table of our major version in the chain; null when there is none, or when it is a table in
+/// name only.
+const dlpack::ExchangeTable* find_table(void* pointer) noexcept {
+    static constexpr int longest_chain = 16;  // a chain that goes round ends too
+    const auto* header = static_cast<const dlpack::ExchangeHeader*>(pointer);
+    for (int i = 0; header != nullptr && i < longest_chain; ++i, header = header->previous) {
+        if (header->version.major != dlpack::version.major) continue;
+        const auto* table = reinterpret_cast<const dlpack::ExchangeTable*>(header);
+        const bool usable = table->managed_from_object != nullptr && table->current_work_stream != nullptr;
+        return usable ? table : nullptr;
+    }
+    return nullptr;
+}
+
+bool has_attribute(PyObject* object, PyObject* name, py::object& value) {
+    PyObject* found = into_python([&] { return PyObject_GetAttr(object, name); });
+    if (found == nullptr) {
+        if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw py::error_already_set();
+        PyErr_Clear();
+        return false;
+    }
+    value = py::reinterpret_steal<py::object>(found);
+    return true;
+}
+
+/// Whether `object.name` means `descriptor`'s getter: it is a property or a getset of the type itself, which come
+/// before everything else, and the type looks attributes up as object does.
+bool is_whole_lookup(PyTypeObject* type, PyObject* descriptor) noexcept {
+    return Py_TYPE(type) == &PyType_Type && type->tp_getattro == PyObject_GenericGetAttr &&
+           (Py_TYPE(descriptor) == &PyProperty_Type || Py_TYPE(descriptor) == &PyGetSetDescr_Type);
+}
+
+TypeProfile look_up(PyTypeObject* type) {
+    auto* object = reinterpret_cast<PyObject*>(type);
+    TypeProfile profile;
+    py::object value;
+    if (has_attribute(object, names().dlpack_exchange, value) &&
+        PyCapsule_IsValid(value.ptr(), exchange_capsule) != 0) {
+        profile.table = find_table(PyCapsule_GetPointer(value.ptr(), exchange_capsule));
+        if (profile.table != nullptr) profile.never_readonly = is_never_readonly(type);
+    }
+    profile.has_interface = has_attribute(object, names().cuda_array_interface, value);
+    if (profile.has_interface && is_whole_lookup(type, value.ptr())) profile.interface = value.ptr();
+    return profile;
+}
+
+}  // namespace
+
+TypeProfile detail::look_up_profile(PyTypeObject* type) {
+    const unsigned int before = version_tag(type);
+    const TypeProfile profile = look_up(type);
+    // A tag of 0 names no state. The lookup gives the type its tag, so the second time is remembered.
+    if (before != 0 && version_tag(type) == before) place_of(type) = {type, before, profile};
+    return profile;
+}
+
+void remember_array(PyTypeObject* type) noexcept {
+    detail::RememberedType& known = detail::place_of(type);
+    if (known.type == type) known.profile.was_array = true;
+}
+
+void remember_policy(PyTypeObject* type, unsigned int tag, const ProducerPolicy* policy,
+                     std::uint32_t generation) noexcept {
+    detail::RememberedType& known = detail::place_of(type);
+    if (known.type != type || known.tag != tag || version_tag(type) != tag) return;
+    known.profile.policy = policy;
+    known.profile.policy_generation = generation;
+}
+
+}  // namespace bascule::python

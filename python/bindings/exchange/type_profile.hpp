@@ -1,0 +1,74 @@
+// What is known of the types of arguments: how their objects are read and ordered, found by comparing a type pointer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/interface/arrays/dlpack.hpp>
+
+#include "support/without_gil.hpp"
+
+namespace bascule::python {
+
+/// The name of the capsule that a type's `__dlpack_c_exchange_api__` holds.
+inline constexpr const char* exchange_capsule = "dlpack_exchange_api";
+
+struct ProducerPolicy;
+
+/// How objects of one type are read and ordered. A small value.
+struct TypeProfile {
+    const dlpack::ExchangeTable* table = nullptr;  ///< null: the type offers none that this Bascule knows
+    /// The type's own descriptor for `__cuda_array_interface__`, borrowed from the type, where getting the attribute
+    /// means calling it and nothing else; else null.
+    PyObject* interface = nullptr;
+    /// How the type's arrays are ordered where they name no stream; null: not asked for. Good while
+    /// `policy_generation` is the number of the registrations.
+    const ProducerPolicy* policy = nullptr;
+    std::uint32_t policy_generation = 0;
+    bool has_interface = false;   ///< the type has `__cuda_array_interface__`
+    bool never_readonly = false;  ///< no object of the type is ever read-only
+    bool was_array = false;  ///< an object of it was read by its interface: nothing else need be tried first
+};
+
+namespace detail {
+
+/// What was found for a type in one state of it: whoever changes the type, or takes its place in memory, gets
+/// another tag. Without a GIL each thread asks for itself, so that no launch takes a lock.
+struct RememberedType {
+    PyTypeObject* type = nullptr;
+    unsigned int tag = 0;
+    TypeProfile profile;
+};
+
+#ifdef Py_GIL_DISABLED
+inline constinit thread_local std::array<RememberedType, 256> remembered_types;
+#else
+inline std::array<RememberedType, 256> remembered_types;
+#endif
+
+inline RememberedType& place_of(PyTypeObject* type) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(type);
+    return remembered_types[(address >> 4 ^ address >> 12) % remembered_types.size()];
+}
+
+TypeProfile look_up_profile(PyTypeObject* type);
+
+}  // namespace detail
+
+/// Looked up once a type and state of it. Good until Python code runs. Throws: what a metaclass raised.
+inline TypeProfile profile_of(PyTypeObject* type) {
+    const detail::RememberedType& known = detail::place_of(type);
+    if (known.type == type && known.tag == version_tag(type)) [[likely]]
+        return known.profile;
+    return detail::look_up_profile(type);
+}
+
+/// Notes what was found out about objects of a type. Python code may have run since its profile was taken: then
+/// what is noted may be lost, and is found out again.
+void remember_array(PyTypeObject* type) noexcept;
+void remember_policy(PyTypeObject* type, unsigned int tag, const ProducerPolicy* policy,
+                     std::uint32_t generation) noexcept;
+
+}  // namespace bascule::python
