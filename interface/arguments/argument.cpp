@@ -257,11 +257,6 @@ void ArgumentPack::add_another(const Producer& named) {
     ++producer_count_;
 }
 
-std::optional<std::uint64_t> ArgumentPack::common_stream() const noexcept {
-    if (arrays_ == 0 || arrays_ != arrays_with_stream_ || producer_count_ != 1) return std::nullopt;
-    return producers_[0].device < 0 ? std::optional(producers_[0].stream) : std::nullopt;
-}
-
 void ArgumentPack::fail_count(const Signature& signature, std::size_t given) {
     const std::size_t declared = signature.parameters.size();
     throw ArgumentError(ErrorKind::type,

@@ -171,7 +171,10 @@ class ArgumentPack {
 
     /// The stream that every array of the pack names, when they all name one and the same; empty without
     /// arrays, and for a stream of another device than the launch's.
-    std::optional<std::uint64_t> common_stream() const noexcept;
+    std::optional<std::uint64_t> common_stream() const noexcept {
+        if (arrays_ == 0 || arrays_ != arrays_with_stream_ || producer_count_ != 1) return std::nullopt;
+        return producers_[0].device < 0 ? std::optional(producers_[0].stream) : std::nullopt;
+    }
 
     /// Throws: ArgumentError when `given` differs from what the kernel declares; the message shows the
     /// signature.

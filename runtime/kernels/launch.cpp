@@ -46,12 +46,13 @@ void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, st
     const OwnersKept kept(stream, owners);
     const ContextGuard context(target.device().context());
     const ProducersToOrder producers(stream, args.producers(), &args.signature());  // captures: rule 13
-    wait_for_producers(stream, producers.get());  // cuEventRecord and cuStreamWaitEvent for each other stream
-    enqueue(target, stream, args);                // cuLaunchKernelEx
-    note_launch(target.kernel(), stream, site);   // whom to ask when something is lost
+    const std::span others = producers.get();
+    if (!others.empty()) wait_for_producers(stream, others);  // cuEventRecord and cuStreamWaitEvent for each
+    enqueue(target, stream, args);                            // cuLaunchKernelEx
+    note_launch(target.kernel(), stream, site);               // whom to ask when something is lost
     if (synchronise_launches.load(std::memory_order_relaxed)) [[unlikely]]
-        wait_for_suspect(target.kernel(), stream, site, args);  // before any other call is told of its fault
-    order_producers_after(stream, producers.get());             // their next work waits for this kernel
+        wait_for_suspect(target.kernel(), stream, site, args);   // before any other call is told of its fault
+    if (!others.empty()) order_producers_after(stream, others);  // their next work waits for this kernel
 }
 
 LaunchTarget::LaunchTarget(const LoadedKernel& kernel, Device device, const LaunchConfig& config)

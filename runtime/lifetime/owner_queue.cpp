@@ -81,10 +81,13 @@ QueueKey QueueKey::of(StreamRef stream) noexcept {
 }
 
 void OwnerQueue::keep(std::span<const Owner> given, KeptMark mark) noexcept {
-    for (const Owner& owner : given) {
-        owners.push({owner.object, owner.release, mark});
-        unmarked_bytes += owner.bytes;
-    }
+    std::uint64_t bytes = 0;
+    owners.push(given.size(), [&, next = given.data()]() mutable {
+        const Owner& owner = *next++;
+        bytes += owner.bytes;
+        return KeptOwner{owner.object, owner.release, mark};
+    });
+    unmarked_bytes += bytes;
     ++unmarked;
 }
 

@@ -29,6 +29,15 @@ class Ring {
     }
     /// There is room: reserve comes first.
     void push(const T& value) noexcept { slots_[end_++ & mask_] = value; }
+    /// What `make` returns, `count` times.
+    template <class Make>
+    void push(std::size_t count, Make make) noexcept {
+        T* const slots = slots_.get();
+        const std::size_t mask = mask_;
+        const std::size_t first = end_;
+        for (std::size_t i = 0; i < count; ++i) slots[(first + i) & mask] = make();
+        end_ = first + count;
+    }
 
   private:
     void grow(std::size_t more) {

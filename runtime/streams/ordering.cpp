@@ -47,28 +47,6 @@ void hold_back(StreamRef theirs, EventRef fence, const Producer& producer) {
 
 }  // namespace
 
-StreamChoice how_chosen(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
-                        std::optional<std::uint64_t> common_producer) noexcept {
-    if (given) return StreamChoice::given;
-    if (current) return StreamChoice::current;
-    return common_producer ? StreamChoice::common_producer : StreamChoice::device_default;
-}
-
-StreamRef choose_stream(std::optional<StreamRef> given, std::optional<StreamRef> current,
-                        std::optional<std::uint64_t> common_producer, Device device) noexcept {
-    switch (how_chosen(given, current, common_producer)) {
-        case StreamChoice::given:
-            return *given;
-        case StreamChoice::current:
-            return *current;
-        case StreamChoice::common_producer:
-            return {*common_producer, device};
-        case StreamChoice::device_default:
-            break;
-    }
-    return StreamRef::device_default(device);
-}
-
 void wait_for_producers(StreamRef stream, std::span<const Producer> producers) {
     for (const Producer& producer : producers) {
         if (needs_wait(producer, stream)) wait_for(stream, producer);

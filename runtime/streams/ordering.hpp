@@ -15,13 +15,29 @@ namespace bascule {
 enum class StreamChoice : std::uint8_t { given, current, common_producer, device_default };
 
 /// The first of these that there is: the stream given; the current one; the one that every array names.
-StreamChoice how_chosen(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
-                        std::optional<std::uint64_t> common_producer) noexcept;
+inline StreamChoice how_chosen(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
+                               std::optional<std::uint64_t> common_producer) noexcept {
+    if (given) return StreamChoice::given;
+    if (current) return StreamChoice::current;
+    return common_producer ? StreamChoice::common_producer : StreamChoice::device_default;
+}
 
 /// The stream of an operation: the one given; else the current one; else, if every array names one and the
 /// same, that; else the device's default stream.
-StreamRef choose_stream(std::optional<StreamRef> given, std::optional<StreamRef> current,
-                        std::optional<std::uint64_t> common_producer, Device device) noexcept;
+inline StreamRef choose_stream(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
+                               std::optional<std::uint64_t> common_producer, Device device) noexcept {
+    switch (how_chosen(given, current, common_producer)) {
+        case StreamChoice::given:
+            return *given;
+        case StreamChoice::current:
+            return *current;
+        case StreamChoice::common_producer:
+            return {*common_producer, device};
+        case StreamChoice::device_default:
+            break;
+    }
+    return StreamRef::device_default(device);
+}
 
 /// Whether the producer's stream is one of `stream`'s device.
 inline bool lies_with(const Producer& producer, StreamRef stream) noexcept {

@@ -169,7 +169,7 @@ void ArgumentReader::read_mask_for(const Parameter& parameter, const py::object&
 
 /// Where the launch goes, as far as it is known: what producers are asked to be ready for.
 StreamRef ArgumentReader::consumer() const {
-    if (stream_) return *stream_;
+    if (stream_ != nullptr) return *stream_;
     return stream_or_current(py::none(), home_.device, "array");
 }
 

@@ -33,11 +33,11 @@ struct RawBytesObject {
 /// valid while this lives.
 class ArgumentReader {
   public:
-    /// `stream` is the launch's, where it is known: what producers by `__dlpack__` are asked to be ready for.
+    /// `stream` is the launch's, where it is known, and stays where it is: what producers by `__dlpack__` are asked to be ready for.
     /// Where it is not, the first array that lies on one device decides where the launch goes.
-    ArgumentReader(Device device, OwnerList& owners, std::optional<StreamRef> stream = std::nullopt,
-                   const LaunchOptions* options = nullptr) noexcept
-        : home_{device, stream.has_value(), stream.has_value(), options != nullptr && options->peer},
+    ArgumentReader(Device device, OwnerList& owners, const StreamRef* stream,
+                   const LaunchOptions* options) noexcept
+        : home_{device, stream != nullptr, stream != nullptr, options != nullptr && options->peer},
           owners_(&owners),
           stream_(stream),
           options_(options) {}
@@ -86,7 +86,7 @@ class ArgumentReader {
 
     Home home_;
     OwnerList* owners_;
-    std::optional<StreamRef> stream_;
+    const StreamRef* stream_;  // null: not known
     const LaunchOptions* options_;
     std::vector<Py_buffer> buffers_;
 };

@@ -139,7 +139,7 @@ bool stays(Binding& binding, StreamRef stream, const LaunchPlan& plan) {
 /// to capture, any, is being captured, because it has owners of its own.
 void launch_bound(Bound& bound) {
     const LaunchPlan& plan = bound.state->plan;
-    if (!plan.launches()) return;
+    if (!bound.state->launches) return;
     const std::shared_ptr<Binding> binding = bound.binding();
     const StreamRef stream = binding->launch.stream();
     const bool capturing = NotedCapture::any() || OthersCapture::seen();
@@ -190,7 +190,7 @@ PyObject* repr_of_bound(PyObject* self) {
         const Bound& bound = held_by<Bound>(self);
         const std::shared_ptr<const Binding> binding = bound.binding();
         const std::string& name = binding->launch.function().expression();
-        if (!bound.state->plan.launches())
+        if (!bound.state->launches)
             return py::str(fmt::format("<bascule.BoundLaunch {} over nothing>", name));
         const LaunchConfig& config = binding->launch.config();
         return py::str(fmt::format("<bascule.BoundLaunch {}[{}, {}]>", name, bascule::to_string(config.grid),

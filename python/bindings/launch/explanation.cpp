@@ -137,7 +137,7 @@ py::object explain_launch(LaunchState& state, const CallArguments& arguments) {
                    "device"_a = to_string(prepared.device()), "stream"_a = describe(stream),
                    "choice"_a = name_of(choice), "grid"_a = py::none(), "block"_a = py::none(),
                    "shared_bytes"_a = 0, "work"_a = py::tuple(py::cast(plan.work)));
-    if (plan.launches()) {
+    if (state.launches) {
         facts["grid"] = extents(prepared.config().grid);
         facts["block"] = extents(prepared.config().block);
         facts["shared_bytes"] = prepared.config().shared_bytes;

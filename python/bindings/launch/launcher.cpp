@@ -89,7 +89,7 @@ PyObject* bind(PyObject* self, PyObject* const* arguments, Py_ssize_t positional
 
 std::string geometry(const LaunchState& state) {
     const LaunchPlan& plan = state.plan;
-    if (!plan.launches()) return " over nothing";
+    if (!state.launches) return " over nothing";
     const ResolvedLaunch* resolved = state.resolved();
     const bool chosen = resolved != nullptr && resolved->target;
     if (!plan.work.empty() && !chosen) {

@@ -17,13 +17,6 @@
 namespace bascule::python {
 namespace {
 
-/// Where the arguments are read for. It is not asked again while nobody has ever entered a stream or a device.
-LaunchStart start_of(const LaunchPlan& plan, const ResolvedLaunch& resolved) {
-    if (plan.stream || !anything_entered()) [[likely]]
-        return {resolved.device, plan.stream};
-    return start_of(plan);
-}
-
 /// One function: each argument is read and checked in one go.
 void read_arguments(ArgumentPack& pack, ArgumentReader& reader, const CallArguments& arguments) {
     const Signature& signature = pack.signature();
@@ -55,7 +48,7 @@ LaunchTarget make_target(const Kernel& function, const LaunchPlan& plan, Device 
 
 void launch(LaunchState& state, const CallArguments& arguments) {
     PreparedLaunch prepared(state, arguments);
-    if (!state.plan.launches()) return;
+    if (!state.launches) return;
     const StreamRef stream = prepared.stream();
     prepared.enqueue(stream, prepared.owners().hand_over());
 }
@@ -63,18 +56,21 @@ void launch(LaunchState& state, const CallArguments& arguments) {
 PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& arguments, ReadArguments* seen)
     : state_(state), resolved_(state.resolve()), device_(resolved_.device) {
     const LaunchOptions* options = state.plan.options.get();
-    const LaunchStart start = start_of(state.plan, resolved_);
-    ArgumentReader reader(start.device, owners_, start.stream, options);
+    const std::optional<StreamRef>* stream = &state.plan.stream;
+    std::optional<LaunchStart> entered;  // not asked for while nobody has ever entered a stream or a device
+    if (!*stream && anything_entered()) [[unlikely]] {
+        entered = start_of(state.plan);
+        device_ = entered->device;
+        stream = &entered->stream;
+    }
+    ArgumentReader reader(device_, owners_, *stream ? &**stream : nullptr, options);
     if (resolved_.loaded != nullptr && seen == nullptr) [[likely]] {
         pack_.emplace(resolved_.loaded->image->signature);
         if (options != nullptr) prepare_pack(*pack_, options);
         read_arguments(*pack_, reader, arguments);
         device_ = reader.device();
-    } else if (seen != nullptr) {
-        read_and_choose(reader, arguments, *seen);
     } else {
-        ReadArguments read(arguments.count());
-        read_and_choose(reader, arguments, read);
+        read_and_choose(reader, arguments, seen);
     }
     if (!pack_->layout_claims().empty()) {  // the compiler may have to be asked
         const GilReleased released;
@@ -86,7 +82,9 @@ PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& argument
 
 /// A template or overloads: which function the arguments mean is known when all are read.
 void PreparedLaunch::read_and_choose(ArgumentReader& reader, const CallArguments& arguments,
-                                     ReadArguments& read) {
+                                     ReadArguments* seen) {
+    std::optional<ReadArguments> own;
+    ReadArguments& read = seen != nullptr ? *seen : own.emplace(arguments.count());
     const Kernel& kernel = resolved_.function;
     const Signature& declared =
         resolved_.loaded != nullptr ? resolved_.loaded->image->signature : kernel.declared(arguments.count());
@@ -108,7 +106,7 @@ void PreparedLaunch::read_and_choose(ArgumentReader& reader, const CallArguments
 void PreparedLaunch::find_target() {
     if (resolved_.target && device_ == resolved_.device) [[likely]] {
         target_ = &*resolved_.target;
-    } else if (state_.plan.launches()) {
+    } else if (state_.launches) {
         own_target_.emplace(make_target(function(), state_.plan, device_));
         target_ = &*own_target_;
     } else {

@@ -31,10 +31,11 @@ struct ResolvedLaunch {
 class LaunchState {
   public:
     LaunchState(Kernel the_kernel, LaunchPlan the_plan)
-        : kernel(std::move(the_kernel)), plan(std::move(the_plan)) {}
+        : kernel(std::move(the_kernel)), plan(std::move(the_plan)), launches(plan.launches()) {}
 
     const Kernel kernel;
     const LaunchPlan plan;
+    const bool launches;  ///< false: everything is checked and nothing is launched
 
     /// Null before the first call.
     const ResolvedLaunch* resolved() const noexcept {
@@ -85,7 +86,8 @@ class PreparedLaunch {
     void enqueue(StreamRef stream, std::span<const Owner> owners);
 
   private:
-    void read_and_choose(ArgumentReader& reader, const CallArguments& arguments, ReadArguments& read);
+    [[gnu::noinline]] void read_and_choose(ArgumentReader& reader, const CallArguments& arguments,
+                                           ReadArguments* seen);
     void find_target();
 
     const LaunchState& state_;
