@@ -142,6 +142,8 @@ def count() -> dict[str, Profile]:
             "PYTHONHASHSEED": "0",
             "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")])),
             "BASCULE_CACHE_DIR": os.path.join(directory, "cache"),
+            "BASCULE_DEVICE": "emulated",
+            "BASCULE_EMULATED_EXECUTE": "0",
             "BASCULE_EMULATED_WORKERS": "1",
         }
         # NVRTC would take a minute under valgrind: what it compiles is on disk by then.

@@ -1,17 +1,10 @@
-"""The launches that benchmarks measure: three arrays and a float, given in each way that Bascule takes arrays.
-
-The kernels do not run (the emulated device's null mode), so that only the way to the driver is measured.
-"""
+"""The launches that benchmarks measure: arrays and a float, given in each way that Bascule takes arrays."""
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from typing import Any
-
-os.environ["BASCULE_DEVICE"] = "emulated"
-os.environ["BASCULE_EMULATED_EXECUTE"] = "0"
 
 from measuring import native
 

@@ -1,23 +1,171 @@
-"""What the benchmarks share: importing what C code they measure with, and taking everything compared in turn.
+"""What the benchmarks share: rounds in which everything compared runs once, and ratios with their goals.
 
-Ratios are taken within a round, in which everything compared runs once; what is told is the median over the rounds. A
-noisy machine then disturbs both sides.
+A ratio is taken within a round, so that a noisy machine disturbs both sides; its figure is the median over the rounds,
+and its spread half the width of the median's 95 % confidence interval. A figure that is nearer to its goal than its
+spread decides nothing and counts as not measured.
 """
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import importlib
+import json
+import math
 import os
+import statistics
 import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "dev" / "tests"
 
+Round = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A ratio. `goal` is "<= X", ">= X", "X to Y", or empty for what is only recorded."""
+
+    number: str
+    what: str
+    figure: Callable[[Round], float]
+    goal: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of a table. `verdict` is "met", "not met", "recorded", "too noisy" or "not measured: REASON"."""
+
+    number: str
+    what: str
+    figure: float | None
+    spread: float
+    goal: str
+    verdict: str
+
+    @property
+    def measured(self) -> bool:
+        return self.verdict in ("met", "not met", "recorded")
+
+    def __str__(self) -> str:
+        told = "" if self.figure is None else f"{number(self.figure)} ±{number(self.spread)}"
+        return f"{self.number:4}{self.what:52}{told:>18}{self.goal:>14}  {self.verdict}"
+
+
+@dataclass
+class Benchmark:
+    """Functions that each return what one operation took, and the rows that their ratios are."""
+
+    functions: dict[str, Callable[[], float]]
+    rows: list[Row]
+    rounds: int
+    what: dict[str, str] = field(default_factory=dict)  # of functions whose own figures are worth a line
+    unit: str = "ns"
+    keep: Any = None  # what must live as long as the functions
+    taken: list[Round] = field(default_factory=list)
+
+    def warm(self) -> None:
+        for function in self.functions.values():
+            function()
+
+    def run_round(self) -> None:
+        self.taken.append({name: function() for name, function in self.functions.items()})
+
+    def median(self, name: str) -> float:
+        return statistics.median(times[name] for times in self.taken)
+
+    def results(self) -> list[Result]:
+        return [result(row, list(map(row.figure, self.taken))) for row in self.rows]
+
+
+def number(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def median_spread(values: list[float]) -> tuple[float, float]:
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    outside = max(math.floor(len(ordered) / 2 - 0.98 * math.sqrt(len(ordered))), 0)
+    return statistics.median(ordered), (ordered[last - outside] - ordered[outside]) / 2
+
+
+def result(row: Row, values: list[float]) -> Result:
+    figure, spread = median_spread(values)
+    return Result(row.number, row.what, figure, spread, row.goal, verdict(figure, spread, row.goal))
+
+
+def exact(number: str, what: str, figure: float, goal: str) -> Result:
+    """A count: nothing about it is noise."""
+    return Result(number, what, figure, 0, goal, verdict(figure, 0, goal))
+
+
+def missing(number: str, what: str, goal: str, reason: str) -> Result:
+    return Result(number, what, None, 0, goal, f"not measured: {reason}")
+
+
+def verdict(figure: float, spread: float, goal: str) -> str:
+    if not goal:
+        return "recorded" if spread <= abs(figure) else "too noisy"
+    match goal.split():
+        case ["<=", limit]:
+            bounds = (-math.inf, float(limit))
+        case [">=", limit]:
+            bounds = (float(limit), math.inf)
+        case [low, "to", high]:
+            bounds = (float(low), float(high))
+        case _:
+            raise ValueError(f"a goal is '<= X', '>= X' or 'X to Y', not {goal!r}")
+    if min(abs(figure - bound) for bound in bounds) < spread:
+        return "too noisy"
+    return "met" if bounds[0] <= figure <= bounds[1] else "not met"
+
+
+def run(benchmarks: Iterable[Benchmark]) -> None:
+    """All rounds of all of them, mixed: each has its rounds spread over the whole time."""
+    benchmarks = list(benchmarks)
+    for benchmark in benchmarks:
+        benchmark.warm()
+    most = max(benchmark.rounds for benchmark in benchmarks)
+    for step in range(most):
+        for benchmark in benchmarks:
+            if step * benchmark.rounds // most != (step + 1) * benchmark.rounds // most:
+                benchmark.run_round()
+
+
+def heading() -> str:
+    return f"{'':4}{'':52}{'figure':>18}{'goal':>14}"
+
+
+def write_json(path: Path, results: list[Result], **more: Any) -> None:
+    rows = [dataclasses.asdict(result) | {"measured": result.measured} for result in results]
+    path.write_text(json.dumps(more | {"rows": rows}, indent=2) + "\n", encoding="utf-8")
+
+
+def main(make: Callable[[], Benchmark], description: str) -> list[Result]:
+    """What a benchmark does when it is run by itself."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--rounds", type=int)
+    options = parser.parse_args()
+    pin()
+    benchmark = make()
+    benchmark.rounds = options.rounds or benchmark.rounds
+    run([benchmark])
+    print(f"Python {sys.version.split()[0]}, {benchmark.rounds} rounds\n")
+    for name, what in benchmark.what.items():
+        print(f"{number(benchmark.median(name)):>10} {benchmark.unit}  {what}")
+    print(f"\n{heading()}")
+    for line in (results := benchmark.results()):
+        print(line)
+    return results
+
 
 def native(*names: str) -> list[ModuleType]:
-    """Modules written in C, from the build tree."""
+    """Modules written in C and C++, from the build tree."""
     sys.path[:0] = [str(BUILD / "bench"), str(BUILD / "python" / "dlpack")]
     try:
         return [importlib.import_module(name) for name in names]

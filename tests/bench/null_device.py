@@ -1,0 +1,12 @@
+"""Imported before bascule: the emulated device, whose kernels do not run then, and a cache directory of its own."""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+os.environ["BASCULE_DEVICE"] = "emulated"
+os.environ["BASCULE_EMULATED_EXECUTE"] = "0"
+CACHE = tempfile.mkdtemp(prefix="bascule-bench-")
+os.environ["BASCULE_CACHE_DIR"] = CACHE
+atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
