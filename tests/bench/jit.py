@@ -138,7 +138,7 @@ def compiling(text: str, kernel: str, arguments: tuple[Any, ...]) -> float:
 
 
 def small(nvrtc: BareNvrtc) -> Benchmark:
-    """C1 and C2 for small texts: what a hit on disk saves, and what a cold compile costs, its store on disk included."""
+    """C1 and C2 for small texts: what a hit on disk saves, and what a cold compile costs, storing included."""
     bascule.compile(unique(PLAIN))  # the first of a process costs more
     bascule.compile(PLAIN)
     functions = {"NVRTC": lambda: milliseconds(lambda: nvrtc.compile(PLAIN)), "disk hit": lambda: quick(PLAIN)}

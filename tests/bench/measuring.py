@@ -13,6 +13,7 @@ import importlib
 import json
 import math
 import os
+import platform
 import statistics
 import sys
 from collections.abc import Callable, Iterable
@@ -53,7 +54,9 @@ class Result:
         return self.verdict in ("met", "not met", "recorded")
 
     def __str__(self) -> str:
-        told = "" if self.figure is None else f"{number(self.figure)} ±{number(self.spread)}"
+        told = "" if self.figure is None else number(self.figure)
+        if self.spread:
+            told += f" ±{number(self.spread)}"
         return f"{self.number:4}{self.what:52}{told:>18}{self.goal:>14}  {self.verdict}"
 
 
@@ -141,26 +144,38 @@ def heading() -> str:
     return f"{'':4}{'':52}{'figure':>18}{'goal':>14}"
 
 
+def machine() -> str:
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
 def write_json(path: Path, results: list[Result], **more: Any) -> None:
     rows = [dataclasses.asdict(result) | {"measured": result.measured} for result in results]
-    path.write_text(json.dumps(more | {"rows": rows}, indent=2) + "\n", encoding="utf-8")
+    path.write_text(json.dumps({"machine": machine()} | more | {"rows": rows}, indent=2) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> list[Result]:
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    return [Result(**{field.name: row[field.name] for field in dataclasses.fields(Result)}) for row in rows]
 
 
 def main(make: Callable[[], Benchmark], description: str) -> list[Result]:
     """What a benchmark does when it is run by itself."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the rows")
     options = parser.parse_args()
     pin()
     benchmark = make()
     benchmark.rounds = options.rounds or benchmark.rounds
     run([benchmark])
-    print(f"Python {sys.version.split()[0]}, {benchmark.rounds} rounds\n")
+    print(f"{machine()}, {benchmark.rounds} rounds\n")
     for name, what in benchmark.what.items():
         print(f"{number(benchmark.median(name)):>10} {benchmark.unit}  {what}")
     print(f"\n{heading()}")
     for line in (results := benchmark.results()):
         print(line)
+    if options.json:
+        write_json(options.json, results)
     return results
 
 
