@@ -24,6 +24,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import measuring  # noqa: F401 (finds the package of this tree)
+
 HERE = Path(__file__).resolve().parent
 BASELINE = HERE / "instructions.json"
 CALLS = 1280  # a multiple of 64: the lifetime queue sets a marker once for 64 launches

@@ -24,6 +24,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "dev" / "tests"
+PACKAGE = ROOT / "build" / "dev" / "python"
+if PACKAGE.is_dir():  # of this tree, in this process and its children, whatever else is installed
+    sys.path.insert(0, str(PACKAGE))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")]))
 
 Round = dict[str, float]
 

@@ -151,6 +151,7 @@ py::object explain_launch(const Kernel& kernel, const LaunchPlan& plan, const Ca
     const StreamRef stream = choose_stream(plan.stream, current, pack.common_stream(), device);
     py::dict facts("kernel"_a = function.expression(), "signature"_a = bascule::to_string(pack.signature()),
                    "device"_a = to_string(device), "stream"_a = describe(stream),
+                   "_stream"_a = StreamObject{nullptr, stream, plan.stream_object},
                    "choice"_a = name_of(how_chosen(plan.stream, current, pack.common_stream())),
                    "grid"_a = py::none(), "block"_a = py::none(), "shared_bytes"_a = 0,
                    "work"_a = py::tuple(py::cast(plan.work)));
