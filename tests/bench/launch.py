@@ -7,15 +7,14 @@ cuCtxGetCurrent and cuLaunchKernelEx called from a C loop, is measured too and s
 """
 
 import ctypes
-from pathlib import Path
 
+import bench_device  # noqa: F401
 import measuring
-import null_device  # noqa: F401
 from by_ctypes import CtypesLauncher, load_function
 from launches import BLOCK, GRID, MOST, Launches, bench_native
 from measuring import Benchmark, Round, Row, native
 
-import bascule
+from bascule import _bascule
 
 (bench_pybind,) = native("bench_pybind")
 
@@ -26,7 +25,7 @@ KINDS = ("own", "exchange", "interface")
 
 def benchmark() -> Benchmark:
     launches = Launches()
-    library = str(Path(bascule.__file__).parent / "libbascule_emulator.so")
+    library = _bascule._driver_info()["path"]
     ptx = launches.module.arrays3.ptx
     bench_native.load_driver(library, ptx, "arrays3")
     driver = ctypes.CDLL(library)

@@ -61,7 +61,7 @@ class Result:
         told = "" if self.figure is None else number(self.figure)
         if self.spread:
             told += f" ±{number(self.spread)}"
-        return f"{self.number:4}{self.what:52}{told:>18}{self.goal:>14}  {self.verdict}"
+        return f"{self.number:4}{self.what:60}{told:>18}{self.goal:>14}  {self.verdict}"
 
 
 @dataclass
@@ -85,6 +85,10 @@ class Benchmark:
 
     def median(self, name: str) -> float:
         return statistics.median(times[name] for times in self.taken)
+
+    def bars(self) -> list[dict[str, Any]]:
+        """What plot.py draws."""
+        return [{"what": what, "median": self.median(name), "unit": self.unit} for name, what in self.what.items()]
 
     def results(self) -> list[Result]:
         return [result(row, list(map(row.figure, self.taken))) for row in self.rows]
@@ -145,7 +149,7 @@ def run(benchmarks: Iterable[Benchmark]) -> None:
 
 
 def heading() -> str:
-    return f"{'':4}{'':52}{'figure':>18}{'goal':>14}"
+    return f"{'':4}{'':60}{'figure':>18}{'goal':>14}"
 
 
 def machine() -> str:
@@ -179,7 +183,7 @@ def main(make: Callable[[], Benchmark], description: str) -> list[Result]:
     for line in (results := benchmark.results()):
         print(line)
     if options.json:
-        write_json(options.json, results)
+        write_json(options.json, results, bars=benchmark.bars())
     return results
 
 

@@ -15,10 +15,9 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
+import bench_device  # noqa: F401
 import measuring
-import null_device  # noqa: F401
 from measuring import Benchmark, Result, Row, exact, native
 
 import bascule
@@ -135,7 +134,7 @@ def benchmark() -> Benchmark:
     one, consumer, streams = scene.module.one, scene.consumer, scene.streams
     launcher = one[1, BLOCK, consumer]
     launcher(scene.owners[0])
-    bench_native.load_driver(str(Path(bascule.__file__).parent / "libbascule_emulator.so"), one.ptx, "one")
+    bench_native.load_driver(_bascule._driver_info()["path"], one.ptx, "one")
     (own,) = producers(scene.pointers[:1], [consumer.handle])
     (foreign,) = producers(scene.pointers[:1], streams[:1])
     return Benchmark(

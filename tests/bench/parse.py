@@ -10,8 +10,8 @@ over the rounds: a noisy machine then disturbs both sides.
 import time
 from collections.abc import Callable
 
+import bench_device  # noqa: F401
 import measuring
-import null_device  # noqa: F401
 from measuring import Benchmark, Row, native
 
 import bascule

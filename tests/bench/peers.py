@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import bench_device  # noqa: F401
 import measuring
-import null_device  # noqa: F401
 from launches import BLOCK, GRID, Launches, bench_native
 from measuring import Benchmark, Row
 
@@ -30,13 +30,13 @@ READY = "BASCULE_BENCH_DRIVER"  # set in the process whose libcuda.so.1 is the e
 NEEDED = {"cuda.core": "cuda-core", "numba.cuda": "numba-cuda"}
 
 
+def installed(module: str) -> bool:
+    return all(importlib.util.find_spec(name) for name in (module.partition(".")[0], module))
+
+
 def missing() -> list[str]:
     """The packages that are not installed."""
-
-    def found(module: str) -> bool:
-        return all(importlib.util.find_spec(name) for name in (module.partition(".")[0], module))
-
-    return [package for module, package in NEEDED.items() if not found(module)]
+    return [package for module, package in NEEDED.items() if not installed(module)]
 
 
 def cuda_core(ptx: str, name: str, pointers: list[int], stream: int) -> Call:
@@ -92,21 +92,21 @@ def benchmark() -> Benchmark:
     )
 
 
-def with_the_driver(*arguments: str) -> int:
-    """Runs this file where libcuda.so.1 is the library that Bascule loads."""
+def with_the_driver(script: str, *arguments: str) -> int:
+    """Runs it where libcuda.so.1 is the library that Bascule loads; READY is set there."""
     with tempfile.TemporaryDirectory(prefix="bascule-bench-") as directory:
         emulator = Path(bascule.__file__).with_name("libbascule_emulator.so").resolve()
         (Path(directory) / "libcuda.so.1").symlink_to(emulator)
         # Not the real one, which makes code for a GPU where the emulated device needs PTX.
         (Path(directory) / "libnvJitLink.so.13").symlink_to(emulator)
         paths = os.pathsep.join(filter(None, [directory, os.environ.get("LD_LIBRARY_PATH")]))
-        environment = os.environ | {"LD_LIBRARY_PATH": paths, READY: "1", "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0"}
-        return subprocess.run([sys.executable, __file__, *arguments], env=environment).returncode
+        environment = os.environ | {"LD_LIBRARY_PATH": paths, READY: "1", "PYTHONWARNINGS": "ignore"}
+        return subprocess.run([sys.executable, script, *arguments], env=environment).returncode
 
 
 if __name__ == "__main__":
     if absent := missing():
         sys.exit(f"peers: not installed: {', '.join(absent)}")
     if READY not in os.environ:
-        sys.exit(with_the_driver(*sys.argv[1:]))
+        sys.exit(with_the_driver(__file__, *sys.argv[1:]))
     measuring.main(benchmark, __doc__)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 
+import bench_device  # noqa: F401
 import measuring
-import null_device  # noqa: F401
 from measuring import Benchmark, Row
 
 FIRST_RESULT = """

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import bench_device  # noqa: F401
 import measuring
-import null_device  # noqa: F401
 from launches import BLOCK, GRID, SIZE, Launches
 from measuring import Benchmark, Row
 
