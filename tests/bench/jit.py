@@ -210,7 +210,13 @@ def again(calls: int = 100_000) -> Benchmark:
     def loop(body: str) -> Callable[[], float]:
         scope = dict(names)
         exec(f"def run(n):\n    for _ in n:\n        {body}", scope)
-        return lambda: milliseconds(lambda: scope["run"](itertools.repeat(None, calls))) / calls * 1e6
+
+        def nanoseconds() -> float:
+            start = time.thread_time_ns()
+            scope["run"](itertools.repeat(None, calls))
+            return (time.thread_time_ns() - start) / calls
+
+        return nanoseconds
 
     directory = tempfile.mkdtemp(dir=bench_device.CACHE)
     with open(os.path.join(directory, "value.h"), "w", encoding="ascii") as header:

@@ -1,8 +1,8 @@
 """What the benchmarks share: rounds in which everything compared runs once, and ratios with their goals.
 
 A ratio is taken within a round, so that a noisy machine disturbs both sides; its figure is the median over the rounds,
-and its spread half the width of the median's 95 % confidence interval. A figure that is nearer to its goal than its
-spread decides nothing and counts as not measured.
+and its spread half the width of the median's 95 % confidence interval. Where the goal lies within that interval the
+figure decides nothing and counts as not measured.
 """
 
 from __future__ import annotations
@@ -98,40 +98,41 @@ def number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-def median_spread(values: list[float]) -> tuple[float, float]:
+def median_interval(values: list[float]) -> tuple[float, float, float]:
+    """The median, and its 95 % confidence interval by the order of the values."""
     ordered = sorted(values)
-    last = len(ordered) - 1
     outside = max(math.floor(len(ordered) / 2 - 0.98 * math.sqrt(len(ordered))), 0)
-    return statistics.median(ordered), (ordered[last - outside] - ordered[outside]) / 2
+    return statistics.median(ordered), ordered[outside], ordered[-1 - outside]
 
 
 def result(row: Row, values: list[float]) -> Result:
-    figure, spread = median_spread(values)
-    return Result(row.number, row.what, figure, spread, row.goal, verdict(figure, spread, row.goal))
+    figure, low, high = median_interval(values)
+    return Result(row.number, row.what, figure, (high - low) / 2, row.goal, verdict(figure, low, high, row.goal))
 
 
 def exact(number: str, what: str, figure: float, goal: str) -> Result:
     """A count: nothing about it is noise."""
-    return Result(number, what, figure, 0, goal, verdict(figure, 0, goal))
+    return Result(number, what, figure, 0, goal, verdict(figure, figure, figure, goal))
 
 
 def missing(number: str, what: str, goal: str, reason: str) -> Result:
     return Result(number, what, None, 0, goal, f"not measured: {reason}")
 
 
-def verdict(figure: float, spread: float, goal: str) -> str:
+def verdict(figure: float, low: float, high: float, goal: str) -> str:
+    """Whether all of the interval is on the goal's side, or none of it."""
     if not goal:
-        return "recorded" if spread <= abs(figure) else "too noisy"
+        return "recorded" if (high - low) / 2 <= abs(figure) else "too noisy"
     match goal.split():
         case ["<=", limit]:
             bounds = (-math.inf, float(limit))
         case [">=", limit]:
             bounds = (float(limit), math.inf)
-        case [low, "to", high]:
-            bounds = (float(low), float(high))
+        case [least, "to", most]:
+            bounds = (float(least), float(most))
         case _:
             raise ValueError(f"a goal is '<= X', '>= X' or 'X to Y', not {goal!r}")
-    if min(abs(figure - bound) for bound in bounds) < spread:
+    if any(low < bound < high for bound in bounds):
         return "too noisy"
     return "met" if bounds[0] <= figure <= bounds[1] else "not met"
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-LABELS, BARS, FIGURES = 330, 420, 110  # widths
+LETTER, BARS, FIGURES = 7, 420, 110  # widths
 LINE, BAR, TITLE, GAP = 26, 16, 30, 18  # heights
 MOST = 8  # of the lower quartile: where a bar is cut
 STYLE = """
@@ -37,7 +37,7 @@ def bars_of(path: Path, unit: str) -> tuple[str, list[dict[str, Any]]]:
     return found.get("device", found["machine"]), bars
 
 
-def panel(title: str, bars: list[dict[str, Any]], top: int) -> Iterator[str]:
+def panel(title: str, bars: list[dict[str, Any]], left: int, top: int) -> Iterator[str]:
     yield f'<text class="title" x="0" y="{top + 18}">{html.escape(title)}</text>'
     values = [bar["median"] for bar in bars]
     quarter = statistics.quantiles(values, n=4)[0] if len(values) > 1 else values[0]
@@ -47,21 +47,22 @@ def panel(title: str, bars: list[dict[str, Any]], top: int) -> Iterator[str]:
         value = bar["median"]
         width = BARS * min(value, longest) / longest
         kind = "ours" if bar["what"].startswith(("Bascule", "kernel[", "the launch")) else "bar"
-        yield f'<text x="{LABELS - 10}" y="{y + 13}" text-anchor="end">{html.escape(bar["what"])}</text>'
-        yield f'<rect class="{kind}" x="{LABELS}" y="{y}" width="{width:.1f}" height="{BAR}" rx="2"/>'
+        yield f'<text x="{left - 10}" y="{y + 13}" text-anchor="end">{html.escape(bar["what"])}</text>'
+        yield f'<rect class="{kind}" x="{left}" y="{y}" width="{width:.1f}" height="{BAR}" rx="2"/>'
         if value > longest:
-            x = LABELS + width - 24
+            x = left + width - 24
             yield f'<path class="cut" d="M{x:.0f} {y + BAR + 2} l8 {-BAR - 4}"/>'
-        yield f'<text x="{LABELS + width + 6:.1f}" y="{y + 13}">{value:,.0f} {bar["unit"]}</text>'
+        yield f'<text x="{left + width + 6:.1f}" y="{y + 13}">{value:,.0f} {bar["unit"]}</text>'
 
 
 def draw(panels: list[tuple[str, list[dict[str, Any]]]]) -> str:
     shapes: list[str] = []
+    left = 10 + LETTER * max(len(bar["what"]) for _, bars in panels for bar in bars)
     top = 0
     for title, bars in panels:
-        shapes += panel(title, bars, top)
+        shapes += panel(title, bars, left, top)
         top += TITLE + LINE * len(bars) + GAP
-    width = LABELS + BARS + FIGURES
+    width = left + BARS + FIGURES
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top}" width="{width}" height="{top}">'
     return "\n".join([head, f"<style>{STYLE}</style>", *shapes, "</svg>", ""])
 
