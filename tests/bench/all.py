@@ -27,9 +27,10 @@ import parse
 import peers
 import startup
 import threads
-from measuring import ROOT, Benchmark, Result, exact, missing
+from measuring import ROOT, Result, exact, missing
 
 HERE = Path(__file__).resolve().parent
+ORDER = "LNCIST"  # of the rows, by the first letter
 STALE_HEADERS = "tests/python/cache/test_headers.py"
 
 
@@ -46,16 +47,9 @@ def timed(rounds: int | None, quick: bool) -> list[Result]:
         threads.benchmark(),
     ]
     for benchmark in benchmarks:
-        benchmark.rounds = rounds_of(benchmark, rounds, quick)
+        benchmark.rounds = max(2, benchmark.rounds // 6) if quick else rounds or benchmark.rounds
     measuring.run(benchmarks)
     return [result for benchmark in benchmarks for result in benchmark.results()]
-
-
-def rounds_of(benchmark: Benchmark, rounds: int | None, quick: bool) -> int:
-    """Those asked for, but no more than its own where a round takes seconds."""
-    if quick:
-        return min(benchmark.rounds, 2 if benchmark.rounds <= 5 else 7)
-    return benchmark.rounds if rounds is None else min(rounds, benchmark.rounds) if benchmark.rounds <= 5 else rounds
 
 
 def counted() -> list[Result]:
@@ -95,7 +89,7 @@ def wrong_hits() -> Result:
 
 
 def order(result: Result) -> tuple[int, str]:
-    return ("L N C I S T ".find(result.number[:1]) if result.number else 99, result.number)
+    return (ORDER.index(result.number[0]) if result.number else len(ORDER), result.number)
 
 
 def main() -> int:
