@@ -202,6 +202,51 @@ void read_empty(const Tensor& tensor, ArrayView& view) noexcept {
 
 }  // namespace
 
+bool view_plainly(const Tensor& tensor, ArrayView& view) noexcept {
+    const DataType type = tensor.dtype;
+    const std::uint32_t bytes = type.bits / 8U;
+    if (type.lanes != 1 || type.bits % 8 != 0 || bytes == 0 || bytes > 8 || (bytes & (bytes - 1)) != 0) return false;
+    switch (type.code) {
+        case 0:  // kDLInt
+            view.dtype.kind = DType::Kind::signed_integer;
+            break;
+        case 1:  // kDLUInt
+            view.dtype.kind = DType::Kind::unsigned_integer;
+            break;
+        case 2:  // kDLFloat
+            if (bytes == 1) return false;
+            view.dtype.kind = DType::Kind::floating;
+            break;
+        default:
+            return false;
+    }
+    view.dtype.itemsize = bytes;
+    if (tensor.data == nullptr || tensor.ndim < 1 || tensor.ndim > max_dimensions || tensor.shape == nullptr) return false;
+    // From the last axis on: extents of at least 1, elements side by side.
+    std::int64_t elements = 1;
+    for (std::int32_t d = tensor.ndim - 1; d >= 0; --d) {
+        const std::int64_t extent = tensor.shape[d];
+        if (extent < 1 || (tensor.strides != nullptr && tensor.strides[d] != elements) ||
+            __builtin_mul_overflow(elements, extent, &elements)) {
+            return false;
+        }
+    }
+    const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(tensor.data));
+    std::int64_t size = 0;
+    std::uint64_t end = 0;
+    if (__builtin_mul_overflow(elements, std::int64_t{bytes}, &size) ||
+        __builtin_add_overflow(address, tensor.byte_offset, &view.pointer) ||
+        __builtin_add_overflow(view.pointer, static_cast<std::uint64_t>(size), &end)) {
+        return false;
+    }
+    view.size = static_cast<std::uint64_t>(elements);
+    view.shape = Dimensions({tensor.shape, static_cast<std::size_t>(tensor.ndim)});
+    view.strides = c_strides(view.shape, bytes);
+    view.c_contiguous = view.f_contiguous = true;
+    if (tensor.ndim > 1) find_contiguity(view);
+    return true;
+}
+
 ArrayView view_of(const Tensor& tensor) {
     ArrayView view;
     view.dtype = read_dtype(tensor.dtype);

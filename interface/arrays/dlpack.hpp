@@ -21,6 +21,10 @@ using ExchangeTable = BasculeDLExchange;
 
 inline constexpr Version version{BASCULE_DL_MAJOR, BASCULE_DL_MINOR};
 
+/// What most tensors are: numbers of one lane, at least one axis, no extent of 0, C order, nothing wrong. Then `view`
+/// is what view_of would make of it. False for everything else, `view` half written.
+bool view_plainly(const Tensor& tensor, ArrayView& view) noexcept;
+
 /// The tensor as a validated array, writable and without a stream: a tensor says nothing of either. Whose
 /// memory it is, and `device`, are for the caller to look at. Throws: ArgumentError (type, value,
 /// not_supported) whose message names the field.

@@ -57,6 +57,7 @@ from bascule._bascule import (
     synchronize,
     to_device,
 )
+from bascule._benchmark import BenchmarkResult, benchmark
 from bascule._compile import compile
 from bascule._debug import debug
 from bascule._decorator import LaunchRule, kernel
@@ -78,6 +79,7 @@ from bascule._producers import register_producer
 __all__ = [
     "ArgumentError",
     "ArgumentExplanation",
+    "BenchmarkResult",
     "BitMask",
     "BoundLaunch",
     "CacheWarning",
@@ -106,6 +108,7 @@ __all__ = [
     "UnorderedProducerWarning",
     "__version__",
     "as_cuda_array",
+    "benchmark",
     "cache",
     "compile",
     "config",
@@ -164,6 +167,7 @@ for _public in (
     DeviceArray,
     Diagnostic,
     ArgumentExplanation,
+    BenchmarkResult,
     Event,
     Explanation,
     ExportedArray,
@@ -174,6 +178,7 @@ for _public in (
     Module,
     PointerAttributes,
     Stream,
+    benchmark,
     register_producer,
 ):
     _public.__module__ = "bascule"

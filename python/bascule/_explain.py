@@ -5,7 +5,10 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bascule._bascule import Stream
 
 _CHOICES = {
     "given": "it was given",
@@ -82,6 +85,7 @@ class Explanation:
     work: tuple[int, ...]
     arguments: tuple[ArgumentExplanation, ...]
     waits: tuple[tuple[str, int], ...]
+    _stream: Stream  # the same as `stream`, for bascule.benchmark
 
     def __str__(self) -> str:
         lines = [f"{self.signature} on {self.device}", f"  grid: {self._geometry()}"]

@@ -1,5 +1,5 @@
-/* Loops in C for tests/bench/launch.py, parse.py and ordering.py: reading interfaces, calling, and launching
- * by the bare driver. Times are nanoseconds for all repetitions together. */
+/* Loops in C for the benchmarks: reading interfaces, calling, and launching by the bare driver. Times are
+ * nanoseconds for all repetitions together. */
 #define _POSIX_C_SOURCE 200809L
 #define PY_SSIZE_T_CLEAN
 #include <dlfcn.h>
@@ -8,22 +8,36 @@
 #include <Python.h>
 #include <cuda.h>
 
+#if defined(__has_include)
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#endif
+#endif
+
 static double now_ns(void) {
     struct timespec time;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
 }
 
-/* --- An array that a C library would make: the dict is new at each read
- * ------------------------------------------ */
+/* --- An array that a C library would make: the dict is new at each read -------------------------------- */
 
 typedef struct {
     PyObject_HEAD unsigned long long pointer, stream;
     Py_ssize_t size;
     PyObject* typestr;
+    int interned; /* 0: each dict has keys of its own, as pybind11 and nanobind make them */
 } Producer;
 
 static PyObject *key_shape, *key_typestr, *key_data, *key_strides, *key_stream, *key_version, *interface_name;
+
+static int put(const Producer* self, PyObject* dict, PyObject* key, PyObject* value) {
+    if (self->interned) return PyDict_SetItem(dict, key, value);
+    PyObject* copy = PyUnicode_FromString(PyUnicode_AsUTF8(key));
+    const int failed = !copy || PyDict_SetItem(dict, copy, value);
+    Py_XDECREF(copy);
+    return failed;
+}
 
 static PyObject* producer_interface(PyObject* object, void* closure) {
     Producer* self = (Producer*)object;
@@ -33,10 +47,10 @@ static PyObject* producer_interface(PyObject* object, void* closure) {
     PyObject* three = PyLong_FromLong(3);
     PyObject* dict = PyDict_New();
     (void)closure;
-    if (!shape || !data || !stream || !three || !dict || PyDict_SetItem(dict, key_shape, shape) ||
-        PyDict_SetItem(dict, key_typestr, self->typestr) || PyDict_SetItem(dict, key_data, data) ||
-        PyDict_SetItem(dict, key_strides, Py_None) || PyDict_SetItem(dict, key_stream, stream) ||
-        PyDict_SetItem(dict, key_version, three))
+    if (!shape || !data || !stream || !three || !dict || put(self, dict, key_shape, shape) ||
+        put(self, dict, key_typestr, self->typestr) || put(self, dict, key_data, data) ||
+        put(self, dict, key_strides, Py_None) || put(self, dict, key_stream, stream) ||
+        put(self, dict, key_version, three))
         Py_CLEAR(dict);
     Py_XDECREF(shape);
     Py_XDECREF(data);
@@ -46,11 +60,13 @@ static PyObject* producer_interface(PyObject* object, void* closure) {
 }
 
 static int producer_init(PyObject* object, PyObject* arguments, PyObject* keywords) {
+    static char* names[] = {"pointer", "size", "typestr", "stream", "interned", NULL};
     Producer* self = (Producer*)object;
-    (void)keywords;
     PyObject* typestr;
     self->stream = 1; /* the legacy default stream, as most producers say */
-    if (!PyArg_ParseTuple(arguments, "KnU|K", &self->pointer, &self->size, &typestr, &self->stream))
+    self->interned = 1;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "KnU|K$p", names, &self->pointer, &self->size,
+                                     &typestr, &self->stream, &self->interned))
         return -1;
     Py_XSETREF(self->typestr, Py_NewRef(typestr));
     return 0;
@@ -66,18 +82,18 @@ static void producer_deallocate(PyObject* object) {
 static PyGetSetDef producer_attributes[] = {
     {"__cuda_array_interface__", producer_interface, NULL, "Version 3, a new dict at each read.", NULL}, {0}};
 
-static PyType_Slot producer_slots[] = {{Py_tp_init, (void*)producer_init},
-                                       {Py_tp_new, (void*)PyType_GenericNew},
-                                       {Py_tp_dealloc, (void*)producer_deallocate},
-                                       {Py_tp_getset, producer_attributes},
-                                       {Py_tp_doc, (void*)"Producer(pointer, size, typestr, stream=1)"},
-                                       {0, NULL}};
+static PyType_Slot producer_slots[] = {
+    {Py_tp_init, (void*)producer_init},
+    {Py_tp_new, (void*)PyType_GenericNew},
+    {Py_tp_dealloc, (void*)producer_deallocate},
+    {Py_tp_getset, producer_attributes},
+    {Py_tp_doc, (void*)"Producer(pointer, size, typestr, stream=1, *, interned=True)"},
+    {0, NULL}};
 
 static PyType_Spec producer_spec = {"bench_native.Producer", sizeof(Producer), 0, Py_TPFLAGS_DEFAULT,
                                     producer_slots};
 
-/* --- Loops
- * -------------------------------------------------------------------------------------------------------- */
+/* --- Loops ---------------------------------------------------------------------------------------------- */
 
 static PyObject* time_reads(PyObject* module, PyObject* arguments) {
     PyObject* object;
@@ -93,13 +109,36 @@ static PyObject* time_reads(PyObject* module, PyObject* arguments) {
     return PyFloat_FromDouble(now_ns() - start);
 }
 
+enum { MOST_ARGUMENTS = 32 };
+
+/* A callable and its arguments, as PyObject_Vectorcall takes them. */
+typedef struct {
+    PyObject *callable, *slots[MOST_ARGUMENTS + 1]; /* the first is the callee's to use */
+    size_t size;
+} Call;
+
+static int make_call(Call* call, PyObject* callable, PyObject* arguments) {
+    const Py_ssize_t size = PyTuple_GET_SIZE(arguments);
+    if (size > MOST_ARGUMENTS)
+        return PyErr_Format(PyExc_ValueError, "at most %d arguments, got %zd", MOST_ARGUMENTS, size), -1;
+    *call = (Call){.callable = callable, .size = (size_t)size | PY_VECTORCALL_ARGUMENTS_OFFSET};
+    for (Py_ssize_t i = 0; i < size; ++i) call->slots[i + 1] = PyTuple_GET_ITEM(arguments, i);
+    return 0;
+}
+
+static int invoke(const Call* call) {
+    PyObject* result = PyObject_Vectorcall(call->callable, call->slots + 1, call->size, NULL);
+    if (!result) return -1;
+    Py_DECREF(result);
+    return 0;
+}
+
 static PyObject* noop(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
     (void)module, (void)arguments, (void)count;
     Py_RETURN_NONE;
 }
 
-/* --- The bare driver
- * ---------------------------------------------------------------------------------------------- */
+/* --- The bare driver ------------------------------------------------------------------------------------ */
 
 static CUresult (*launch_kernel_ex)(const CUlaunchConfig*, CUfunction, void**, void**);
 static CUresult (*context_get_current)(CUcontext*);
@@ -185,26 +224,22 @@ static CUresult order(CUstream earlier, CUstream later, CUevent event) {
 /* time_calls(callable, arguments, count[, producer, consumer]): with streams, each call is ordered by hand,
  * as a program in C orders a launch. */
 static PyObject* time_calls(PyObject* module, PyObject* arguments) {
-    PyObject *callable, *tuple, *slots[33] = {NULL};
+    PyObject *callable, *tuple;
     Py_ssize_t count;
     unsigned long long producer = 0, consumer = 0;
     (void)module;
     if (!PyArg_ParseTuple(arguments, "OO!n|KK", &callable, &PyTuple_Type, &tuple, &count, &producer,
                           &consumer))
         return NULL;
-    const Py_ssize_t size = PyTuple_GET_SIZE(tuple);
-    if (size > 32) return PyErr_Format(PyExc_ValueError, "at most 32 arguments, got %zd", size);
+    Call call;
+    if (make_call(&call, callable, tuple)) return NULL;
     const int by_hand = PyTuple_GET_SIZE(arguments) > 3;
     if (by_hand && !function) return PyErr_Format(PyExc_RuntimeError, "call load_driver first");
     const CUstream p = (CUstream)(uintptr_t)producer, c = (CUstream)(uintptr_t)consumer;
-    for (Py_ssize_t i = 0; i < size; ++i) slots[i + 1] = PyTuple_GET_ITEM(tuple, i);
     const double start = now_ns();
     for (Py_ssize_t i = 0; i < count; ++i) {
         CUresult ordered = by_hand ? order(p, c, events[0]) : CUDA_SUCCESS;
-        PyObject* result =
-            PyObject_Vectorcall(callable, slots + 1, (size_t)size | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
-        if (!result) return NULL;
-        Py_DECREF(result);
+        if (invoke(&call)) return NULL;
         if (by_hand && !ordered) ordered = order(c, p, events[1]);
         if (ordered) return driver_error("ordering two streams", ordered);
     }
@@ -229,10 +264,38 @@ static PyObject* time_driver_ordering(PyObject* module, PyObject* arguments) {
     return PyFloat_FromDouble(now_ns() - start);
 }
 
+/* count_calls(callable, arguments, count, name): under callgrind, which writes what these calls took to a file
+ * that says NAME. */
+static PyObject* count_calls(PyObject* module, PyObject* arguments) {
+#ifdef RUNNING_ON_VALGRIND
+    PyObject *callable, *tuple;
+    Py_ssize_t count;
+    const char* name;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OO!ns", &callable, &PyTuple_Type, &tuple, &count, &name)) return NULL;
+    Call call;
+    if (make_call(&call, callable, tuple)) return NULL;
+    CALLGRIND_START_INSTRUMENTATION;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        if (invoke(&call)) return NULL;
+    }
+    CALLGRIND_STOP_INSTRUMENTATION;
+    CALLGRIND_DUMP_STATS_AT(name);
+    Py_RETURN_NONE;
+#else
+    (void)module, (void)arguments;
+    return PyErr_Format(PyExc_NotImplementedError,
+                        "built without <valgrind/callgrind.h>: install valgrind and "
+                        "build bench_native again");
+#endif
+}
+
 static PyMethodDef methods[] = {
     {"time_reads", time_reads, METH_VARARGS, "time_reads(object, count): reads of __cuda_array_interface__"},
     {"time_calls", time_calls, METH_VARARGS,
      "time_calls(callable, arguments, count[, producer, consumer]): vectorcalls"},
+    {"count_calls", count_calls, METH_VARARGS,
+     "count_calls(callable, arguments, count, name): under callgrind"},
     {"noop", (PyCFunction)(void (*)(void))noop, METH_FASTCALL, "Takes anything, does nothing"},
     {"load_driver", load_driver, METH_VARARGS, "load_driver(library_path, ptx, kernel_name)"},
     {"time_driver_launches", time_driver_launches, METH_VARARGS,

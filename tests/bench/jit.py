@@ -2,29 +2,26 @@
 
     python tests/bench/jit.py [--rounds N]
 
-Everything compared runs in turn in one process, in rounds; ratios are of medians. NVRTC alone is called through ctypes,
-with the options that Bascule gives it and without the cache that it keeps itself when a driver is present. The cache
-directory is a fresh one. Goals are those of the project; a noisy machine is no failure.
+NVRTC alone is called through ctypes, with the options that Bascule gives it and without the cache that it keeps itself
+when a driver is present. The cache directory is a fresh one.
 """
 
-import argparse
-import atexit
 import ctypes
 import itertools
 import os
-import shutil
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from typing import Any
 
-os.environ["BASCULE_DEVICE"] = "emulated"
-os.environ["BASCULE_CACHE_DIR"] = tempfile.mkdtemp(prefix="bascule-bench-")
+import bench_device
+import measuring
+from measuring import Benchmark, Row
 
 import bascule
 from bascule import _bascule
-
-atexit.register(shutil.rmtree, os.environ["BASCULE_CACHE_DIR"], ignore_errors=True)
 
 PLAIN = """
 __global__ void saxpy(float a, const float* x, float* y, int n) {
@@ -45,12 +42,12 @@ __global__ void block_sum(const int* x, int* sum) {
 numbers = itertools.count()
 
 
-def unique(text):
+def unique(text: str) -> str:
     """The same program to a person, another one to a cache."""
     return f"{text}\n// {next(numbers)}\n"
 
 
-def milliseconds(action):
+def milliseconds(action: Callable[[], object]) -> float:
     start = time.perf_counter()
     action()
     return (time.perf_counter() - start) * 1e3
@@ -59,7 +56,8 @@ def milliseconds(action):
 class BareNvrtc:
     """The library that Bascule uses, called without it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
+        bascule.current_device()
         info = _bascule._nvrtc_info()
         self.library = ctypes.CDLL(info["path"])
         major, minor = map(int, info["version"].split("."))
@@ -67,8 +65,8 @@ class BareNvrtc:
         if (major, minor) >= (12, 9):
             self.options.append("--no-cache")
 
-    def compile(self, text, name=None):
-        def check(code):
+    def compile(self, text: str, name: str | None = None) -> bytes:
+        def check(code: int) -> None:
             if code != 0:
                 sys.exit(f"jit: NVRTC answered {code}")
 
@@ -85,20 +83,7 @@ class BareNvrtc:
         return ptx.value
 
 
-def medians(rounds, **actions):
-    """Milliseconds of each, all of them once a round."""
-    taken = {name: [] for name in actions}
-    for _ in range(rounds):
-        for name, action in actions.items():
-            taken[name].append(action())
-    return {name: statistics.median(times) for name, times in taken.items()}
-
-
-def row(name, what, ratio, goal, detail):
-    print(f"{name:4}{what:52}{ratio:10.2f}{goal:>10}   {detail}")
-
-
-def from_disk(text):
+def from_disk(text: str) -> tuple[float, bascule.Module]:
     """A compile as the next process would see it, or as near as one process comes."""
     bascule.cache.clear()
     before = bascule.cache.stats().from_disk
@@ -114,48 +99,9 @@ def from_disk(text):
     return taken, module
 
 
-def quick(text):
+def quick(text: str) -> float:
     """Of several in a row: the first after a compile finds everything of ours out of the processor's caches."""
     return statistics.median(from_disk(text)[0] for _ in range(15))
-
-
-def measure_disk(nvrtc, rounds):
-    """C1: what a hit on disk costs, next to the compile that it saves."""
-    bascule.compile(PLAIN)
-    one = medians(rounds, compile=lambda: milliseconds(lambda: nvrtc.compile(PLAIN)), hit=lambda: quick(PLAIN))
-    row("C1", "NVRTC / disk hit, no headers", one["compile"] / one["hit"], ">= 2000", told(one))
-
-    bascule.compile(CUB)
-
-    def hit_and_load():
-        hit, module = from_disk(CUB)
-        return hit + milliseconds(module.block_sum.prepare)
-
-    cub = medians(
-        max(rounds // 6, 3),
-        compile=lambda: milliseconds(lambda: nvrtc.compile(CUB)),
-        hit=lambda: quick(CUB),
-        load=lambda: statistics.median(hit_and_load() for _ in range(3)),
-    )
-    row("C1", "NVRTC / disk hit, CUB, its headers tracked", cub["compile"] / cub["hit"], ">= 1000", told(cub))
-    row("C1", "NVRTC / disk hit and load, CUB", cub["compile"] / cub["load"], ">= 300", "")
-
-
-def told(times):
-    return ", ".join(f"{name} {time:.3f} ms" for name, time in times.items())
-
-
-def measure_cold(nvrtc, rounds):
-    """C2: our cold compile, reflection and the store on disk included, next to NVRTC's own."""
-    for what, text in (("one kernel", PLAIN), ("eight kernels", SEVERAL)):
-        texts = [unique(text) for _ in range(2 * rounds)]
-        ours, bare = iter(texts), iter(texts)
-        times = medians(
-            rounds,
-            bare=lambda bare=bare: milliseconds(lambda: nvrtc.compile(next(bare))),
-            ours=lambda ours=ours: milliseconds(lambda: bascule.compile(next(ours))),
-        )
-        row("C2", f"cold compile / NVRTC, {what}", times["ours"] / times["bare"], "<= 1.10", told(times))
 
 
 TEMPLATE = """
@@ -171,52 +117,108 @@ template <class T> __global__ void copy(IN(T) x, T* __restrict__ y, int n) {
 }
 template <class T> __global__ void through(IN(T) x) { if (x[0] == T(1)) __trap(); }
 """
+CASES = {  # of compiling cold: the text, the instance of the kernel, the goal
+    "one kernel": (PLAIN, None, "<= 1.10"),
+    "eight kernels": (SEVERAL, None, "<= 1.10"),
+    "a template, told by its text": (TEMPLATE, "axpy<float>", "<= 1.10"),
+    "a template, the compiler asked": (OPAQUE, "through<float>", "<= 2.1"),
+}
 
 
-def measure_templates(nvrtc, rounds):
-    """C2 for templates: the instance that the arguments choose, compiled, next to NVRTC told its name."""
-    x = bascule.device_array(8, "f4")
-    cases = (
-        ("a template, told by its text", TEMPLATE, "axpy", "<= 1.10", (2, x, x)),
-        ("a template, the compiler asked", OPAQUE, "through", "<= 2.1", (x,)),
-    )
-    prelude = _bascule._prelude()
-    for what, text, kernel, goal, arguments in cases:
-        texts = [unique(text) for _ in range(2 * rounds)]
-        ours, bare = iter(texts), iter(texts)
-        times = medians(
-            rounds,
-            bare=lambda bare=bare, kernel=kernel: milliseconds(
-                lambda: nvrtc.compile(prelude + next(bare), f"{kernel}<float>")
-            ),
-            ours=lambda ours=ours, kernel=kernel, arguments=arguments: compiling(next(ours), kernel, arguments),
-        )
-        row("C2", f"cold compile / NVRTC, {what}", times["ours"] / times["bare"], goal, told(times))
+def from_disk_and_load(text: str, kernel: str) -> float:
+    taken, module = from_disk(text)
+    return taken + milliseconds(module[kernel].prepare)
 
 
-def compiling(text, kernel, arguments):
+def compiling(text: str, kernel: str, arguments: tuple[Any, ...]) -> float:
     """Milliseconds up to the code of the instance; what the driver takes to load it is left out."""
     module = bascule.compile(text)
     taken = milliseconds(lambda: module[kernel].prepare(*arguments))
     return taken - module[kernel].prepare(*arguments).load_ms
 
 
-def measure_again(calls=100_000):
+def small(nvrtc: BareNvrtc) -> Benchmark:
+    """C1 and C2 for small texts: what a hit on disk saves, and what a cold compile costs, storing included."""
+    bascule.compile(unique(PLAIN))  # the first of a process costs more
+    bascule.compile(PLAIN)
+    functions = {"NVRTC": lambda: milliseconds(lambda: nvrtc.compile(PLAIN)), "disk hit": lambda: quick(PLAIN)}
+    rows = [Row("C1", "NVRTC / disk hit, no headers", lambda r: r["NVRTC"] / r["disk hit"], ">= 2000")]
+    prelude = _bascule._prelude()
+    x = bascule.device_array(8, "f4")
+    arguments: dict[str, tuple[Any, ...]] = {"axpy": (2, x, x), "through": (x,)}
+    for what, (text, instance, goal) in CASES.items():
+
+        def bare(text: str = text, instance: str | None = instance) -> float:
+            whole = unique(text) if instance is None else prelude + unique(text)
+            return milliseconds(lambda: nvrtc.compile(whole, instance))
+
+        def ours(text: str = text, instance: str | None = instance) -> float:
+            new = unique(text)
+            if instance is None:
+                return milliseconds(lambda: bascule.compile(new))
+            kernel = instance.partition("<")[0]
+            return compiling(new, kernel, arguments[kernel])
+
+        functions |= {f"NVRTC, {what}": bare, f"cold, {what}": ours}
+        rows.append(
+            Row(
+                "C2",
+                f"cold compile / NVRTC, {what}",
+                lambda r, what=what: r[f"cold, {what}"] / r[f"NVRTC, {what}"],
+                goal,
+            )
+        )
+    return Benchmark(functions, rows, rounds=31, what={name: name for name in functions}, unit="ms")
+
+
+def heavy(nvrtc: BareNvrtc) -> Benchmark:
+    """C1 and C3 for a text with 610 headers."""
+    bascule.compile(CUB)
+
+    def another(kernel: str) -> str:
+        return unique(CUB.replace("block_sum", kernel))
+
+    return Benchmark(
+        {
+            "NVRTC": lambda: milliseconds(lambda: nvrtc.compile(CUB)),
+            "disk hit": lambda: quick(CUB),
+            "disk hit and load": lambda: statistics.median(from_disk_and_load(CUB, "block_sum") for _ in range(3)),
+            "second kernel": lambda: milliseconds(lambda: bascule.compile(another("another_sum"))),
+        },
+        [
+            Row("C1", "NVRTC / disk hit, CUB", lambda r: r["NVRTC"] / r["disk hit"], ">= 1000"),
+            Row("C1", "NVRTC / disk hit and load, CUB", lambda r: r["NVRTC"] / r["disk hit and load"], ">= 300"),
+            Row("C3", "another kernel with CUB / NVRTC", lambda r: r["second kernel"] / r["NVRTC"], "<= 0.30"),
+        ],
+        rounds=5,
+        what={
+            "NVRTC": "NVRTC, a kernel with CUB",
+            "disk hit": "the same from disk",
+            "disk hit and load": "the same from disk, loaded",
+            "second kernel": "bascule.compile of another kernel with CUB",
+        },
+        unit="ms",
+    )
+
+
+def again(calls: int = 100_000) -> Benchmark:
     """C5: compiling the same text again, next to looking it up in a dict; the empty loop is subtracted."""
     bascule.compile(PLAIN)
-    module = bascule.compile(PLAIN)  # the second is the one that is remembered
-    table, text, again = {PLAIN: module}, PLAIN, bascule.compile
+    table = {PLAIN: bascule.compile(PLAIN)}  # the second is the one that is remembered
+    names: dict[str, Any] = {"table": table, "text": PLAIN, "compile_again": bascule.compile}
 
-    def loop(body):
-        names = {"table": table, "text": text, "again": again}
-        exec(f"def run(n):\n    for _ in n:\n        {body}", names)
-        return lambda: milliseconds(lambda: names["run"](itertools.repeat(None, calls))) / calls * 1e6
+    def loop(body: str) -> Callable[[], float]:
+        scope = dict(names)
+        exec(f"def run(n):\n    for _ in n:\n        {body}", scope)
 
-    times = medians(21, empty=loop("pass"), dict=loop("table[text]"), again=loop("again(text)"))
-    lookup, compiled = times["dict"] - times["empty"], times["again"] - times["empty"]
-    row("C5", "compile again / dict lookup", compiled / lookup, "<= 6", f"{compiled:.0f} ns, lookup {lookup:.0f} ns")
+        def nanoseconds() -> float:
+            start = time.thread_time_ns()
+            scope["run"](itertools.repeat(None, calls))
+            return (time.thread_time_ns() - start) / calls
 
-    directory = tempfile.mkdtemp(dir=os.environ["BASCULE_CACHE_DIR"])
+        return nanoseconds
+
+    directory = tempfile.mkdtemp(dir=bench_device.CACHE)
     with open(os.path.join(directory, "value.h"), "w", encoding="ascii") as header:
         header.write("#define VALUE 1\n")
     os.utime(header.name, (1, 1))
@@ -224,29 +226,40 @@ def measure_again(calls=100_000):
     with_header = '#include "value.h"\n' + PLAIN
     time.sleep(2.1)  # a younger header is read again, not only looked at
     bascule.compile(with_header, options=options)
-    taken = statistics.median(
-        milliseconds(lambda: bascule.compile(with_header, options=options)) * 1e6 for _ in range(2000)
+
+    def stat_header() -> float:
+        return statistics.median(
+            milliseconds(lambda: bascule.compile(with_header, options=options)) * 1e6 for _ in range(200)
+        )
+
+    return Benchmark(
+        {
+            "empty": loop("pass"),
+            "dict": loop("table[text]"),
+            "again": loop("compile_again(text)"),
+            "header": stat_header,
+        },
+        [
+            Row(
+                "C5",
+                "compile again / dict lookup",
+                lambda r: (r["again"] - r["empty"]) / (r["dict"] - r["empty"]),
+                "<= 6",
+            ),
+            Row("C5b", "the same with a header of the user's", lambda r: r["header"] / (r["dict"] - r["empty"])),
+        ],
+        rounds=21,
+        what={
+            "dict": "a dict lookup, in a loop",
+            "again": "bascule.compile of the same text, in a loop",
+            "header": "the same with a header of the user's",
+        },
     )
-    row("C5b", "the same with a header of the user's", taken / lookup, "recorded", f"{taken / 1e3:.1f} us")
-
-
-def main():
-    parser = argparse.ArgumentParser(description="Ratios of compiling to NVRTC, and of the cache to compiling.")
-    parser.add_argument("--rounds", type=int, default=31)
-    options = parser.parse_args()
-    bascule.current_device()
-    nvrtc = BareNvrtc()
-    nvrtc.compile(PLAIN)
-    bascule.compile(unique(PLAIN))  # the first of a process costs more
-
-    info = _bascule._nvrtc_info()
-    print(f"NVRTC {info['version']}, Python {sys.version.split()[0]}, {options.rounds} rounds\n")
-    print(f"{'':56}{'today':>10}{'goal':>10}")
-    measure_disk(nvrtc, options.rounds)
-    measure_cold(nvrtc, options.rounds)
-    measure_templates(nvrtc, options.rounds)
-    measure_again()
 
 
 if __name__ == "__main__":
-    main()
+    bare = BareNvrtc()
+    print(f"NVRTC {_bascule._nvrtc_info()['version']}")
+    for make in (lambda: small(bare), lambda: heavy(bare), again):
+        measuring.main(make, __doc__)
+        print()

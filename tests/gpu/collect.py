@@ -4,7 +4,7 @@
 
 LOGS holds NAME.rc (an exit status) for every command, NAME.xml where that was pytest (its report), NAME.json where it
 measured something, NAME.log (what it printed). Writes RESULTS/DATE-DEVICE/results.json, and beside it what the
-measurements printed. Of the same commit, what other steps left there on that day stays.
+measurements printed and wrote. Of the same commit, what other steps left there on that day stays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def piece(status: Path) -> dict[str, Any]:
         outcome |= python_tests(report)
     elif found := DOCTEST_SUMMARY.search(status.with_suffix(".log").read_text(errors="replace")):
         outcome |= {"passed": int(found[2]), "failed": int(found[3])}
-    if (measured := status.with_suffix(".json")).exists():
+    if (measured := status.with_suffix(".json")).exists() and not status.name.startswith("bench-"):
         outcome["measured"] = json.loads(measured.read_text(encoding="utf-8"))
     return outcome
 
@@ -103,6 +103,8 @@ def main() -> int:
     file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     for log in [*logs.glob("bench-*.log"), *logs.glob("race.log")]:
         shutil.copyfile(log, target / f"{log.stem}.txt")
+    for measured in logs.glob("bench-*.json"):
+        shutil.copyfile(measured, target / measured.name)
     ended = Counter(outcome["exit"] for outcome in pieces.values())
     print(
         f"{target}: {sum(outcome.get('passed', 0) for outcome in pieces.values())} tests passed; "

@@ -9,7 +9,7 @@
 #     gpu        tests/gpu/test_on_a_gpu.py: clusters, programmatic launches, graphs that others capture
 #     cpp        the C++ tests of build/dev that do not look into the emulated device
 #     python     every other Python test, a directory or file at a time
-#     bench      tests/gpu/launch_times.py on the driver; tests/bench beside it, which needs none
+#     bench      tests/bench/gpu.py on the driver; tests/bench/all.py beside it, which needs none
 #
 # PYTHON imports bascule (or build/dev/python has it), numpy, pytest and hypothesis; default: .venv/bin/python, else
 # python3. What ran goes to tests/gpu/results/DATE-DEVICE/: results.json with versions, and what the measurements printed.
@@ -87,11 +87,10 @@ python_tests() {
 }
 
 benchmarks() {
-    local bench
-    attempt bench-gpu "$python" tests/gpu/launch_times.py --result "$logs/bench-gpu.json"
-    for bench in launch ordering parse jit; do
-        attempt "bench-$bench" "$python" "tests/bench/$bench.py"
-    done
+    local smoke=()
+    [ "$BASCULE_DEVICE" != emulated ] || smoke=(--smoke)
+    attempt bench-gpu "$python" tests/bench/gpu.py --json "$logs/bench-gpu.json" "${smoke[@]}"
+    attempt bench-host "$python" tests/bench/all.py --json "$logs/bench-host.json"
 }
 
 if wanted producers; then pytest tests/python/producers; fi

@@ -48,7 +48,7 @@ std::uint64_t work_stream_of(const dlpack::ExchangeTable& table, dlpack::DeviceI
 }
 
 void finish(const dlpack::Tensor& tensor, const TypeProfile& profile, Home& home, ArrayView& view) {
-    view = dlpack::view_of(tensor);
+    if (!dlpack::view_plainly(tensor, view)) view = dlpack::view_of(tensor);
     resolve_at_home(view, home);
     view.has_stream = true;
     view.stream_source = StreamSource::table;

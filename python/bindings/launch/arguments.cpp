@@ -300,7 +300,7 @@ void ArgumentReader::read_other(ArgumentPack& pack, int index, PyObject* argumen
                (profile.was_array && read_array(argument, parameter, view, absence));
     });
     if (is_array) {
-        pack.set(index, view);
+        pack.set_array(index, parameter, view);
     } else {
         pack.set(index, read(argument, index, parameter));
     }

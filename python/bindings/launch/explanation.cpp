@@ -135,6 +135,7 @@ py::object explain_launch(LaunchState& state, const CallArguments& arguments) {
     py::dict facts("kernel"_a = prepared.function().expression(),
                    "signature"_a = bascule::to_string(pack.signature()),
                    "device"_a = to_string(prepared.device()), "stream"_a = describe(stream),
+                   "_stream"_a = StreamObject{nullptr, stream, plan.stream_object},
                    "choice"_a = name_of(choice), "grid"_a = py::none(), "block"_a = py::none(),
                    "shared_bytes"_a = 0, "work"_a = py::tuple(py::cast(plan.work)));
     if (state.launches) {

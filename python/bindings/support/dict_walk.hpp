@@ -71,7 +71,7 @@ inline void learn_dicts() noexcept {
     const auto* table = reinterpret_cast<const detail::DictTable*>(object->ma_keys);
     // Where these do not say what they must, the entries are not looked at.
     made = made && object->ma_values == nullptr && table->kind == detail::DictTable::all_strings &&
-           table->log2_slots == 3 && table->log2_index_bytes == 3 && table->entries == 7;
+           table->log2_slots == 4 && table->log2_index_bytes == 4 && table->entries == 7;
     if (made) {
         PyObject* by_next[8][2] = {};
         std::size_t count = 0;

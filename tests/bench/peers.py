@@ -1,0 +1,112 @@
+"""The same launch through cuda.core and numba-cuda, on the same emulated driver: what L6 compares with.
+
+    python tests/bench/peers.py [--rounds N]
+
+The libraries find the emulated device as libcuda.so.1, in a process of its own. cuda.core is given pointers and checks
+nothing; Numba is given the arrays that Bascule is given.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import bench_device  # noqa: F401
+import measuring
+from launches import BLOCK, GRID, Launches, bench_native
+from measuring import Benchmark, Row
+
+import bascule
+
+CALLS = 500
+Call = tuple[Callable[..., object], tuple[Any, ...]]  # what is called with what
+READY = "BASCULE_BENCH_DRIVER"  # set in the process whose libcuda.so.1 is the emulated device
+NEEDED = {"cuda.core": "cuda-core", "numba.cuda": "numba-cuda"}
+
+
+def installed(module: str) -> bool:
+    return all(importlib.util.find_spec(name) for name in (module.partition(".")[0], module))
+
+
+def missing() -> list[str]:
+    """The packages that are not installed."""
+    return [package for module, package in NEEDED.items() if not installed(module)]
+
+
+def cuda_core(ptx: str, name: str, pointers: list[int], stream: int) -> Call:
+    import numpy as np
+    from cuda.core import Device, LaunchConfig, ObjectCode, Stream, launch
+
+    Device(0).set_current()
+    kernel = ObjectCode.from_ptx(ptx.encode()).get_kernel(name)
+    config = LaunchConfig(grid=GRID, block=BLOCK)
+    return launch, (Stream.from_handle(stream), config, kernel, *pointers, np.float32(2.0))
+
+
+def numba_cuda(arrays: list[Any]) -> Call:
+    from numba import cuda
+
+    @cuda.jit
+    def arrays3(x, y, out, a):
+        i = cuda.grid(1)
+        out[i] = a + x[i] + y[i]
+
+    launcher = arrays3[GRID, BLOCK]
+    launcher(*arrays, 2.0)
+    return launcher, (*arrays, 2.0)
+
+
+def benchmark() -> Benchmark:
+    launches = Launches()
+    stream = bascule.stream()
+    arrays = launches.arrays["interface"][:3]
+    calls: dict[str, Call] = {
+        "own": (launches.launcher(3), launches.arguments("own")),
+        "interface": (launches.launcher(3), launches.arguments("interface")),
+        "cuda.core": cuda_core(launches.module.arrays3.ptx, "arrays3", launches.pointers[:3], stream.handle),
+        "numba-cuda": numba_cuda(arrays),
+    }
+    return Benchmark(
+        {
+            name: lambda call=call, passed=passed: bench_native.time_calls(call, passed, CALLS) / CALLS
+            for name, (call, passed) in calls.items()
+        },
+        [
+            Row("L6", "own arrays / cuda.core with pointers", lambda r: r["own"] / r["cuda.core"], "<= 0.35"),
+            Row("L6", "interface / numba-cuda, same arrays", lambda r: r["interface"] / r["numba-cuda"], "<= 0.05"),
+        ],
+        rounds=41,
+        what={
+            "own": "kernel[grid, block](3 arrays of bascule, 1 float)",
+            "interface": "kernel[grid, block](3 arrays of a C producer, 1 float)",
+            "cuda.core": "cuda.core.launch with pointers",
+            "numba-cuda": "numba-cuda's launcher, 3 arrays of that C producer",
+        },
+        keep=(launches, stream),
+    )
+
+
+def with_the_driver(script: str, *arguments: str) -> int:
+    """Runs it where libcuda.so.1 is the library that Bascule loads; READY is set there."""
+    with tempfile.TemporaryDirectory(prefix="bascule-bench-") as directory:
+        emulator = Path(bascule.__file__).with_name("libbascule_emulator.so").resolve()
+        (Path(directory) / "libcuda.so.1").symlink_to(emulator)
+        # Not the real one, which makes code for a GPU where the emulated device needs PTX.
+        (Path(directory) / "libnvJitLink.so.13").symlink_to(emulator)
+        paths = os.pathsep.join(filter(None, [directory, os.environ.get("LD_LIBRARY_PATH")]))
+        environment = os.environ | {"LD_LIBRARY_PATH": paths, READY: "1", "PYTHONWARNINGS": "ignore"}
+        return subprocess.run([sys.executable, script, *arguments], env=environment).returncode
+
+
+if __name__ == "__main__":
+    if absent := missing():
+        sys.exit(f"peers: not installed: {', '.join(absent)}")
+    if READY not in os.environ:
+        sys.exit(with_the_driver(__file__, *sys.argv[1:]))
+    measuring.main(benchmark, __doc__)

@@ -1,0 +1,73 @@
+"""What importing Bascule costs, and a first result from a warm cache, beside `import numpy`.
+
+    python tests/bench/startup.py [--rounds N]
+
+Processes are measured by the processor time that they took, which a machine busy with others changes least. A bare
+interpreter's is subtracted where two imports are compared.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import bench_device  # noqa: F401
+import measuring
+from measuring import Benchmark, Row
+
+FIRST_RESULT = """
+import bascule
+kernel = bascule.compile('''
+__global__ void twice(float* x) { x[threadIdx.x] = 2.0f * threadIdx.x; }
+''').twice
+x = bascule.device_array(32, "f4")
+kernel[1, 32](x)
+assert x.copy_to_host()[31] == 62
+"""
+
+
+def milliseconds(code: str) -> float:
+    """Of processor time, from the start of an interpreter that runs this to its end."""
+    environment = {**os.environ, "BASCULE_EMULATED_EXECUTE": "1", "PYTHONWARNINGS": "ignore"}
+    process = os.posix_spawn(sys.executable, [sys.executable, "-c", code], environment)
+    _, status, usage = os.wait4(process, 0)
+    if status != 0:
+        sys.exit(f"startup: this failed in a process of its own:\n{code}")
+    return 1e3 * (usage.ru_utime + usage.ru_stime)
+
+
+def benchmark() -> Benchmark:
+    return Benchmark(
+        {
+            "python": lambda: milliseconds("pass"),
+            "numpy": lambda: milliseconds("import numpy"),
+            "bascule": lambda: milliseconds("import bascule"),
+            "first result": lambda: milliseconds(FIRST_RESULT),
+        },
+        [
+            Row(
+                "I1",
+                "import bascule / import numpy",
+                lambda r: (r["bascule"] - r["python"]) / (r["numpy"] - r["python"]),
+                "<= 0.5",
+            ),
+            Row(
+                "S1",
+                "start to first result / start with numpy",
+                lambda r: r["first result"] / r["numpy"],
+                "<= 1.3",
+            ),
+        ],
+        rounds=21,
+        what={
+            "python": "a bare interpreter",
+            "numpy": "import numpy",
+            "bascule": "import bascule",
+            "first result": "a first result from a warm cache",
+        },
+        unit="ms",
+    )
+
+
+if __name__ == "__main__":
+    measuring.main(benchmark, __doc__)

@@ -1,0 +1,10 @@
+"""The benchmarks' kernel in Triton's language: imported only where Triton is installed, which reads it from a file."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def arrays3(x, y, out, a, block: tl.constexpr):
+    i = tl.program_id(0) * block + tl.arange(0, block)
+    tl.store(out + i, a + tl.load(x + i) + tl.load(y + i))
