@@ -1,4 +1,4 @@
-// Devices and their primary contexts; which device a pointer belongs to.
+// Devices and their primary contexts.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <bascule/interface/arguments/launch_config.hpp>
-#include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/jit/text/source.hpp>
 
 struct CUctx_st;
@@ -59,18 +58,5 @@ class ContextGuard {
     CUctx_st* previous_ = nullptr;
     bool changed_ = false;
 };
-
-/// The array as a kernel on `device` can use it: a host address of pinned memory becomes its device address.
-/// Asks the driver once for a 2 MiB block of proven device memory, each time otherwise; empty arrays are not
-/// asked about. Throws: ArgumentError for memory that the device does not know or that belongs to another
-/// device, with what to do.
-ArrayView resolve(const ArrayView& array, Device device);
-
-/// Whether `resolve` asks the driver about every array each time, and refuses those that reach beyond their
-/// allocation: for finding freed pointers and wrong extents. Off at first; counts for the whole process.
-void check_memory(bool on) noexcept;
-
-/// Forgets what `resolve` remembers of these addresses. Called when memory is freed.
-void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept;
 
 }  // namespace bascule

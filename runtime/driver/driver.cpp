@@ -12,13 +12,8 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/process/dynamic_library.hpp>
-#include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
-#include <bascule/runtime/faults/bounds_report.hpp>
-#include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/faults/source_places.hpp>
-#include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
 namespace {
@@ -82,22 +77,6 @@ bool loses_context(CUresult code) noexcept {
             return false;
     }
 }
-
-namespace {
-
-/// Who lost the current context, as far as can be told.
-std::string blame_current(const Driver& driver, const std::string& report) {
-    CUdevice number = 0;
-    const bool known = driver.api().cuCtxGetDevice(&number) == CUDA_SUCCESS;
-    for (int ordinal = 0; known && ordinal < driver.device_count(); ++ordinal) {
-        CUdevice candidate = 0;
-        if (driver.api().cuDeviceGet(&candidate, ordinal) == CUDA_SUCCESS && candidate == number)
-            return blame(ordinal, report);
-    }
-    return blame(0, report);
-}
-
-}  // namespace
 
 /// The steps from a library to a Driver.
 struct DriverLoader {
@@ -228,12 +207,12 @@ struct DriverLoader {
                       "asking for the driver's version");
         driver->check(api.cuDeviceGetCount(&driver->device_count_), "cuDeviceGetCount",
                       "counting the devices");
-        driver->device_count_ = std::min(driver->device_count_, max_devices);
     }
 };
 
 std::atomic<bool> Driver::forked{false};
 std::atomic<const Driver*> Driver::the_one{nullptr};
+std::atomic<FailureTeller> Driver::teller{nullptr};
 
 const Driver& Driver::make() {
     const std::lock_guard lock(driver_mutex);
@@ -275,7 +254,7 @@ std::string Driver::message_of(CUresult code, const std::string& doing, const st
                     static_cast<int>(code), text == nullptr ? "no description" : text);
     if (!report.empty()) message += "\n" + report;
     if (loses_context(code)) {
-        message += "\nThe context is lost: every later call answers the same. Restart the process";
+        message += "\nThe context is lost: all later calls return this error. Restart the process";
         message += report.empty() ? "; the fault may be an earlier kernel's." : ".";
     }
     return message;
@@ -289,19 +268,15 @@ void Driver::fail(CUresult code, const char* call, const std::string& doing) con
     details.code_name = name == nullptr ? "" : name;
     details.call = call;
     details.doing = doing;
+    FailureStory story;
     if (emulated_ != nullptr && (has_report(code) || std::string_view(call) == "cuInit"))
-        details.report = with_user_places(emulated_->newest_report());
-    // A trap of ours: what the kernel wrote down before says more.
-    if (code == CUDA_ERROR_ILLEGAL_INSTRUCTION || code == CUDA_ERROR_LAUNCH_FAILED) {
-        if (const std::string bounds = bounds_report(); !bounds.empty()) {
-            details.report = with_user_places(bounds);
-        }
-    }
+        story.report = emulated_->newest_report();
+    if (const FailureTeller tell = teller.load(std::memory_order_acquire))
+        story = tell(*this, code, std::move(story.report));
+    details.report = std::move(story.report);
+    details.launch = std::move(story.launch);
     std::string message = message_of(code, doing, details.report);
-    if (loses_context(code)) {
-        details.launch = blame_current(*this, details.report);
-        if (!details.launch.empty()) message += "\n" + details.launch;
-    }
+    if (!details.launch.empty()) message += "\n" + details.launch;
     throw CudaError(message, std::move(details));
 }
 
@@ -311,6 +286,16 @@ void Driver::fail(CUresult code, CUstream stream, const char* call, std::string_
          fmt::format(
              "{} on {}", doing,
              code == CUDA_ERROR_INVALID_HANDLE ? doubtful_name_of_stream(handle) : name_of_stream(handle)));
+}
+
+std::string name_of_stream(std::uint64_t handle) {
+    if (handle <= 1) return "the legacy default stream";
+    if (handle == 2) return "the per-thread default stream";
+    return fmt::format("stream {:#x}", handle);
+}
+
+std::string doubtful_name_of_stream(std::uint64_t handle) {
+    return handle <= 2 ? name_of_stream(handle) : name_of_stream(handle) + " (is it still alive?)";
 }
 
 int Driver::attribute_of(int ordinal, CUdevice_attribute which) const {

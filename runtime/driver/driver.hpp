@@ -110,6 +110,23 @@ enum class DeviceChoice : std::uint8_t { automatic, cuda, emulated };
 
 struct EmulatedFunctions;  // of emulated_abi.h; emulated_device.hpp
 
+class Driver;
+
+/// What an error says beside the driver's own words.
+struct FailureStory {
+    std::string report;  ///< what happened on the device, in the user's own lines
+    std::string launch;  ///< which launch caused it
+};
+
+/// Makes a failure's story. `report` is the emulated device's own; empty on a GPU.
+using FailureTeller = FailureStory (*)(const Driver&, CUresult code, std::string report);
+
+/// How messages call a stream: "the legacy default stream", "the per-thread default stream", "stream
+/// 0x55d0c8".
+std::string name_of_stream(std::uint64_t handle);
+/// The same for messages about a call that the driver refused: a handle may be gone.
+std::string doubtful_name_of_stream(std::uint64_t handle);
+
 /// The process's one driver, chosen and initialised at first use, never unloaded. Thread-safe.
 class Driver {
   public:
@@ -158,6 +175,12 @@ class Driver {
     /// What a device can do; the ordinal is one of its `device_count()`. Throws: CudaError.
     int attribute_of(int ordinal, CUdevice_attribute which) const;
 
+    /// From now on errors have the story that `tell` makes; without one, the emulated device's own report.
+    /// faults/ says it as soon as there is more to tell. Thread-safe.
+    static void tell_failures_by(FailureTeller tell) noexcept {
+        teller.store(tell, std::memory_order_release);
+    }
+
     /// For destructors: writes a failure to stderr, unless the process is ending or the context is lost
     /// (whoever met that first was told).
     void report(CUresult code, const char* call, const char* doing) const noexcept;
@@ -171,6 +194,7 @@ class Driver {
     friend struct DriverLoader;
 
     static std::atomic<bool> forked;
+    static std::atomic<FailureTeller> teller;
     static std::atomic<const Driver*> the_one;  // never destroyed: destructors at exit need it
 
     DriverFunctions api_;

@@ -7,16 +7,12 @@
 #include <string>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
-struct KernelNames;
 struct LoadedKernel;
-
-/// The names as one object, which stays.
-const KernelNames* remember_names(const std::string& name, const std::string& lowered);
 
 /// A line of the user's program that launches. 0 is none. A small value, kept as long as the process lives.
 struct LaunchSite {

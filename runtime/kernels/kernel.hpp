@@ -14,14 +14,18 @@
 #include <bascule/jit/types/specialization.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
 class Kernel;
+struct KernelChoices;  // kernel_state.hpp
+struct KernelFamily;
+struct KernelFunction;
+struct ModuleState;
 template <class Signature>
-class TypedKernel;
+class TypedKernel;  // typed_kernel.hpp
 
 /// How the image of a kernel came about, for tables and reports.
 struct Provenance {
@@ -58,8 +62,7 @@ class Module {
 
   private:
     friend class Kernel;
-    struct State;
-    std::shared_ptr<State> state_;
+    std::shared_ptr<ModuleState> state_;
 };
 
 /// The __global__ functions of one name in a module: one function, or a template, or several overloads, of
@@ -99,7 +102,7 @@ class Kernel {
     /// With a C++ signature, so that calls are checked and converted by the host's compiler:
     /// `typed<void(float, const float*, float*, int)>({"float"})`. Template arguments that are left out
     /// follow from the signature, overloads too. Throws: ArgumentError naming the first parameter whose type
-    /// is another one; CompileError, LibraryError, CudaError.
+    /// is another one; CompileError, LibraryError, CudaError. Defined in typed_kernel.hpp.
     template <class Signature>
     TypedKernel<Signature> typed(std::vector<std::string> template_arguments = {},
                                  Device device = Device::current()) const;
@@ -142,20 +145,15 @@ class Kernel {
 
   private:
     friend class Module;
-    struct Function;
-    struct Family;
-    struct Choices;
     struct Chooser;
-    Kernel(Module module, Family* family, Function* function, Choices* choices) noexcept
+    Kernel(Module module, KernelFamily* family, KernelFunction* function, KernelChoices* choices) noexcept
         : module_(std::move(module)), family_(family), function_(function), choices_(choices) {}
-    Function& function() const;
+    KernelFunction& function() const;
 
     Module module_;  // owns what the pointers point to
-    Family* family_;
-    Function* function_;  // null: a template, or overloads
-    Choices* choices_;    // of the arguments; null where there is nothing to choose
+    KernelFamily* family_;
+    KernelFunction* function_;  // null: a template, or overloads
+    KernelChoices* choices_;    // of the arguments; null where there is nothing to choose
 };
 
 }  // namespace bascule
-
-#include <bascule/runtime/kernels/typed_kernel.hpp>

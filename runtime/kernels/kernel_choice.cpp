@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_declaration.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 
@@ -36,11 +37,11 @@ struct Kernel::Chooser {
     std::span<const ArgumentType> arguments;
     Device device;
 
-    Module::State& module() const { return *kernel.module_.state_; }
+    ModuleState& module() const { return *kernel.module_.state_; }
     Arch arch() const { return module().options.arch.value_or(device.arch()); }
 
     struct Candidate {
-        Function* function = nullptr;
+        KernelFunction* function = nullptr;
         bool is_template = false;
         std::vector<Fit> fits;  // one an argument
         std::string spelling;
@@ -48,7 +49,7 @@ struct Kernel::Chooser {
     };
 
     Candidate choose() const {
-        const Family& family = *kernel.family_;
+        const KernelFamily& family = *kernel.family_;
         const bool alone = family.declarations.size() == 1;
         if (alone) return instance(family.declarations.front());
 
@@ -83,7 +84,7 @@ struct Kernel::Chooser {
         return best(std::move(candidates), refusals);
     }
 
-    // --- Functions that are no templates
+    // --- Functions that are not templates
 
     std::vector<KernelImage> functions_in_image() const {
         std::vector<KernelImage> found;
@@ -275,10 +276,10 @@ std::optional<Kernel> Kernel::known_for_arguments(std::span<const ArgumentValue>
             types.begin(), types.end(), arguments.begin(), arguments.end(),
             [](const ArgumentType& type, const ArgumentValue& value) { return type == type_of(value); });
     };
-    const Choices::Choice* known = nullptr;
+    const KernelChoices::Choice* known = nullptr;
     {
         const std::shared_lock lock(choices_->mutex);
-        for (const Choices::Choice& choice : choices_->made) {
+        for (const KernelChoices::Choice& choice : choices_->made) {
             if (known == nullptr && same(choice.types)) known = &choice;
         }
     }
@@ -316,7 +317,7 @@ Kernel Kernel::instantiate(TemplateArguments given) const {
             ErrorKind::type,
             fmt::format("kernel '{}' is no template: there is nothing to instantiate.", name()));
     }
-    Module::State& state = *module_.state_;
+    ModuleState& state = *module_.state_;
     if (family_->declarations.size() == 1) {
         const KernelDeclaration& declaration = family_->declarations.front();
         const Deduction deduction = place_explicit(declaration, given);
@@ -326,10 +327,10 @@ Kernel Kernel::instantiate(TemplateArguments given) const {
         }
     }
     const std::lock_guard lock(state.growing);
-    for (Choices& known : state.explicit_choices) {
+    for (KernelChoices& known : state.explicit_choices) {
         if (known.family == family_ && known.given == given) return {module_, family_, nullptr, &known};
     }
-    Choices& choices = state.explicit_choices.emplace_back();
+    KernelChoices& choices = state.explicit_choices.emplace_back();
     choices.family = family_;
     choices.given = std::move(given);
     return {module_, family_, nullptr, &choices};
@@ -366,7 +367,7 @@ std::string Kernel::declared_signatures() const {
 }
 
 const Signature& Kernel::declared(std::size_t arguments) const {
-    Choices& choices = choices_ != nullptr ? *choices_ : family_->choices;
+    KernelChoices& choices = choices_ != nullptr ? *choices_ : family_->choices;
     {
         const std::shared_lock lock(choices.mutex);
         const auto known = choices.declared.find(arguments);

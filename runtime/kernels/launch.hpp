@@ -4,7 +4,7 @@
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/runtime/kernels/library.hpp>
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 

@@ -2,15 +2,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
-#include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
-#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -41,6 +42,14 @@ int device_attribute(const Driver& driver, CUdevice_attribute which, Device devi
     driver.check(driver.api().cuDeviceGetAttribute(&value, which, native), "cuDeviceGetAttribute",
                  "asking what a device can do");
     return value;
+}
+
+/// The names as one object, which stays.
+const KernelNames* remember_names(const std::string& name, const std::string& lowered) {
+    static std::mutex& mutex = *new std::mutex;
+    static auto& known = *new std::map<std::pair<std::string, std::string>, KernelNames>;
+    const std::lock_guard lock(mutex);
+    return &known.emplace(std::pair(name, lowered), KernelNames{name, lowered}).first->second;
 }
 
 [[noreturn]] void fail_parameter(const KernelImage& kernel, const Parameter& parameter, std::size_t offset,
@@ -122,7 +131,11 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
                      fmt::format("loading kernel '{}' on {}", kernel.name, device.name()));
     }
     check_parameters(driver, loaded->native, kernel);
-    if (bounds_number_ != 0) place_bounds_record(*this, bounds_number_, device);
+    if (bounds_number_ != 0) {
+        // No variable: the compiler found no access that could fail.
+        if (const auto hook = variable(bounds_hook, device))
+            place_bounds_record(hook->address, hook->bytes, bounds_number_, device);
+    }
     const auto ask = [&](CUfunction_attribute which) {
         return attribute(driver, which, loaded->native, device);
     };

@@ -3,7 +3,7 @@
 
 #include <bascule/interface/arguments/argument_type.hpp>
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/kernels/typed_kernel.hpp>
 
 namespace bascule::detail {
 namespace {

@@ -12,6 +12,7 @@
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/elementwise.hpp>
 #include <bascule/runtime/memory/elementwise_kernels.hpp>
 #include <bascule/runtime/memory/memory.hpp>

@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {

@@ -7,8 +7,8 @@
 #include <span>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 

@@ -125,7 +125,7 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
 /// asked here.
 bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noexcept {
     const auto is_capturing = Driver::get().api().cuStreamIsCapturing;
-    const auto here = [&](const Producer& producer) { return lies_with(producer, stream); };
+    const auto here = [&](const Producer& producer) { return same_device(producer, stream); };
     const auto free = [&](StreamRef each) {
         CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
         return is_capturing(each.native(), &status) == CUDA_SUCCESS &&
@@ -210,7 +210,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
     if (ours.status != Status::active) return;
     const std::lock_guard lock(capture_registry().mutex);
     GraphNeeds* needs = capture_registry().needs_of(ours.id);
-    if (needs == nullptr) OthersCapture::note();
+    if (needs == nullptr) ForeignCapture::note();
     if (needs != nullptr && own_stream) needs->own_stream = true;
     if (outside.empty()) return;
     if (needs == nullptr) {
@@ -310,17 +310,6 @@ void require_loadable(std::optional<StreamRef> stream, const std::string& kernel
                     "Bascule itself launches: do the same once before). The capture goes on.",
                     kernel),
         "loading a kernel");
-}
-
-RelaxedCapture::RelaxedCapture() noexcept {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    Driver::existing()->api().cuThreadExchangeStreamCaptureMode(&mode);
-    mode_ = static_cast<int>(mode);
-}
-
-RelaxedCapture::~RelaxedCapture() {
-    auto mode = static_cast<CUstreamCaptureMode>(mode_);
-    Driver::existing()->api().cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 }  // namespace bascule

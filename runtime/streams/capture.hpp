@@ -10,9 +10,9 @@
 #include <vector>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
@@ -101,18 +101,5 @@ void require_no_capture(Device device, const char* what);
 
 /// Throws CudaError when code cannot be loaded for a launch on `stream` because of a capture.
 void require_loadable(std::optional<StreamRef> stream, const std::string& kernel);
-
-/// Lets the calling thread do what captures in other streams do not allow, because it does not concern them:
-/// asking our own events, giving memory back.
-class RelaxedCapture {
-  public:
-    RelaxedCapture() noexcept;
-    ~RelaxedCapture();
-    RelaxedCapture(const RelaxedCapture&) = delete;
-    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
-  private:
-    int mode_;
-};
 
 }  // namespace bascule

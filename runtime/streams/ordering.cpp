@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/streams/event.hpp>
+#include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
 namespace bascule {
@@ -27,7 +27,7 @@ void wait_for(StreamRef stream, const Producer& producer) {
     const Driver& driver = Driver::get();
     const StreamRef theirs = stream_of(producer, stream);
     const PooledEvent event(theirs.device());
-    if (lies_with(producer, stream)) [[likely]] {
+    if (same_device(producer, stream)) [[likely]] {
         mark(producer, theirs, event.ref());
     } else {
         const ContextGuard context(theirs.context());  // which tells its default streams from ours
@@ -38,11 +38,11 @@ void wait_for(StreamRef stream, const Producer& producer) {
     if (waits != CUDA_SUCCESS) driver.check(waits, "cuStreamWaitEvent", naming("waiting for", producer));
 }
 
-void hold_back(StreamRef theirs, EventRef fence, const Producer& producer) {
+void make_wait(StreamRef theirs, EventRef fence, const Producer& producer) {
     const Driver& driver = Driver::get();
     const CUresult waits =
         driver.api().cuStreamWaitEvent(theirs.native(), fence.native(), CU_EVENT_WAIT_DEFAULT);
-    if (waits != CUDA_SUCCESS) driver.check(waits, "cuStreamWaitEvent", naming("holding back", producer));
+    if (waits != CUDA_SUCCESS) driver.check(waits, "cuStreamWaitEvent", naming("delaying", producer));
 }
 
 }  // namespace
@@ -85,12 +85,12 @@ void order_producers_after(StreamRef stream, std::span<const Producer> producers
         driver.check(driver.api().cuEventRecord(event.ref().native(), stream.native()), stream.native(),
                      "cuEventRecord", "marking the end of the launch");
         for (; next != producers.end(); next = std::find_if(next + 1, producers.end(), foreign)) {
-            if (lies_with(*next, stream)) [[likely]] {
-                hold_back(StreamRef(next->stream, stream.device()), event.ref(), *next);
+            if (same_device(*next, stream)) [[likely]] {
+                make_wait(StreamRef(next->stream, stream.device()), event.ref(), *next);
             } else {
                 const StreamRef theirs = stream_of(*next, stream);
                 const ContextGuard context(theirs.context());
-                hold_back(theirs, event.ref(), *next);
+                make_wait(theirs, event.ref(), *next);
             }
         }
     } catch (...) {

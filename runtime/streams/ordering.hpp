@@ -7,7 +7,7 @@
 #include <span>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
@@ -24,19 +24,19 @@ StreamRef choose_stream(std::optional<StreamRef> given, std::optional<StreamRef>
                         std::optional<std::uint64_t> common_producer, Device device) noexcept;
 
 /// Whether the producer's stream is one of `stream`'s device.
-inline bool lies_with(const Producer& producer, StreamRef stream) noexcept {
+inline bool same_device(const Producer& producer, StreamRef stream) noexcept {
     return producer.device < 0 || producer.device == stream.device().ordinal();
 }
 
 /// Whether an operation on `stream` waits for this producer, and the producer for it: unless it is that
 /// stream.
 inline bool needs_wait(const Producer& producer, StreamRef stream) noexcept {
-    return !lies_with(producer, stream) || StreamRef(producer.stream, stream.device()) != stream;
+    return !same_device(producer, stream) || StreamRef(producer.stream, stream.device()) != stream;
 }
 
 /// The producer's stream, on its own device.
 inline StreamRef stream_of(const Producer& producer, StreamRef stream) {
-    return {producer.stream, lies_with(producer, stream) ? stream.device() : Device(producer.device)};
+    return {producer.stream, same_device(producer, stream) ? stream.device() : Device(producer.device)};
 }
 
 /// Later work on `stream` waits for what each producer has enqueued so far: one record and one wait a stream

@@ -1,22 +1,14 @@
-// Streams: waiting for them, asking them, owning them.
-#include <atomic>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/faults/race_check.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/streams/capture.hpp>
-#include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
 namespace {
-
-std::atomic<DefaultStream> default_kind{DefaultStream::legacy};
 
 /// Drivers take any number and clamp it, so that a mistake would go unnoticed.
 void check_priority(Device device, int priority) {
@@ -33,47 +25,6 @@ void check_priority(Device device, int priority) {
 }
 
 }  // namespace
-
-void set_default_stream(DefaultStream which) noexcept {
-    default_kind.store(which, std::memory_order_relaxed);
-}
-DefaultStream default_stream_kind() noexcept { return default_kind.load(std::memory_order_relaxed); }
-
-void StreamRef::synchronize() const {
-    require_no_capture(*this, "synchronize");
-    const KeptMark mark = kept_so_far();
-    const Driver& driver = Driver::get();
-    CUresult code = CUDA_SUCCESS;
-    {
-        const ContextGuard context(device_.context());
-        const RelaxedCapture relaxed;  // of other streams: they do not matter here
-        code = driver.api().cuStreamSynchronize(native());
-    }
-    if (code == CUDA_SUCCESS) note_finished(*this, mark);
-    if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
-    if (code == CUDA_SUCCESS) return raise_races();
-    const ContextGuard context(device_.context());  // whose loss it is
-    driver.check(code, native(), "cuStreamSynchronize", "waiting for what was enqueued");
-}
-
-bool StreamRef::query() const {
-    require_no_capture(*this, "query");
-    const Driver& driver = Driver::get();
-    const ContextGuard context(device_.context());
-    const RelaxedCapture relaxed;
-    const CUresult code = driver.api().cuStreamQuery(native());
-    if (code == CUDA_ERROR_NOT_READY) return false;
-    driver.check(code, native(), "cuStreamQuery", "asking whether all is finished");
-    raise_races();
-    return true;
-}
-
-void StreamRef::wait(EventRef event) const {
-    const Driver& driver = Driver::get();
-    const ContextGuard context(device_.context());
-    driver.check(driver.api().cuStreamWaitEvent(native(), event.native(), CU_EVENT_WAIT_DEFAULT), native(),
-                 "cuStreamWaitEvent", "waiting for an event");
-}
 
 Stream::Stream(Device device, int priority) : device_(device) {
     const Driver& driver = Driver::get();
@@ -118,16 +69,6 @@ int priority_of(StreamRef stream) {
     return priority;
 }
 
-std::string name_of_stream(std::uint64_t handle) {
-    if (handle <= 1) return "the legacy default stream";
-    if (handle == 2) return "the per-thread default stream";
-    return fmt::format("stream {:#x}", handle);
-}
-
-std::string doubtful_name_of_stream(std::uint64_t handle) {
-    return handle <= 2 ? name_of_stream(handle) : name_of_stream(handle) + " (is it still alive?)";
-}
-
 Device device_of_stream(std::uint64_t handle, Device assumed) {
     if (handle <= 2 || Device::count() < 2) return assumed;
     const Driver& driver = Driver::get();
@@ -138,22 +79,6 @@ Device device_of_stream(std::uint64_t handle, Device assumed) {
         if (const Device device(ordinal); device.context() == context) return device;
     }
     return assumed;  // of a context that somebody made beside the primary ones
-}
-
-void synchronize(Device device) {
-    require_no_capture(device, "synchronize");
-    const KeptMark mark = kept_so_far();
-    const Driver& driver = Driver::get();
-    CUresult code = CUDA_SUCCESS;
-    {
-        const ContextGuard context(device.context());
-        code = driver.api().cuCtxSynchronize();
-    }
-    if (code == CUDA_SUCCESS) note_finished(device, mark);
-    if (code == CUDA_SUCCESS || loses_context(code)) release_finished(device, mark);
-    if (code == CUDA_SUCCESS) return raise_races();
-    const ContextGuard context(device.context());  // whose loss it is
-    driver.check(code, "cuCtxSynchronize", "waiting for the device");
 }
 
 }  // namespace bascule

@@ -218,7 +218,7 @@ void launch(Bound& bound) {
     const std::shared_ptr<Binding> binding = bound.binding();
     const StreamRef stream = choose_stream(bound.plan.stream, current_for(bound.plan, binding->device),
                                            binding->pack.common_stream(), binding->device);
-    const bool capturing = NotedCapture::any() || OthersCapture::seen();
+    const bool capturing = NotedCapture::any() || ForeignCapture::seen();
     if (!capturing && stream.handle() != 2 && stays(*binding, stream, bound.plan)) {
         launch_on(stream, bound.plan, *binding, {});
         return;
