@@ -40,10 +40,9 @@ std::atomic<CUcontext> first_context{nullptr};  // device 0's, once it was retai
 Device::State::State(int number) : ordinal(number) {
     const Driver& driver = Driver::get();
     const DriverFunctions& api = driver.api();
-    driver.check(api.cuDeviceGet(&device, number), "cuDeviceGet", fmt::format("finding device {}", number));
+    driver.check(api.cuDeviceGet(&device, number), fmt::format("finding device {}", number));
     char text[256] = {};
-    driver.check(api.cuDeviceGetName(text, sizeof text, device), "cuDeviceGetName",
-                 "asking for a device's name");
+    driver.check(api.cuDeviceGetName(text, sizeof text, device), "asking for a device's name");
     name = text;
     emulated = driver.emulated();
     const auto attribute = [&](CUdevice_attribute which) { return driver.attribute_of(number, which); };
@@ -62,7 +61,7 @@ Device::State::State(int number) : ordinal(number) {
     limits.shared_bytes = limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     pageable = attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
-    driver.check(api.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain",
+    driver.check(api.cuDevicePrimaryCtxRetain(&context, device),
                  fmt::format("retaining the primary context of device {}", number));
     if (number == 0) first_context.store(context, std::memory_order_release);
 }
@@ -89,7 +88,7 @@ Device::Device(int ordinal) : state_(nullptr) {
 Device Device::current() {
     const Driver& driver = Driver::get();
     CUcontext context = nullptr;
-    driver.check(driver.api().cuCtxGetCurrent(&context), "cuCtxGetCurrent", "asking for the current context");
+    driver.check(driver.api().cuCtxGetCurrent(&context), "asking for the current context");
     if (context == nullptr) return Device(0);
     for (const auto& slot : State::all) {
         const State* state = slot.load(std::memory_order_acquire);
@@ -132,17 +131,16 @@ bool Device::reads_host_memory() const noexcept { return state_->pageable; }
 
 ContextGuard::ContextGuard(CUctx_st* context) {
     const Driver& driver = Driver::get();
-    driver.check(driver.api().cuCtxGetCurrent(&previous_), "cuCtxGetCurrent",
-                 "asking for the current context");
+    driver.check(driver.api().cuCtxGetCurrent(&previous_), "asking for the current context");
     if (previous_ == context) return;
-    driver.check(driver.api().cuCtxSetCurrent(context), "cuCtxSetCurrent", "making the context current");
+    driver.check(driver.api().cuCtxSetCurrent(context), "making the context current");
     changed_ = previous_ != nullptr || context != first_context.load(std::memory_order_acquire);
 }
 
 ContextGuard::~ContextGuard() {
     if (!changed_) return;
     const Driver& driver = *Driver::existing();
-    driver.report(driver.api().cuCtxSetCurrent(previous_), "cuCtxSetCurrent", "restoring the context");
+    driver.report(driver.api().cuCtxSetCurrent(previous_), "restoring the context");
 }
 
 }  // namespace bascule

@@ -93,17 +93,17 @@ struct DriverLoader {
         DriverLoader loader;
         loader.driver->path_ = library->path();
         loader.resolve(*library);
-        const CUresult code = loader.initialise();
-        if (code == CUDA_ERROR_STUB_LIBRARY) {
+        const DriverResult result = loader.initialise();
+        if (result == CUDA_ERROR_STUB_LIBRARY) {
             reason = fmt::format("{} is the CUDA toolkit's stub, not a driver", library->path());
             return nullptr;
         }
-        if (code == CUDA_ERROR_NO_DEVICE) {
+        if (result == CUDA_ERROR_NO_DEVICE) {
             reason = fmt::format("the driver in {} reports no CUDA device", library->path());
             return nullptr;
         }
         loader.refuse_missing();
-        loader.check_initialised(code);
+        loader.check_initialised(result);
         loader.count_devices();
         if (loader.driver->device_count_ == 0) {
             reason = fmt::format("the driver in {} reports no CUDA device", library->path());
@@ -122,7 +122,7 @@ struct DriverLoader {
         loader.driver->emulated_ = &functions;
         loader.resolve(library);
         loader.refuse_missing();
-        loader.driver->check(loader.initialise(), "cuInit", "initialising the emulated device");
+        loader.driver->check(loader.initialise(), "initialising the emulated device");
         loader.count_devices();
         return std::move(loader.driver);
     }
@@ -165,24 +165,24 @@ struct DriverLoader {
             return function;
         };
 #define BASCULE_RESOLVE(name, version) \
-    driver->api_.name = reinterpret_cast<PFN_##name##_v##version>(need(#name, version));
+    driver->api_.name.pointer = reinterpret_cast<PFN_##name##_v##version>(need(#name, version));
         BASCULE_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
 #undef BASCULE_RESOLVE
 #define BASCULE_RESOLVE(name, version) \
-    driver->api_.name = reinterpret_cast<PFN_##name##_v##version>(find(#name, version));
+    driver->api_.name.pointer = reinterpret_cast<PFN_##name##_v##version>(find(#name, version));
         BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
 #undef BASCULE_RESOLVE
     }
 
-    CUresult initialise() const {
-        if (is_stub) return CUDA_ERROR_STUB_LIBRARY;
-        if (driver->api_.cuInit == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-        return driver->api_.cuInit(0);
+    DriverResult initialise() const {
+        const auto& init = driver->api_.cuInit;
+        if (is_stub) return init.result(CUDA_ERROR_STUB_LIBRARY);
+        return init ? init(0) : init.result(CUDA_ERROR_NOT_INITIALIZED);
     }
 
-    void check_initialised(CUresult code) const {
+    void check_initialised(DriverResult result) const {
         try {
-            driver->check(code, "cuInit", "initialising the CUDA driver");
+            driver->check(result, "initialising the CUDA driver");
         } catch (const CudaError& error) {
             throw CudaError(fmt::format("{} {}", error.what(), emulated_advice), error.details());
         }
@@ -191,7 +191,7 @@ struct DriverLoader {
     void refuse_missing() const {
         if (missing.empty()) return;
         int version = 0;
-        if (driver->api_.cuDriverGetVersion != nullptr) driver->api_.cuDriverGetVersion(&version);
+        if (driver->api_.cuDriverGetVersion) driver->api_.cuDriverGetVersion(&version);
         throw LibraryError(
             fmt::format(
                 "the CUDA driver in {} is for CUDA {} and lacks {}. Bascule needs a driver for CUDA {} "
@@ -203,10 +203,8 @@ struct DriverLoader {
 
     void count_devices() const {
         const DriverFunctions& api = driver->api_;
-        driver->check(api.cuDriverGetVersion(&driver->version_), "cuDriverGetVersion",
-                      "asking for the driver's version");
-        driver->check(api.cuDeviceGetCount(&driver->device_count_), "cuDeviceGetCount",
-                      "counting the devices");
+        driver->check(api.cuDriverGetVersion(&driver->version_), "asking for the driver's version");
+        driver->check(api.cuDeviceGetCount(&driver->device_count_), "counting the devices");
     }
 };
 
@@ -235,7 +233,7 @@ const Driver& Driver::make() {
     return *driver.release();
 }
 
-std::string Driver::message_of(CUresult code, const std::string& doing, const std::string& report) const {
+std::string Driver::message_of(CUresult code, std::string_view doing, const std::string& report) const {
     if (lost_by_fork()) {
         return fmt::format(
             "this process was forked from one that had used the {} already, and a forked process cannot use "
@@ -247,8 +245,8 @@ std::string Driver::message_of(CUresult code, const std::string& doing, const st
     }
     const char* name = nullptr;
     const char* text = nullptr;
-    if (api_.cuGetErrorName != nullptr) api_.cuGetErrorName(code, &name);
-    if (api_.cuGetErrorString != nullptr) api_.cuGetErrorString(code, &text);
+    if (api_.cuGetErrorName) api_.cuGetErrorName(code, &name);
+    if (api_.cuGetErrorString) api_.cuGetErrorString(code, &text);
     std::string message =
         fmt::format("{} failed: {} ({}): {}.", doing, name == nullptr ? "unknown code" : name,
                     static_cast<int>(code), text == nullptr ? "no description" : text);
@@ -260,16 +258,17 @@ std::string Driver::message_of(CUresult code, const std::string& doing, const st
     return message;
 }
 
-void Driver::fail(CUresult code, const char* call, const std::string& doing) const {
+void Driver::fail(DriverResult result, std::string_view doing) const {
+    const CUresult code = result;
     CudaError::Details details;
     details.code = static_cast<int>(code);
     const char* name = nullptr;
-    if (api_.cuGetErrorName != nullptr) api_.cuGetErrorName(code, &name);
+    if (api_.cuGetErrorName) api_.cuGetErrorName(code, &name);
     details.code_name = name == nullptr ? "" : name;
-    details.call = call;
+    details.call = result.call;
     details.doing = doing;
     FailureStory story;
-    if (emulated_ != nullptr && (has_report(code) || std::string_view(call) == "cuInit"))
+    if (emulated_ != nullptr && (has_report(code) || details.call == "cuInit"))
         story.report = emulated_->newest_report();
     if (const FailureTeller tell = teller.load(std::memory_order_acquire))
         story = tell(*this, code, std::move(story.report));
@@ -280,12 +279,11 @@ void Driver::fail(CUresult code, const char* call, const std::string& doing) con
     throw CudaError(message, std::move(details));
 }
 
-void Driver::fail(CUresult code, CUstream stream, const char* call, std::string_view doing) const {
+void Driver::fail(DriverResult result, CUstream stream, std::string_view doing) const {
     const auto handle = reinterpret_cast<std::uint64_t>(stream);
-    fail(code, call,
-         fmt::format(
-             "{} on {}", doing,
-             code == CUDA_ERROR_INVALID_HANDLE ? doubtful_name_of_stream(handle) : name_of_stream(handle)));
+    fail(result, fmt::format("{} on {}", doing,
+                             result == CUDA_ERROR_INVALID_HANDLE ? doubtful_name_of_stream(handle)
+                                                                 : name_of_stream(handle)));
 }
 
 std::string name_of_stream(std::uint64_t handle) {
@@ -301,13 +299,13 @@ std::string doubtful_name_of_stream(std::uint64_t handle) {
 int Driver::attribute_of(int ordinal, CUdevice_attribute which) const {
     CUdevice device = 0;
     int value = 0;
-    check(api_.cuDeviceGet(&device, ordinal), "cuDeviceGet", "finding a device");
-    check(api_.cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute",
-          "asking what a device can do");
+    check(api_.cuDeviceGet(&device, ordinal), "finding a device");
+    check(api_.cuDeviceGetAttribute(&value, which, device), "asking what a device can do");
     return value;
 }
 
-void Driver::report(CUresult code, const char* call, const char* doing) const noexcept {
+void Driver::report(DriverResult result, const char* doing) const noexcept {
+    const CUresult code = result;
     // At the end of the process, and in a forked child, there is nothing left to say.
     if (code == CUDA_SUCCESS || code == CUDA_ERROR_DEINITIALIZED || code == CUDA_ERROR_NOT_INITIALIZED ||
         code == CUDA_ERROR_CONTEXT_IS_DESTROYED || loses_context(code)) {
@@ -315,7 +313,7 @@ void Driver::report(CUresult code, const char* call, const char* doing) const no
     }
     const char* name = nullptr;
     api_.cuGetErrorName(code, &name);
-    std::fprintf(stderr, "bascule: %s failed: %s answered %s (%d)\n", doing, call,
+    std::fprintf(stderr, "bascule: %s failed: %s answered %s (%d)\n", doing, result.call,
                  name == nullptr ? "an unknown code" : name, static_cast<int>(code));
 }
 

@@ -2,7 +2,9 @@
 // names libcuda.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -94,9 +96,37 @@ namespace bascule {
 #define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION)
 #endif
 
-/// One pointer a function; all of them non-null once a Driver is made, but for the optional ones.
+/// What a function of the driver returned, and which function it was.
+struct DriverResult {
+    CUresult code = CUDA_SUCCESS;
+    const char* call = "";
+
+    operator CUresult() const noexcept { return code; }
+};
+
+/// A name as a template argument.
+template <std::size_t length>
+struct FunctionName {
+    char text[length];
+    consteval FunctionName(const char (&name)[length]) { std::copy_n(name, length, text); }
+};
+
+template <class Pointer, FunctionName name>
+struct DriverFunction;
+
+/// A function of the driver, which knows its name: whoever checks a result need not say whose it is.
+template <class... Parameters, FunctionName name>
+struct DriverFunction<CUresult (*)(Parameters...), name> {
+    CUresult (*pointer)(Parameters...) = nullptr;
+
+    DriverResult operator()(Parameters... arguments) const { return result(pointer(arguments...)); }
+    static DriverResult result(CUresult code) noexcept { return {code, name.text}; }
+    explicit operator bool() const noexcept { return pointer != nullptr; }
+};
+
+/// All of them are there once a Driver is made, but for the optional ones.
 struct DriverFunctions {
-#define BASCULE_DECLARE(name, version) PFN_##name##_v##version name = nullptr;
+#define BASCULE_DECLARE(name, version) DriverFunction<PFN_##name##_v##version, #name> name;
     BASCULE_DRIVER_FUNCTIONS(BASCULE_DECLARE)
     BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_DECLARE)
 #undef BASCULE_DECLARE
@@ -155,21 +185,17 @@ class Driver {
     int version() const noexcept { return version_; }  ///< 13000
     int device_count() const noexcept { return device_count_; }
 
-    /// Throws CudaError unless `code` is success. `doing` begins the message: "launching kernel 'scale'".
-    void check(CUresult code, const char* call, const std::string& doing) const {
-        if (code != CUDA_SUCCESS) [[unlikely]]
-            fail(code, call, doing);
-    }
-    void check(CUresult code, const char* call, const char* doing) const {
-        if (code != CUDA_SUCCESS) [[unlikely]]
-            fail(code, call, doing);
+    /// Throws CudaError unless `result` is success. `doing` begins the message: "launching kernel 'scale'".
+    void check(DriverResult result, std::string_view doing) const {
+        if (result != CUDA_SUCCESS) [[unlikely]]
+            fail(result, doing);
     }
 
     /// The same for a call about a stream, which the message names: "launching kernel 'scale' on stream
     /// 0x55d0c8".
-    void check(CUresult code, CUstream stream, const char* call, std::string_view doing) const {
-        if (code != CUDA_SUCCESS) [[unlikely]]
-            fail(code, stream, call, doing);
+    void check(DriverResult result, CUstream stream, std::string_view doing) const {
+        if (result != CUDA_SUCCESS) [[unlikely]]
+            fail(result, stream, doing);
     }
 
     /// What a device can do; the ordinal is one of its `device_count()`. Throws: CudaError.
@@ -183,14 +209,14 @@ class Driver {
 
     /// For destructors: writes a failure to stderr, unless the process is ending or the context is lost
     /// (whoever met that first was told).
-    void report(CUresult code, const char* call, const char* doing) const noexcept;
+    void report(DriverResult result, const char* doing) const noexcept;
 
   private:
     Driver() = default;
     static const Driver& make();
-    std::string message_of(CUresult code, const std::string& doing, const std::string& report) const;
-    [[noreturn]] void fail(CUresult code, const char* call, const std::string& doing) const;
-    [[noreturn]] void fail(CUresult code, CUstream stream, const char* call, std::string_view doing) const;
+    std::string message_of(CUresult code, std::string_view doing, const std::string& report) const;
+    [[noreturn]] void fail(DriverResult result, std::string_view doing) const;
+    [[noreturn]] void fail(DriverResult result, CUstream stream, std::string_view doing) const;
     friend struct DriverLoader;
 
     static std::atomic<bool> forked;

@@ -81,10 +81,10 @@ MemoryFacts ask(std::uint64_t address, Device device) {
     void* values[] = {&answer.memory_type, &managed,        &answer.device_pointer,
                       &answer.ordinal,     &answer.context, &answer.range_start,
                       &answer.range_bytes};
-    const CUresult code = driver.api().cuPointerGetAttributes(std::size(attributes), attributes, values,
-                                                              static_cast<CUdeviceptr>(address));
+    const DriverResult code = driver.api().cuPointerGetAttributes(std::size(attributes), attributes, values,
+                                                                  static_cast<CUdeviceptr>(address));
     if (code == CUDA_ERROR_INVALID_VALUE) return {};
-    driver.check(code, "cuPointerGetAttributes", "asking whose memory an array is");
+    driver.check(code, "asking whose memory an array is");
     answer.managed = managed != 0;
     return answer;
 }

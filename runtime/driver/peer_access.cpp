@@ -25,10 +25,10 @@ void enable_peer_access(Device device, Device peer) {
     if ((peers.load(std::memory_order_acquire) & bit) != 0) return;
     const Driver& driver = Driver::get();
     CUdevice from = 0, to = 0;
-    driver.check(driver.api().cuDeviceGet(&from, device.ordinal()), "cuDeviceGet", "finding a device");
-    driver.check(driver.api().cuDeviceGet(&to, peer.ordinal()), "cuDeviceGet", "finding a device");
+    driver.check(driver.api().cuDeviceGet(&from, device.ordinal()), "finding a device");
+    driver.check(driver.api().cuDeviceGet(&to, peer.ordinal()), "finding a device");
     int can = 0;
-    driver.check(driver.api().cuDeviceCanAccessPeer(&can, from, to), "cuDeviceCanAccessPeer",
+    driver.check(driver.api().cuDeviceCanAccessPeer(&can, from, to),
                  "asking whether one device reaches another's memory");
     if (can == 0) {
         throw ArgumentError(
@@ -40,11 +40,10 @@ void enable_peer_access(Device device, Device peer) {
             {.field = "peer"});
     }
     const ContextGuard context(device.context());
-    const CUresult code = driver.api().cuCtxEnablePeerAccess(peer.context(), 0);
+    const DriverResult code = driver.api().cuCtxEnablePeerAccess(peer.context(), 0);
     if (code != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
-        driver.check(code, "cuCtxEnablePeerAccess",
-                     fmt::format("opening the memory of device {} to kernels on device {}", peer.ordinal(),
-                                 device.ordinal()));
+        driver.check(code, fmt::format("opening the memory of device {} to kernels on device {}",
+                                       peer.ordinal(), device.ordinal()));
     }
     peers.fetch_or(bit, std::memory_order_release);
 }

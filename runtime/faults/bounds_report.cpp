@@ -67,14 +67,14 @@ PlacedRecord make_record(Device device) {
     void* memory = nullptr;
     driver.check(driver.api().cuMemHostAlloc(&memory, sizeof(BoundsRecord),
                                              CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE),
-                 "cuMemHostAlloc", "making room for the report of an index out of bounds");
+                 "making room for the report of an index out of bounds");
     std::memset(memory, 0, sizeof(BoundsRecord));
     CUdeviceptr address = 0;
     CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
     void* value = &address;
     driver.check(
         driver.api().cuPointerGetAttributes(1, &attribute, &value, reinterpret_cast<CUdeviceptr>(memory)),
-        "cuPointerGetAttributes", "asking where a device sees host memory");
+        "asking where a device sees host memory");
     return {static_cast<volatile BoundsRecord*>(memory), address};
 }
 

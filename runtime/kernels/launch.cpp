@@ -22,12 +22,11 @@ void enqueue(StreamRef stream, const LaunchConfig& config, const LoadedKernel& k
     launch.numAttrs = config.has_attributes() ? to_native(config, attributes) : 0;
     const Driver& driver = Driver::get();
     // A CUkernel is a CUfunction of whichever context is current.
-    const CUresult code = driver.api().cuLaunchKernelEx(&launch, reinterpret_cast<CUfunction>(kernel.native),
-                                                        args.table(), nullptr);
+    const DriverResult code = driver.api().cuLaunchKernelEx(
+        &launch, reinterpret_cast<CUfunction>(kernel.native), args.table(), nullptr);
     if (code != CUDA_SUCCESS) [[unlikely]] {
         if (config.has_attributes()) explain_refusal(code, config, kernel);
-        driver.check(code, stream.native(), "cuLaunchKernelEx",
-                     fmt::format("launching kernel '{}'", kernel.image->name));
+        driver.check(code, stream.native(), fmt::format("launching kernel '{}'", kernel.image->name));
     }
 }
 

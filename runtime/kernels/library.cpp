@@ -19,7 +19,7 @@ namespace {
 constexpr unsigned int log_bytes = 8192;
 constexpr int opt_in_above = 48 * 1024;  // dynamic shared memory that every kernel may have
 
-CUresult load_code(const Driver& driver, CUlibrary& library, const std::string& code, char* log) {
+DriverResult load_code(const Driver& driver, CUlibrary& library, const std::string& code, char* log) {
     log[0] = '\0';
     const RelaxedCapture relaxed;  // what others capture does not use it; for ours it was refused before
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -31,16 +31,15 @@ CUresult load_code(const Driver& driver, CUlibrary& library, const std::string& 
 int attribute(const Driver& driver, CUfunction_attribute which, CUkernel kernel, Device device) {
     int value = 0;
     driver.check(driver.api().cuKernelGetAttribute(&value, which, kernel, device.ordinal()),
-                 "cuKernelGetAttribute", "asking what a kernel needs");
+                 "asking what a kernel needs");
     return value;
 }
 
 int device_attribute(const Driver& driver, CUdevice_attribute which, Device device) {
     CUdevice native = 0;
-    driver.check(driver.api().cuDeviceGet(&native, device.ordinal()), "cuDeviceGet", "finding a device");
+    driver.check(driver.api().cuDeviceGet(&native, device.ordinal()), "finding a device");
     int value = 0;
-    driver.check(driver.api().cuDeviceGetAttribute(&value, which, native), "cuDeviceGetAttribute",
-                 "asking what a device can do");
+    driver.check(driver.api().cuDeviceGetAttribute(&value, which, native), "asking what a device can do");
     return value;
 }
 
@@ -66,13 +65,12 @@ void check_parameters([[maybe_unused]] const Driver& driver, [[maybe_unused]] CU
                       [[maybe_unused]] const KernelImage& kernel) {
 #if CUDA_VERSION >= 12040
     const auto ask = driver.api().cuKernelGetParamInfo;
-    if (ask == nullptr) return;
+    if (!ask) return;
     const std::vector<Parameter>& parameters = kernel.signature.parameters;
     std::size_t offset = 0;
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-        driver.check(ask(native, i, &offset, &bytes), "cuKernelGetParamInfo",
-                     "asking for a kernel's parameters");
+        driver.check(ask(native, i, &offset, &bytes), "asking for a kernel's parameters");
         if (offset != parameters[i].offset || bytes != parameters[i].bytes) {
             fail_parameter(kernel, parameters[i], offset, bytes);
         }
@@ -92,7 +90,7 @@ Library::Library(std::shared_ptr<const Image> image, Device device)
     const auto start = std::chrono::steady_clock::now();
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
-    CUresult code = CUDA_ERROR_NO_BINARY_FOR_GPU;
+    DriverResult code = driver.api().cuLibraryLoadData.result(CUDA_ERROR_NO_BINARY_FOR_GPU);
     if (!image_->cubin.empty()) code = load_code(driver, native_, image_->cubin, log_.get());
     // A cubin for another architecture is no loss: the driver compiles the PTX.
     if (code == CUDA_ERROR_NO_BINARY_FOR_GPU && !image_->ptx.empty()) {
@@ -101,9 +99,8 @@ Library::Library(std::shared_ptr<const Image> image, Device device)
     if (code != CUDA_SUCCESS) {
         native_ = nullptr;
         const std::string log = log_.get();
-        driver.check(code, "cuLibraryLoadData",
-                     fmt::format("loading code for {} on {}{}", to_string(image_->arch), device.name(),
-                                 log.empty() ? "" : " (the driver says: " + log + ")"));
+        driver.check(code, fmt::format("loading code for {} on {}{}", to_string(image_->arch), device.name(),
+                                       log.empty() ? "" : " (the driver says: " + log + ")"));
     }
     if (checks_bounds(*image_)) bounds_number_ = remember_parameters(*image_);
     load_milliseconds_ =
@@ -114,7 +111,7 @@ Library::~Library() {
     if (native_ == nullptr) return;
     const Driver& driver = *Driver::existing();
     const RelaxedCapture relaxed;
-    driver.report(driver.api().cuLibraryUnload(native_), "cuLibraryUnload", "unloading a module");
+    driver.report(driver.api().cuLibraryUnload(native_), "unloading a module");
 }
 
 std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Device device) const {
@@ -124,11 +121,10 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     loaded->library = this;
     loaded->image = &kernel;
     loaded->names = remember_names(kernel.signature.kernel, kernel.lowered_name);
-    const CUresult code =
+    const DriverResult code =
         driver.api().cuLibraryGetKernel(&loaded->native, native_, kernel.lowered_name.c_str());
     if (code != CUDA_SUCCESS) {
-        driver.check(code, "cuLibraryGetKernel",
-                     fmt::format("loading kernel '{}' on {}", kernel.name, device.name()));
+        driver.check(code, fmt::format("loading kernel '{}' on {}", kernel.name, device.name()));
     }
     check_parameters(driver, loaded->native, kernel);
     if (bounds_number_ != 0) {
@@ -157,7 +153,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     if (dynamic > opt_in_above) {
         driver.check(driver.api().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                        dynamic, loaded->native, device.ordinal()),
-                     "cuKernelSetAttribute", "allowing a kernel its shared memory");
+                     "allowing a kernel its shared memory");
     }
     return loaded;
 }
@@ -167,9 +163,10 @@ std::optional<LoadedVariable> Library::variable(const std::string& lowered_name,
     const ContextGuard context(device.context());
     CUdeviceptr address = 0;
     std::size_t bytes = 0;
-    const CUresult code = driver.api().cuLibraryGetGlobal(&address, &bytes, native_, lowered_name.c_str());
+    const DriverResult code =
+        driver.api().cuLibraryGetGlobal(&address, &bytes, native_, lowered_name.c_str());
     if (code == CUDA_ERROR_NOT_FOUND) return std::nullopt;
-    driver.check(code, "cuLibraryGetGlobal", "finding a variable");
+    driver.check(code, "finding a variable");
     return LoadedVariable{address, bytes};
 }
 

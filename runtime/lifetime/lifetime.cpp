@@ -59,10 +59,10 @@ void mark(OwnerQueue& queue, StreamRef stream, const Driver& driver) {
     EventPool& pool = EventPool::of(stream.device());
     queue.markers.reserve(1);
     CUevent event = pool.take();
-    const CUresult code = driver.api().cuEventRecord(event, stream.native());
+    const DriverResult code = driver.api().cuEventRecord(event, stream.native());
     if (code != CUDA_SUCCESS) {
         pool.give_back(event);
-        driver.check(code, "cuEventRecord", "marking what a stream holds");
+        driver.check(code, "marking what a stream holds");
     }
     queue.markers.push({event, sequence.load(std::memory_order_relaxed), queue.unmarked});
     queue.marked += queue.unmarked;

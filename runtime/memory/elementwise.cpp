@@ -160,17 +160,13 @@ void fill_run(StreamRef stream, const ArrayView& destination, const std::byte* e
         const DriverFunctions& api = driver.api();
         std::uint32_t pattern = 0;
         std::memcpy(&pattern, element, unit);
-        const CUresult code =
+        const DriverResult code =
             unit == 1   ? api.cuMemsetD8Async(destination.pointer, static_cast<unsigned char>(pattern), count,
                                               stream.native())
             : unit == 2 ? api.cuMemsetD16Async(destination.pointer, static_cast<unsigned short>(pattern),
                                                count, stream.native())
                         : api.cuMemsetD32Async(destination.pointer, pattern, count, stream.native());
-        driver.check(code, stream.native(),
-                     unit == 1   ? "cuMemsetD8Async"
-                     : unit == 2 ? "cuMemsetD16Async"
-                                 : "cuMemsetD32Async",
-                     "filling an array");
+        driver.check(code, stream.native(), "filling an array");
     });
 }
 
@@ -178,7 +174,7 @@ void copy_run(StreamRef stream, std::uint64_t destination, std::uint64_t source,
               std::span<const Producer> producers) {
     in_order(stream, producers, [&](const Driver& driver) {
         driver.check(driver.api().cuMemcpyDtoDAsync(destination, source, bytes, stream.native()),
-                     stream.native(), "cuMemcpyDtoDAsync", "copying an array");
+                     stream.native(), "copying an array");
     });
 }
 

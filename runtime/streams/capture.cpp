@@ -90,12 +90,10 @@ template <class Naming>
 CaptureState ask(StreamRef stream, const Naming& naming) {
     const Driver& driver = Driver::get();
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    CUresult code = driver.api().cuStreamIsCapturing(stream.native(), &status);
-    const char* call = "cuStreamIsCapturing";
+    DriverResult code = driver.api().cuStreamIsCapturing(stream.native(), &status);
     CaptureState state;
     cuuint64_t id = 0;
     if (code == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
-        call = "cuStreamGetCaptureInfo";
         code = driver.api().cuStreamGetCaptureInfo(stream.native(), &status, &id, nullptr, nullptr, nullptr);
     }
     if (code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
@@ -103,7 +101,7 @@ CaptureState ask(StreamRef stream, const Naming& naming) {
         return state;
     }
     if (code != CUDA_SUCCESS) {
-        driver.check(code, call, fmt::format("asking whether {} is being captured", naming()));
+        driver.check(code, fmt::format("asking whether {} is being captured", naming()));
     }
     if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) state.status = Status::invalidated;
     if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE) state = {Status::active, id};

@@ -9,13 +9,13 @@ Event::Event(Device device, Timing timing) : device_(device), timing_(timing) {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     const unsigned int flags = timing == Timing::on ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
-    driver.check(driver.api().cuEventCreate(&native_, flags), "cuEventCreate", "making an event");
+    driver.check(driver.api().cuEventCreate(&native_, flags), "making an event");
 }
 
 Event::~Event() {
     if (native_ == nullptr) return;
     const Driver& driver = *Driver::existing();
-    driver.report(driver.api().cuEventDestroy(native_), "cuEventDestroy", "destroying an event");
+    driver.report(driver.api().cuEventDestroy(native_), "destroying an event");
 }
 
 Event::Event(Event&& other) noexcept
@@ -32,7 +32,7 @@ float Event::elapsed_ms(EventRef start, EventRef end) {
     const Driver& driver = Driver::get();
     float milliseconds = 0;
     driver.check(driver.api().cuEventElapsedTime(&milliseconds, start.native(), end.native()),
-                 "cuEventElapsedTime", "reading the time between two events");
+                 "reading the time between two events");
     return milliseconds;
 }
 

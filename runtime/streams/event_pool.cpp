@@ -32,8 +32,7 @@ CUevent_st* EventPool::take() {
     const Driver& driver = Driver::get();
     const ContextGuard context(device_.context());
     CUevent event = nullptr;
-    driver.check(driver.api().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate",
-                 "making an event");
+    driver.check(driver.api().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "making an event");
     return event;
 }
 

@@ -21,11 +21,8 @@ struct Graph::Content {
         const Driver& driver = *Driver::existing();
         try {
             const ContextGuard context(device.context());
-            if (exec != nullptr)
-                driver.report(driver.api().cuGraphExecDestroy(exec), "cuGraphExecDestroy",
-                              "destroying a graph");
-            if (graph != nullptr)
-                driver.report(driver.api().cuGraphDestroy(graph), "cuGraphDestroy", "destroying a graph");
+            if (exec != nullptr) driver.report(driver.api().cuGraphExecDestroy(exec), "destroying a graph");
+            if (graph != nullptr) driver.report(driver.api().cuGraphDestroy(graph), "destroying a graph");
         } catch (...) {  // the driver is gone, and the graph with it
         }
     }
@@ -70,7 +67,7 @@ void Graph::begin() {
     const ContextGuard context(device().context());
     // Other threads' calls do not concern what this one captures.
     driver.check(driver.api().cuStreamBeginCapture(stream().native(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                 "cuStreamBeginCapture", "beginning to capture a graph");
+                 "beginning to capture a graph");
     try {
         capture_ = std::make_unique<Capture>(std::move(content), capture_of(stream()).id);
     } catch (...) {
@@ -87,14 +84,14 @@ void Graph::end() {
     const std::shared_ptr<Content>& made = capture->content;
     const Driver& driver = Driver::get();
     const ContextGuard context(device().context());
-    const CUresult code = driver.api().cuStreamEndCapture(stream().native(), &made->graph);
+    const DriverResult code = driver.api().cuStreamEndCapture(stream().native(), &made->graph);
     if (code == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
         driver.check(
-            code, "cuStreamEndCapture",
+            code,
             "ending the capture of a graph, because another stream waited for an event of the capture "
             "and graph.stream did not wait for that stream in turn,");
     }
-    driver.check(code, "cuStreamEndCapture", "ending the capture of a graph");
+    driver.check(code, "ending the capture of a graph");
     if (content_ != nullptr && content_->exec != nullptr) {
         CUgraphExecUpdateResultInfo info = {};
         if (driver.api().cuGraphExecUpdate(content_->exec, made->graph, &info) == CUDA_SUCCESS) {
@@ -129,11 +126,11 @@ void Graph::launch(StreamRef stream) {
     const ProducersToOrder producers(stream, needed);
     if (content_->exec == nullptr) {
         driver.check(driver.api().cuGraphInstantiateWithFlags(&content_->exec, content_->graph, 0),
-                     "cuGraphInstantiateWithFlags", "making a graph executable");
+                     "making a graph executable");
     }
     wait_for_producers(stream, producers.get());
     driver.check(driver.api().cuGraphLaunch(content_->exec, stream.native()), stream.native(),
-                 "cuGraphLaunch", "launching a graph");
+                 "launching a graph");
     order_producers_after(stream, producers.get());
 }
 
@@ -141,7 +138,7 @@ std::size_t Graph::size() const {
     if (content_ == nullptr) return 0;
     std::size_t count = 0;
     const Driver& driver = Driver::get();
-    driver.check(driver.api().cuGraphGetNodes(content_->graph, nullptr, &count), "cuGraphGetNodes",
+    driver.check(driver.api().cuGraphGetNodes(content_->graph, nullptr, &count),
                  "counting a graph's operations");
     return count;
 }

@@ -14,7 +14,7 @@ void StreamRef::synchronize() const {
     require_no_capture(*this, "synchronize");
     const KeptMark mark = kept_so_far();
     const Driver& driver = Driver::get();
-    CUresult code = CUDA_SUCCESS;
+    DriverResult code;
     {
         const ContextGuard context(device_.context());
         const RelaxedCapture relaxed;  // of other streams: they do not matter here
@@ -24,7 +24,7 @@ void StreamRef::synchronize() const {
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
     if (code == CUDA_SUCCESS) return raise_races();
     const ContextGuard context(device_.context());  // whose loss it is
-    driver.check(code, native(), "cuStreamSynchronize", "waiting for what was enqueued");
+    driver.check(code, native(), "waiting for what was enqueued");
 }
 
 bool StreamRef::query() const {
@@ -32,9 +32,9 @@ bool StreamRef::query() const {
     const Driver& driver = Driver::get();
     const ContextGuard context(device_.context());
     const RelaxedCapture relaxed;
-    const CUresult code = driver.api().cuStreamQuery(native());
+    const DriverResult code = driver.api().cuStreamQuery(native());
     if (code == CUDA_ERROR_NOT_READY) return false;
-    driver.check(code, native(), "cuStreamQuery", "asking whether all is finished");
+    driver.check(code, native(), "asking whether all is finished");
     raise_races();
     return true;
 }
@@ -43,9 +43,9 @@ bool EventRef::query() const {
     if (NotedCapture::any()) require_no_capture(Device::current(), "query");
     const Driver& driver = Driver::get();
     const RelaxedCapture relaxed;  // of streams that did not record it
-    const CUresult code = driver.api().cuEventQuery(native_);
+    const DriverResult code = driver.api().cuEventQuery(native_);
     if (code == CUDA_ERROR_NOT_READY) return false;
-    driver.check(code, "cuEventQuery", "asking whether an event has happened");
+    driver.check(code, "asking whether an event has happened");
     raise_races();
     return true;
 }
@@ -54,7 +54,7 @@ void EventRef::synchronize() const {
     if (NotedCapture::any()) require_no_capture(Device::current(), "synchronize");
     const Driver& driver = Driver::get();
     const RelaxedCapture relaxed;
-    driver.check(driver.api().cuEventSynchronize(native_), "cuEventSynchronize", "waiting for an event");
+    driver.check(driver.api().cuEventSynchronize(native_), "waiting for an event");
     raise_races();
 }
 
@@ -62,7 +62,7 @@ void synchronize(Device device) {
     require_no_capture(device, "synchronize");
     const KeptMark mark = kept_so_far();
     const Driver& driver = Driver::get();
-    CUresult code = CUDA_SUCCESS;
+    DriverResult code;
     {
         const ContextGuard context(device.context());
         code = driver.api().cuCtxSynchronize();
@@ -71,7 +71,7 @@ void synchronize(Device device) {
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(device, mark);
     if (code == CUDA_SUCCESS) return raise_races();
     const ContextGuard context(device.context());  // whose loss it is
-    driver.check(code, "cuCtxSynchronize", "waiting for the device");
+    driver.check(code, "waiting for the device");
 }
 
 }  // namespace bascule

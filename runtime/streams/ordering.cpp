@@ -19,8 +19,8 @@ std::string naming(const char* doing, const Producer& producer) {
 /// The event belongs to the producer's context.
 void mark(const Producer& producer, StreamRef theirs, EventRef event) {
     const Driver& driver = Driver::get();
-    const CUresult recorded = driver.api().cuEventRecord(event.native(), theirs.native());
-    if (recorded != CUDA_SUCCESS) driver.check(recorded, "cuEventRecord", naming("marking", producer));
+    const DriverResult recorded = driver.api().cuEventRecord(event.native(), theirs.native());
+    if (recorded != CUDA_SUCCESS) driver.check(recorded, naming("marking", producer));
 }
 
 void wait_for(StreamRef stream, const Producer& producer) {
@@ -33,16 +33,16 @@ void wait_for(StreamRef stream, const Producer& producer) {
         const ContextGuard context(theirs.context());  // which tells its default streams from ours
         mark(producer, theirs, event.ref());
     }
-    const CUresult waits =
+    const DriverResult waits =
         driver.api().cuStreamWaitEvent(stream.native(), event.ref().native(), CU_EVENT_WAIT_DEFAULT);
-    if (waits != CUDA_SUCCESS) driver.check(waits, "cuStreamWaitEvent", naming("waiting for", producer));
+    if (waits != CUDA_SUCCESS) driver.check(waits, naming("waiting for", producer));
 }
 
 void make_wait(StreamRef theirs, EventRef fence, const Producer& producer) {
     const Driver& driver = Driver::get();
-    const CUresult waits =
+    const DriverResult waits =
         driver.api().cuStreamWaitEvent(theirs.native(), fence.native(), CU_EVENT_WAIT_DEFAULT);
-    if (waits != CUDA_SUCCESS) driver.check(waits, "cuStreamWaitEvent", naming("delaying", producer));
+    if (waits != CUDA_SUCCESS) driver.check(waits, naming("delaying", producer));
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ void order_producers_after(StreamRef stream, std::span<const Producer> producers
     try {
         const PooledEvent event(stream.device());
         driver.check(driver.api().cuEventRecord(event.ref().native(), stream.native()), stream.native(),
-                     "cuEventRecord", "marking the end of the launch");
+                     "marking the end of the launch");
         for (; next != producers.end(); next = std::find_if(next + 1, producers.end(), foreign)) {
             if (same_device(*next, stream)) [[likely]] {
                 make_wait(StreamRef(next->stream, stream.device()), event.ref(), *next);

@@ -32,7 +32,7 @@ Stream::Stream(Device device, int priority) : device_(device) {
     const ContextGuard context(device.context());
     CUstream native = nullptr;
     driver.check(driver.api().cuStreamCreateWithPriority(&native, CU_STREAM_NON_BLOCKING, priority),
-                 "cuStreamCreateWithPriority", "making a stream");
+                 "making a stream");
     handle_ = reinterpret_cast<std::uint64_t>(native);
 }
 
@@ -40,7 +40,7 @@ Stream::~Stream() {
     if (handle_ == 0) return;
     retire(*this);
     const Driver& driver = *Driver::existing();
-    driver.report(driver.api().cuStreamDestroy(ref().native()), "cuStreamDestroy", "destroying a stream");
+    driver.report(driver.api().cuStreamDestroy(ref().native()), "destroying a stream");
 }
 
 Stream::Stream(Stream&& other) noexcept : handle_(std::exchange(other.handle_, 0)), device_(other.device_) {}
@@ -56,7 +56,7 @@ PriorityRange priorities_of(Device device) {
     const ContextGuard context(device.context());
     PriorityRange range;
     driver.check(driver.api().cuCtxGetStreamPriorityRange(&range.least_urgent, &range.most_urgent),
-                 "cuCtxGetStreamPriorityRange", "asking which priorities streams can have");
+                 "asking which priorities streams can have");
     return range;
 }
 
@@ -65,7 +65,7 @@ int priority_of(StreamRef stream) {
     const ContextGuard context(stream.context());
     int priority = 0;
     driver.check(driver.api().cuStreamGetPriority(stream.native(), &priority), stream.native(),
-                 "cuStreamGetPriority", "asking which priority work has");
+                 "asking which priority work has");
     return priority;
 }
 
@@ -73,7 +73,7 @@ Device device_of_stream(std::uint64_t handle, Device assumed) {
     if (handle <= 2 || Device::count() < 2) return assumed;
     const Driver& driver = Driver::get();
     CUcontext context = nullptr;
-    driver.check(driver.api().cuStreamGetCtx(reinterpret_cast<CUstream>(handle), &context), "cuStreamGetCtx",
+    driver.check(driver.api().cuStreamGetCtx(reinterpret_cast<CUstream>(handle), &context),
                  fmt::format("asking which device {} belongs to", doubtful_name_of_stream(handle)));
     for (int ordinal = 0; ordinal < Device::count(); ++ordinal) {
         if (const Device device(ordinal); device.context() == context) return device;

@@ -19,14 +19,13 @@ void StreamRef::wait(EventRef event) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(device_.context());
     driver.check(driver.api().cuStreamWaitEvent(native(), event.native(), CU_EVENT_WAIT_DEFAULT), native(),
-                 "cuStreamWaitEvent", "waiting for an event");
+                 "waiting for an event");
 }
 
 void EventRef::record(StreamRef stream) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
-    driver.check(driver.api().cuEventRecord(native_, stream.native()), stream.native(), "cuEventRecord",
-                 "recording an event");
+    driver.check(driver.api().cuEventRecord(native_, stream.native()), stream.native(), "recording an event");
 }
 
 }  // namespace bascule
