@@ -1,7 +1,7 @@
 // Contexts: primary ones, created ones, the calling thread's stack, limits.
 #include <algorithm>
 
-#include "driver/capture.hpp"
+#include "driver/stream_calls/capture.hpp"
 
 using emulated::driver::Context;
 using emulated::driver::context_stack;

@@ -15,7 +15,7 @@
 
 #include "driver/device_view.hpp"
 #include "driver/handles.hpp"
-#include "driver/memory_pool.hpp"
+#include "driver/memory_calls/memory_pool.hpp"
 #include "memory/heap.hpp"
 #include "program/module.hpp"
 #include "streams/capture.hpp"

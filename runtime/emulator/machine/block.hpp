@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "machine/launch.hpp"
+#include "machine/grid.hpp"
 #include "machine/warp.hpp"
 
 namespace emulated::machine {

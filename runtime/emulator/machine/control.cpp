@@ -2,6 +2,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "machine/groups.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
 
@@ -11,26 +12,6 @@ namespace {
 using program::Flag;
 using program::Operation;
 using program::Type;
-
-std::uint32_t index_of(const Lanes& s, const Instruction* i) {
-    return static_cast<std::uint32_t>(i - s.code);
-}
-
-std::uint32_t& predicate_at(Lanes& s, std::uint32_t offset) {
-    return *reinterpret_cast<std::uint32_t*>(s.registers + offset);
-}
-
-const Instruction* fault(Lanes& s, const Instruction* i, LaneFault::What what) {
-    s.fault = {what, s.mask, index_of(s, i), 0, 0, false, ""};
-    s.stop = Stop::fault;
-    return nullptr;
-}
-
-const Instruction* reselect(Lanes& s, std::uint32_t pc) {
-    s.pc = pc;
-    s.stop = Stop::reselect;
-    return nullptr;
-}
 
 // The budget of backward branches is spent: is somebody else to run, is it time to give up?
 const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {

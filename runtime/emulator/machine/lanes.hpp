@@ -29,7 +29,7 @@ struct AllocationCache {
     std::uint64_t bytes = 0;
     std::byte* host = nullptr;
     bool read_only = false;
-    std::uint8_t pattern = 0;   ///< how the lanes' addresses lay the last time (handlers_memory.cpp)
+    std::uint8_t pattern = 0;   ///< how the lanes' addresses lay the last time (handlers/memory.cpp)
     std::uint8_t patience = 1;  ///< how often to take scattered addresses for granted
 };
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "machine/grid.hpp"
 #include "machine/lanes.hpp"
-#include "machine/launch.hpp"
 
 namespace emulated::machine {
 

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "program/layout.hpp"
 #include "program/module.hpp"
+#include "program/symbols.hpp"
 #include "program/translate.hpp"
 #include "ptx/lexer.hpp"
 #include "ptx/parser.hpp"

@@ -1,7 +1,7 @@
 // In stream order. Memory that is neither pinned nor the device's is read or written before the call returns.
 // Device memory is looked up when the call is made, which refuses what is no memory, and again when the
 // operation runs: memory that is allocated and freed in stream order may come later and go earlier.
-#include "driver/transfers.hpp"
+#include "driver/memory_calls/transfers.hpp"
 
 #include <cstring>
 #include <limits>
@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
+#include "driver/stream_calls/capture.hpp"
 
 namespace emulated::driver {
 namespace {

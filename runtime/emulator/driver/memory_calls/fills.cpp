@@ -1,6 +1,6 @@
 // The fill functions, by element size.
 #include "driver/call.hpp"
-#include "driver/transfers.hpp"
+#include "driver/memory_calls/transfers.hpp"
 
 using emulated::driver::fill_rows;
 using emulated::driver::Wait;

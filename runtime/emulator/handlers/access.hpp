@@ -2,7 +2,7 @@
 // at once. Compiled once for each instruction set, like the handlers that include it.
 #pragma once
 
-#include "machine/half.hpp"
+#include "handlers/half.hpp"
 #include "races/access_log.hpp"
 
 namespace emulated::machine::BASCULE_ISA {

@@ -1,11 +1,11 @@
 // Sources: the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" (8.0), for the
 // limits; the occupancy calculator of Nsight Compute for the granularities in which they are given out.
-#include "driver/occupancy.hpp"
+#include "driver/code_calls/occupancy.hpp"
 
 #include <algorithm>
 
 #include "driver/call.hpp"
-#include "driver/code.hpp"
+#include "driver/code_calls/code.hpp"
 #include "driver/limits.hpp"
 
 namespace limits = emulated::driver::limits;

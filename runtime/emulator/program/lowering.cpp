@@ -1,37 +1,11 @@
-#include "program/lower.hpp"
+#include "program/lowering.hpp"
 
 #include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
 
-#include "program/lowering.hpp"
-
 namespace emulated::program {
-
-std::size_t Functions::require(const ptx::Function& function) {
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-        if (entries_[i].function == &function) return i;
-    }
-    Entry entry;
-    entry.function = &function;
-    if (!function.is_entry) {
-        entry.return_slot = layout_.reserve(128);
-        for (const auto* list : {&function.results, &function.parameters}) {
-            for (const std::int32_t index : *list) {
-                const ptx::Variable& variable = function.variables[static_cast<std::size_t>(index)];
-                entry.argument_places.push_back(layout_.reserve(32 * stride(variable)));
-            }
-        }
-    }
-    entries_.push_back(std::move(entry));
-    return entries_.size() - 1;
-}
-
-Body lower(Functions& functions, std::size_t index, const std::map<std::uint32_t, std::uint32_t>& files,
-           const std::vector<Kernel::Parameter>& parameters) {
-    return Lowering(functions, index, files, parameters).run();
-}
 
 Lowering::Lowering(Functions& functions, std::size_t index,
                    const std::map<std::uint32_t, std::uint32_t>& files,

@@ -1,8 +1,8 @@
 // What kernels and functions tell of themselves, and what can be set.
 #include "driver/call.hpp"
-#include "driver/code.hpp"
+#include "driver/code_calls/code.hpp"
+#include "driver/code_calls/occupancy.hpp"
 #include "driver/limits.hpp"
-#include "driver/occupancy.hpp"
 
 namespace limits = emulated::driver::limits;
 using emulated::driver::current_context;

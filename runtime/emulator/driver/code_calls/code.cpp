@@ -1,5 +1,5 @@
 // Libraries, modules and their kernels: PTX in, handles out.
-#include "driver/code.hpp"
+#include "driver/code_calls/code.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
-#include "driver/jit_log.hpp"
+#include "driver/code_calls/jit_log.hpp"
 #include "driver/limits.hpp"
+#include "driver/stream_calls/capture.hpp"
 
 namespace limits = emulated::driver::limits;
 using emulated::driver::Context;

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "driver/call.hpp"
-#include "driver/jit_log.hpp"
+#include "driver/code_calls/jit_log.hpp"
 
 using emulated::driver::JitLog;
 using emulated::driver::Process;

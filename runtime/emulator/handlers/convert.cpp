@@ -2,7 +2,7 @@
 #include <fenv.h>
 #include <type_traits>
 
-#include "machine/half.hpp"
+#include "handlers/half.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
 namespace {

@@ -1,7 +1,7 @@
 // Half and bfloat16 as bits, and rounding a double to either in any direction. Handler files only.
 #pragma once
 
-#include "machine/simd.hpp"
+#include "handlers/simd.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
 namespace {

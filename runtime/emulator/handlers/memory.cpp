@@ -1,7 +1,7 @@
 // Loads, stores and parameters.
 #include <type_traits>
 
-#include "machine/access.hpp"
+#include "handlers/access.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
 namespace {

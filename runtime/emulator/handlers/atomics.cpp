@@ -1,6 +1,6 @@
 // Atomics: lane after lane in lane order. Other workers may be at the same address, so each is an atomic
 // exchange of bits; shared memory belongs to one worker.
-#include "machine/access.hpp"
+#include "handlers/access.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
 namespace {

@@ -1,27 +1,23 @@
-// PTX instructions -> steps, one function at a time. The translator's inner border.
+// Where things lie: a kernel's parameters, its register file, its shared and local variables.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <string>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "program/code.hpp"
 #include "program/module.hpp"
 #include "program/step.hpp"
-#include "program/translate.hpp"
+#include "ptx/module.hpp"
 
 namespace emulated::program {
 
-/// This kernel cannot run here. Caught by translate.
-struct Refused {
-    std::uint32_t line = 0;
-    std::string reason;
-};
+/// Offsets of parameters one after another, each at its alignment.
+std::uint32_t layout_parameters(const ptx::Function& function, std::vector<Kernel::Parameter>& into);
 
 /// Places in one kernel's register file, and addresses of its shared and local variables.
 class Layout {
@@ -54,42 +50,5 @@ class Layout {
     std::vector<std::size_t> dynamic_constants_;
     std::unordered_map<const ptx::Variable*, std::uint64_t> shared_;
 };
-
-/// The functions one kernel reaches, the kernel first.
-class Functions {
-  public:
-    struct Entry {
-        const ptx::Function* function = nullptr;
-        std::uint32_t return_slot = 0;               ///< where each lane continues after ret
-        std::vector<std::uint32_t> argument_places;  ///< of results, then parameters, in the register file
-    };
-
-    Functions(Layout& layout, const Symbols& symbols) : layout_(layout), symbols_(symbols) {}
-
-    std::size_t require(const ptx::Function& function);
-    std::size_t size() const { return entries_.size(); }
-    Entry& at(std::size_t index) { return entries_[index]; }
-    Layout& layout() { return layout_; }
-    const Symbols& symbols() const { return symbols_; }
-    /// True when the function can be called while it runs, by itself or through others.
-    bool can_reenter(const ptx::Function& function);
-
-    /// Bytes of one lane of a call argument.
-    static std::uint32_t stride(const ptx::Variable& variable) {
-        return static_cast<std::uint32_t>((variable.bytes + 7) / 8 * 8);
-    }
-
-  private:
-    std::vector<const ptx::Function*> callees(const ptx::Function& function) const;
-
-    Layout& layout_;
-    const Symbols& symbols_;
-    std::vector<Entry> entries_;
-    std::unordered_map<const ptx::Function*, bool> reentrant_;
-};
-
-/// Throws: Refused.
-Body lower(Functions& functions, std::size_t index, const std::map<std::uint32_t, std::uint32_t>& files,
-           const std::vector<Kernel::Parameter>& parameters);
 
 }  // namespace emulated::program

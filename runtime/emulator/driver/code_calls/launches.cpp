@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
-#include "driver/code.hpp"
+#include "driver/code_calls/code.hpp"
+#include "driver/code_calls/occupancy.hpp"
 #include "driver/limits.hpp"
-#include "driver/occupancy.hpp"
+#include "driver/stream_calls/capture.hpp"
 #include "machine/launch.hpp"
 #include "report/report.hpp"
 

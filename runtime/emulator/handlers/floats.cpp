@@ -2,7 +2,7 @@
 #include <fenv.h>
 #include <math.h>
 
-#include "machine/half.hpp"
+#include "handlers/half.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
 namespace {

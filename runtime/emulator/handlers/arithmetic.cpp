@@ -1,5 +1,5 @@
 // Integers, bits, predicates, selection and movement.
-#include "machine/simd.hpp"
+#include "handlers/simd.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
 namespace {
