@@ -145,7 +145,6 @@ class Kernel {
 
   private:
     friend class Module;
-    struct Chooser;
     Kernel(Module module, KernelFamily* family, KernelFunction* function, KernelChoices* choices) noexcept
         : module_(std::move(module)), family_(family), function_(function), choices_(choices) {}
     KernelFunction& function() const;

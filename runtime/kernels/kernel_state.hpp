@@ -14,6 +14,7 @@
 #include <bascule/interface/arguments/argument_type.hpp>
 #include <bascule/interface/types/struct_layout.hpp>
 #include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/text/source.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 #include <bascule/jit/types/specialization.hpp>
@@ -105,7 +106,7 @@ struct ModuleState {
 
     /// The function of this expression: one of the main image, or (`kernel` not empty) an instance with its
     /// own.
-    KernelFunction& function(const std::string& expression, const std::string& kernel);
+    KernelFunction& function(const Instance& which);
 
     Source source;
     CompileOptions options;
@@ -117,7 +118,8 @@ struct ModuleState {
     std::mutex growing;  // guards what follows
     std::map<std::string, std::unique_ptr<KernelFunction>> functions;
     std::deque<KernelChoices> explicit_choices;
-    std::map<const KernelDeclaration*, std::vector<TypePattern>> asked_patterns;  // from the compiler
+
+    AskedPatterns asked_patterns;
 };
 
 }  // namespace bascule

@@ -68,7 +68,7 @@ Module::Module(Source source, CompileOptions options, Cache& cache)
     }
     for (KernelFamily& family : state.families) {
         if (family.declarations.size() == 1 && !family.has_templates)
-            family.sole = &state.function(family.name, "");
+            family.sole = &state.function({{}, family.name});
     }
 }
 
@@ -99,16 +99,15 @@ Kernel Module::kernel(const std::string& name) const {
     return {*this, match, match->sole, &match->choices};
 }
 
-KernelFunction& ModuleState::function(const std::string& expression, const std::string& kernel) {
+KernelFunction& ModuleState::function(const Instance& which) {
     const std::lock_guard lock(growing);
-    std::unique_ptr<KernelFunction>& slot = functions[expression];
+    std::unique_ptr<KernelFunction>& slot = functions[which.expression];
     if (slot != nullptr) return *slot;
-    if (kernel.empty()) {
-        slot = std::make_unique<KernelFunction>(expression, main);
+    if (which.kernel.empty()) {
+        slot = std::make_unique<KernelFunction>(which.expression, main);
     } else {
-        auto unit =
-            std::make_unique<Unit>(source, options, cache, std::vector<Instance>{{kernel, expression}});
-        slot = std::make_unique<KernelFunction>(expression, *unit);
+        auto unit = std::make_unique<Unit>(source, options, cache, std::vector<Instance>{which});
+        slot = std::make_unique<KernelFunction>(which.expression, *unit);
         slot->own_unit = std::move(unit);
     }
     return *slot;

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/jit/types/specialization.hpp>
 #include <bascule/jit/types/type_pattern.hpp>
-#include <bascule/runtime/kernels/kernel_declaration.hpp>
 
 namespace bascule {
 namespace {
