@@ -227,9 +227,10 @@ void check_weak_integers(const std::string& kernel, const Signature& declared,
         const Parameter& parameter = declared.parameters[static_cast<std::size_t>(index)];
         throw ArgumentError(
             ErrorKind::overflow,
-            fmt::format("`{}` is int for a Python int, which does not hold this one. Choose the type: "
-                        "module.{}.instantiate(\"long long\"), or pass a NumPy scalar: np.int64(x).",
-                        parameter.spelling, kernel))
+            fmt::format(
+                "`{}` became int because of a Python int, and this value does not fit one. Choose the type: "
+                "module.{}.instantiate(\"long long\"), or pass a NumPy scalar: np.int64(x).",
+                parameter.spelling, kernel))
             .with_argument(index, parameter.name);
     }
 }

@@ -54,7 +54,7 @@ struct FunctionChoice {
     std::vector<int> weak_integers;  ///< arguments that alone made a template parameter `int`
 };
 
-/// Compiles what is needed to know. Throws: ArgumentError when template arguments cannot be told, and when no
+/// Compiles what is needed to know. Throws: ArgumentError when template arguments cannot be deduced, and when no
 /// overload or several fit; CompileError, LibraryError.
 FunctionChoice choose_function(const ChoiceRequest& request);
 
@@ -66,7 +66,7 @@ void check_weak_integers(const std::string& kernel, const Signature& declared,
 /// The functions of a name in the text's own image, each once.
 std::vector<KernelImage> functions_named(const std::string& name, const Image& image);
 
-/// Whether nothing is left for the arguments of a launch to say.
+/// Whether the arguments of a launch can change nothing any more.
 bool says_all(const KernelDeclaration& declaration, const Deduction& deduction);
 
 /// "float*, int" as types, spelled as the tokenizer spells them, so that blanks do not matter.

@@ -82,7 +82,7 @@ bool loses_context(CUresult code) noexcept {
 struct DriverLoader {
     std::unique_ptr<Driver> driver{new Driver};
     std::string missing;    // the first function that was not found
-    bool is_stub = false;   // of the toolkit: it answers everything with one code
+    bool is_stub = false;   // of the toolkit: it returns one code from every function
     int missing_since = 0;  // the version that has it
 
     /// The real driver, or none and `reason` where there is no GPU to drive. Throws where there is one that
@@ -210,7 +210,7 @@ struct DriverLoader {
 
 std::atomic<bool> Driver::forked{false};
 std::atomic<const Driver*> Driver::the_one{nullptr};
-std::atomic<FailureTeller> Driver::teller{nullptr};
+std::atomic<FailureDescriber> Driver::failure_describer{nullptr};
 
 const Driver& Driver::make() {
     const std::lock_guard lock(driver_mutex);
@@ -241,7 +241,7 @@ std::string Driver::message_of(CUresult code, std::string_view doing, const std:
             "Start the process with multiprocessing's 'spawn' or 'forkserver', or fork before the first "
             "array, "
             "stream, compile or launch. (Failed: {}.)",
-            emulated() ? "emulated device (which is here as a GPU is)" : "GPU", doing);
+            emulated() ? "emulated device (which behaves like a GPU here)" : "GPU", doing);
     }
     const char* name = nullptr;
     const char* text = nullptr;
@@ -267,13 +267,13 @@ void Driver::fail(DriverResult result, std::string_view doing) const {
     details.code_name = name == nullptr ? "" : name;
     details.call = result.call;
     details.doing = doing;
-    FailureStory story;
+    FailureDetails failure;
     if (emulated_ != nullptr && (has_report(code) || details.call == "cuInit"))
-        story.report = emulated_->newest_report();
-    if (const FailureTeller tell = teller.load(std::memory_order_acquire))
-        story = tell(*this, code, std::move(story.report));
-    details.report = std::move(story.report);
-    details.launch = std::move(story.launch);
+        failure.report = emulated_->newest_report();
+    if (const FailureDescriber describe = failure_describer.load(std::memory_order_acquire))
+        failure = describe(*this, code, std::move(failure.report));
+    details.report = std::move(failure.report);
+    details.launch = std::move(failure.launch);
     std::string message = message_of(code, doing, details.report);
     if (!details.launch.empty()) message += "\n" + details.launch;
     throw CudaError(message, std::move(details));
@@ -313,7 +313,7 @@ void Driver::report(DriverResult result, const char* doing) const noexcept {
     }
     const char* name = nullptr;
     api_.cuGetErrorName(code, &name);
-    std::fprintf(stderr, "bascule: %s failed: %s answered %s (%d)\n", doing, result.call,
+    std::fprintf(stderr, "bascule: %s failed: %s returned %s (%d)\n", doing, result.call,
                  name == nullptr ? "an unknown code" : name, static_cast<int>(code));
 }
 

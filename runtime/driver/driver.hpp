@@ -114,7 +114,7 @@ struct FunctionName {
 template <class Pointer, FunctionName name>
 struct DriverFunction;
 
-/// A function of the driver, which knows its name: whoever checks a result need not say whose it is.
+/// A function of the driver that knows its name, so that a check of its result need not repeat it.
 template <class... Parameters, FunctionName name>
 struct DriverFunction<CUresult (*)(Parameters...), name> {
     CUresult (*pointer)(Parameters...) = nullptr;
@@ -132,7 +132,7 @@ struct DriverFunctions {
 #undef BASCULE_DECLARE
 };
 
-/// Faults after which a context answers every call with the same code: nothing of it runs any more.
+/// Faults after which all later calls in the context return this error.
 bool loses_context(CUresult code) noexcept;
 
 /// Which driver is taken: BASCULE_DEVICE is "cuda", "emulated" or "auto" (the default).
@@ -143,13 +143,13 @@ struct EmulatedFunctions;  // of emulated_abi.h; emulated_device.hpp
 class Driver;
 
 /// What an error says beside the driver's own words.
-struct FailureStory {
+struct FailureDetails {
     std::string report;  ///< what happened on the device, in the user's own lines
     std::string launch;  ///< which launch caused it
 };
 
-/// Makes a failure's story. `report` is the emulated device's own; empty on a GPU.
-using FailureTeller = FailureStory (*)(const Driver&, CUresult code, std::string report);
+/// Describes a failure. `report` is the emulated device's own; empty on a GPU.
+using FailureDescriber = FailureDetails (*)(const Driver&, CUresult code, std::string report);
 
 /// How messages call a stream: "the legacy default stream", "the per-thread default stream", "stream
 /// 0x55d0c8".
@@ -161,7 +161,7 @@ std::string doubtful_name_of_stream(std::uint64_t handle);
 class Driver {
   public:
     /// Throws: LibraryError when the driver that was asked for cannot be loaded; CudaError when it does not
-    /// initialise; Error for a BASCULE_DEVICE that is none of the three. A failure is not remembered: the
+    /// initialise; Error for a BASCULE_DEVICE that is not one of the three. A failure is not remembered: the
     /// next call tries again.
     static const Driver& get() {
         const Driver* made = existing();
@@ -201,14 +201,14 @@ class Driver {
     /// What a device can do; the ordinal is one of its `device_count()`. Throws: CudaError.
     int attribute_of(int ordinal, CUdevice_attribute which) const;
 
-    /// From now on errors have the story that `tell` makes; without one, the emulated device's own report.
-    /// faults/ says it as soon as there is more to tell. Thread-safe.
-    static void tell_failures_by(FailureTeller tell) noexcept {
-        teller.store(tell, std::memory_order_release);
+    /// From now on `describe` describes failures; without it, errors have the emulated device's own report.
+    /// Thread-safe.
+    static void set_failure_describer(FailureDescriber describe) noexcept {
+        failure_describer.store(describe, std::memory_order_release);
     }
 
-    /// For destructors: writes a failure to stderr, unless the process is ending or the context is lost
-    /// (whoever met that first was told).
+    /// For destructors: writes a failure to stderr, unless the process is ending, or the context is lost (that
+    /// was reported when it happened).
     void report(DriverResult result, const char* doing) const noexcept;
 
   private:
@@ -220,7 +220,7 @@ class Driver {
     friend struct DriverLoader;
 
     static std::atomic<bool> forked;
-    static std::atomic<FailureTeller> teller;
+    static std::atomic<FailureDescriber> failure_describer;
     static std::atomic<const Driver*> the_one;  // never destroyed: destructors at exit need it
 
     DriverFunctions api_;

@@ -23,9 +23,8 @@ struct Home {
     bool peer = false;  ///< arrays of other devices are taken, and their memory is opened to `device`
 };
 
-/// As `resolve(array, home.device)`, in place, where nobody may have said which device it is: unless decided,
-/// memory of another device makes that one the home. `array.device` says where its stream is when that is
-/// another device.
+/// As `resolve(array, home.device)`, in place, while the device may still be undecided: then memory of another
+/// device makes that one the home. `array.device` is set where the array's stream is on another device.
 void resolve_at_home(ArrayView& array, Home& home);
 
 /// "the launch goes to device 0, where its stream is": for messages.

@@ -1,5 +1,5 @@
-// Access is a property of a pair of contexts that stays until the process ends: others may have enabled it
-// too, and nobody can know when it is needed no more.
+// Access belongs to a pair of contexts and stays until the process ends: other libraries may have enabled it
+// too, so that it cannot be known when it is no longer needed.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -31,13 +31,12 @@ void enable_peer_access(Device device, Device peer) {
     driver.check(driver.api().cuDeviceCanAccessPeer(&can, from, to),
                  "asking whether one device reaches another's memory");
     if (can == 0) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format(
-                "peer=True: kernels on device {} cannot reach the memory of device {}, says the driver. "
-                "Copy the array to device {} first.",
-                device.ordinal(), peer.ordinal(), device.ordinal()),
-            {.field = "peer"});
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("peer=True: kernels on device {} cannot reach the memory of device "
+                                        "{}, according to the driver. "
+                                        "Copy the array to device {} first.",
+                                        device.ordinal(), peer.ordinal(), device.ordinal()),
+                            {.field = "peer"});
     }
     const ContextGuard context(device.context());
     const DriverResult code = driver.api().cuCtxEnablePeerAccess(peer.context(), 0);

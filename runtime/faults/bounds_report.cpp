@@ -67,7 +67,7 @@ PlacedRecord make_record(Device device) {
     void* memory = nullptr;
     driver.check(driver.api().cuMemHostAlloc(&memory, sizeof(BoundsRecord),
                                              CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE),
-                 "making room for the report of an index out of bounds");
+                 "allocating the report of an index out of bounds");
     std::memset(memory, 0, sizeof(BoundsRecord));
     CUdeviceptr address = 0;
     CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;

@@ -1,4 +1,4 @@
-// A ring a thread, written by that thread alone and read by whoever meets a fault.
+// Each thread has a ring that it alone writes; a thread that meets a fault reads them all.
 #include <algorithm>
 #include <array>
 #include <deque>

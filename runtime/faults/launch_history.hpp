@@ -1,5 +1,5 @@
-// The last launches of every thread, so that a fault, which a later call of anybody meets, can be laid at a
-// launch's door; and the debugging mode that finds it exactly.
+// The last launches of every thread, so that an error in a later call can name the launch that caused it; and
+// the debugging mode that finds that launch exactly.
 #pragma once
 
 #include <atomic>
@@ -27,12 +27,12 @@ struct LaunchSite {
 /// Remembers a launch that the driver took. A handful of stores, no lock.
 void note_launch(const LoadedKernel& kernel, StreamRef stream, LaunchSite site) noexcept;
 
-/// A synchronisation that began at `mark` has returned: these launches are done and blameless.
+/// A synchronisation that began at `mark` has returned: these launches are done and cannot have failed.
 void note_finished(StreamRef stream, KeptMark mark) noexcept;
 void note_finished(Device device, KeptMark mark) noexcept;
 
 /// Who most likely lost the context of the device of this ordinal, as sentences: decided by the first call,
-/// the same for every later one. `report` is the emulated device's, which names the kernel; empty on a GPU.
+/// and then kept. `report` is the emulated device's, which names the kernel; empty on a GPU.
 /// Empty when nothing was launched.
 std::string blame(int ordinal, const std::string& report);
 

@@ -31,8 +31,8 @@ bool looks_for_races() noexcept;
 /// The races found so far, a report each; they are forgotten.
 std::vector<std::string> take_races();
 
-/// Waits for every device that was used. What fails on one is not reported here: whoever uses it next is
-/// told. Nothing before the driver was needed.
+/// Waits for every device that was used. Failures are reported by the next call that uses
+/// the device. Does nothing before the driver was needed.
 void finish_devices() noexcept;
 
 }  // namespace bascule

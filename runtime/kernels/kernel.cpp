@@ -33,7 +33,7 @@ void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& 
     enqueue(stream, config, kernel, args);        // launch:   cuLaunchKernelEx
     note_launch(kernel, stream, site);            // history:  whom to ask when something is lost
     if (synchronise_launches.load(std::memory_order_relaxed)) [[unlikely]]
-        wait_for_suspect(kernel, stream, site, args);  // before any other call could be told of its fault
+        wait_for_suspect(kernel, stream, site, args);  // before another call can return its fault
     order_producers_after(stream, producers.get());    // ordering: their next work waits for this kernel
 }
 

@@ -55,7 +55,7 @@ Kernel Kernel::for_arguments(std::span<const ArgumentValue> arguments, Device de
     return {module_, family_, function, nullptr};
 }
 
-Kernel Kernel::settled(Device device) const {
+Kernel Kernel::resolve_function(Device device) const {
     if (is_function() || family_->has_templates) return *this;
     ModuleState& module = *module_.state_;
     const auto image = module.main.compile(module.options.arch.value_or(device.arch())).image;

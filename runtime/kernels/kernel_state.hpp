@@ -68,7 +68,8 @@ struct KernelFunction {
     std::mutex loading;
     std::vector<std::unique_ptr<const LoadedKernel>> owned;
     std::mutex comparing;  // guards what follows; not held while asking the compiler
-    std::vector<std::pair<int, StructLayout>> compared;  // structures that lie as parameter `first` declares
+    std::vector<std::pair<int, StructLayout>>
+        compared;  // structures with the layout that parameter `first` declares
 };
 
 struct KernelFamily;
@@ -93,7 +94,7 @@ struct KernelFamily {
     std::string name;
     std::vector<KernelDeclaration> declarations;
     bool has_templates = false;
-    KernelFunction* sole = nullptr;  // when there is one declaration, and it is no template
+    KernelFunction* sole = nullptr;  // when there is one declaration, and it is not a template
     KernelChoices choices;           // without explicit template arguments
 };
 

@@ -1,4 +1,4 @@
-// Launch attributes: what a device must be able to, checked before a launch; and how the driver is told.
+// Launch attributes: checked against the device before a launch, and converted for the driver.
 #pragma once
 
 #include <array>

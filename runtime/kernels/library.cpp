@@ -92,7 +92,7 @@ Library::Library(std::shared_ptr<const Image> image, Device device)
     const ContextGuard context(device.context());
     DriverResult code = driver.api().cuLibraryLoadData.result(CUDA_ERROR_NO_BINARY_FOR_GPU);
     if (!image_->cubin.empty()) code = load_code(driver, native_, image_->cubin, log_.get());
-    // A cubin for another architecture is no loss: the driver compiles the PTX.
+    // A cubin for another architecture does not matter: the driver compiles the PTX.
     if (code == CUDA_ERROR_NO_BINARY_FOR_GPU && !image_->ptx.empty()) {
         code = load_code(driver, native_, image_->ptx, log_.get());
     }
@@ -153,7 +153,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     if (dynamic > opt_in_above) {
         driver.check(driver.api().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                        dynamic, loaded->native, device.ordinal()),
-                     "allowing a kernel its shared memory");
+                     "setting how much shared memory a kernel may use");
     }
     return loaded;
 }

@@ -24,16 +24,16 @@ struct KernelNames {
     std::string lowered;  ///< as the image calls it
 };
 
-/// One kernel, ready to launch. A value that borrows from its Library: whoever keeps it keeps that too.
+/// One kernel, ready to launch. A value that borrows from its Library: keep that as long as this.
 struct LoadedKernel {
     const Library* library = nullptr;
     CUkern_st* native = nullptr;
     const KernelImage* image = nullptr;  ///< name and signature
     const KernelNames* names = nullptr;
     LaunchLimits limits;  ///< on the device it was looked up for
-    int registers = 0;    ///< a thread
+    int registers = 0;    ///< per thread
     std::uint32_t static_shared_bytes = 0;
-    std::uint32_t local_bytes = 0;  ///< a thread
+    std::uint32_t local_bytes = 0;  ///< per thread
 };
 
 /// A __device__ or __constant__ variable of a Library, which owns its memory.

@@ -6,7 +6,7 @@
 
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/faults/failure_story.hpp>
+#include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/faults/source_places.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
@@ -41,8 +41,8 @@ std::string_view last_component(std::string_view name) {
 
 [[noreturn]] void fail_ambiguous(const Source& source, const std::string& wanted,
                                  const std::vector<std::string>& matches) {
-    throw CompileError(fmt::format("{} has several kernels '{}': say which by its qualified name: {}.",
-                                   source.name, wanted, fmt::join(matches, ", ")),
+    throw CompileError(fmt::format("{} has several kernels '{}': use a qualified name: {}.", source.name,
+                                   wanted, fmt::join(matches, ", ")),
                        {.log = {}, .name_expression = wanted, .options = {}, .architecture = {}});
 }
 
@@ -56,7 +56,7 @@ Module::Module(Source source, CompileOptions options, Cache& cache)
     state.declarations = find_kernels(state.source.text);
     if (state.declarations.empty()) fail_without_kernels(state.source);
     remember_place(state.source);
-    tell_failure_stories();
+    describe_failures();
     for (const KernelDeclaration& declaration : state.declarations) {
         const auto known =
             std::find_if(state.families.begin(), state.families.end(),

@@ -81,7 +81,7 @@ ArgumentValue example_of(const HostType& type) {
 
 Kernel choose_typed(const Kernel& kernel, std::vector<std::string> template_arguments,
                     std::span<const HostType> types, Device device) {
-    Kernel chosen = template_arguments.empty() ? kernel.settled(device)
+    Kernel chosen = template_arguments.empty() ? kernel.resolve_function(device)
                                                : kernel.instantiate({std::move(template_arguments), {}});
     if (!chosen.is_function()) {
         std::vector<ArgumentValue> examples;

@@ -21,7 +21,7 @@ struct Held {
 std::atomic<Held*> given_back{nullptr};
 std::atomic<std::size_t> count{0};
 
-/// The graphs that hold something of ours. A graph is no thread-safe thing, so `mutex` is also held while one
+/// The graphs that hold something of ours. A graph is not thread-safe, so `mutex` is also held while one
 /// of them is changed; the driver's callback needs no lock, so nobody can wait for us there.
 struct GraphRegistry {
     std::mutex mutex;

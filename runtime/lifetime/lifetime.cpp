@@ -62,7 +62,7 @@ void mark(OwnerQueue& queue, StreamRef stream, const Driver& driver) {
     const DriverResult code = driver.api().cuEventRecord(event, stream.native());
     if (code != CUDA_SUCCESS) {
         pool.give_back(event);
-        driver.check(code, "marking what a stream holds");
+        driver.check(code, "recording a marker event");
     }
     queue.markers.push({event, sequence.load(std::memory_order_relaxed), queue.unmarked});
     queue.marked += queue.unmarked;
@@ -114,7 +114,8 @@ KeptMark mark_and_look(OwnerQueue& queue, std::unique_lock<std::mutex>& lock, St
     mark(queue, stream, driver);
     const KeptMark passed = pass_markers(queue, stream.device(), driver);
     if (queue.marked < most_operations) return passed;
-    const Marker oldest = queue.take_oldest_marker();  // ours alone now: nobody gives it back while we wait
+    const Marker oldest =
+        queue.take_oldest_marker();  // ours alone: no other thread gives it back while we wait
     lock.unlock();
     const bool waited = is_over(driver.api().cuEventSynchronize(oldest.event));
     EventPool::of(stream.device()).give_back(oldest.event);

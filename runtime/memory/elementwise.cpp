@@ -27,7 +27,7 @@ const Module& kernels() {
     return *module;  // never destroyed: its code may still run at exit
 }
 
-/// As elementwise_kernels.hpp numbers them; -1 for what is no number.
+/// As elementwise_kernels.hpp numbers them; -1 for what is not a number.
 int code_of(DType dtype) noexcept {
     const auto bytes = static_cast<unsigned>(dtype.itemsize);
     const int power = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4;

@@ -68,7 +68,7 @@ const Method& method_of(MemoryKind kind) noexcept { return methods[static_cast<s
         doing += fmt::format(", of which {} of {} are free,", available, total);
     }
     driver.check(code, doing);
-    std::abort();  // check throws: `code` is no success
+    std::abort();  // check throws: `code` is not success
 }
 
 /// The address on the other side, which is the same one on most machines.

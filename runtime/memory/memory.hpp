@@ -12,11 +12,11 @@
 
 namespace bascule {
 
-/// Where bytes lie that a device can use.
+/// The kinds of memory that a device can use.
 enum class MemoryKind : std::uint8_t {
     device,   ///< on the device; the host has no address for it
     pinned,   ///< in host memory that stays where it is; the device reads and writes it there
-    managed,  ///< moves to whoever uses it
+    managed,  ///< migrates to where it is used
 };
 
 /// Bytes that a device can use and that this object owns. Thread-safe as memory is: order your accesses.

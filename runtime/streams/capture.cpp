@@ -118,8 +118,8 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
     });
 }
 
-/// The usual answer of all streams, by one question each. False where any answers anything else, an error
-/// included: then each is asked again, by name. `stream`'s context is current; other devices' streams are not
+/// Whether no stream is being captured: one query each. False after any other result, errors included: then
+/// each is queried again, with its name for the message. `stream`'s context is current; other devices' streams are not
 /// asked here.
 bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noexcept {
     const auto is_capturing = Driver::get().api().cuStreamIsCapturing;
@@ -189,7 +189,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
             fail(producer, signature,
                  fmt::format(
                      "its stream {:#x} is being captured into a graph, and {}, where this would go, is "
-                     "not: waiting would draw it into that graph. Use the array's stream for this too "
+                     "not: waiting would make it part of that graph. Use the array's stream for this too "
                      "(stream=...), or pass bascule.as_cuda_array(x, sync=False) and order it yourself. "
                      "The capture goes on.",
                      producer.stream, name_of(stream)));
@@ -214,7 +214,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
     if (needs == nullptr) {
         fail(outside.front(), signature,
              fmt::format(
-                 "its stream {:#x} is no part of the capture that {} is in, so nothing in the graph can "
+                 "its stream {:#x} is not part of the capture that {} is in, so nothing in the graph can "
                  "wait for it. Let it wait for an event that was recorded in the capture, or pass "
                  "bascule.as_cuda_array(x, sync=False) and order the graph's launches yourself. The "
                  "capture goes on.",
@@ -242,8 +242,7 @@ bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
     if (state && state->status != Status::active) return false;
     try {
         const std::lock_guard lock(capture_registry().mutex);
-        // Where nobody knows, a graph of this thread takes them: better kept too long than given up too
-        // early.
+        // The driver did not say: a graph of this thread takes them, since keeping them too long is harmless.
         GraphNeeds* needs =
             state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
         if (needs == nullptr) return false;
@@ -286,10 +285,11 @@ void require_no_capture(StreamRef stream, const char* what) {
     if (NotedCapture::in_this_thread()) {
         fail_capture(
             code, code_name,
-            fmt::format("{} waits for {}, and this thread is capturing a graph, which does not see that: "
-                        "the graph's launches would not wait. Wait before or after `with graph:`. The "
-                        "capture goes on.",
-                        what, name_of(stream)),
+            fmt::format(
+                "{} waits for {}, and this thread is capturing a graph, which does not record this wait: "
+                "the graph's launches would not wait. Wait before or after `with graph:`. The "
+                "capture goes on.",
+                what, name_of(stream)),
             "waiting for a stream");
     }
 }

@@ -13,7 +13,7 @@ class EventPool {
   public:
     static EventPool& of(Device device);
 
-    /// An event that nobody else has; makes one where none is idle. Throws: CudaError.
+    /// An event for the caller alone; makes one where none is idle. Throws: CudaError.
     CUevent_st* take();
     /// Its waits are enqueued or its record is done with: the next one may have it.
     void give_back(CUevent_st* event) noexcept;

@@ -79,7 +79,7 @@ void Graph::begin() {
 }
 
 void Graph::end() {
-    if (capture_ == nullptr) fail_state("the graph is not being captured: begin comes first.");
+    if (capture_ == nullptr) fail_state("the graph is not being captured: call begin first.");
     const std::unique_ptr<Capture> capture = std::exchange(capture_, nullptr);
     const std::shared_ptr<Content>& made = capture->content;
     const Driver& driver = Driver::get();
@@ -107,7 +107,7 @@ void Graph::cancel() noexcept {
     const std::unique_ptr<Capture> capture = std::exchange(capture_, nullptr);
     try {
         const ContextGuard context(device().context());
-        // Whatever it answers: an invalidated capture is over then too.
+        // Whatever it returns: an invalidated capture is over then too.
         Driver::existing()->api().cuStreamEndCapture(stream().native(), &capture->content->graph);
     } catch (...) {  // a context that cannot be made current captures nothing
     }
@@ -121,7 +121,7 @@ void Graph::launch(StreamRef stream) {
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
     std::vector<Producer> needed = content_->needs.producers;
-    // What was made in the capture is bound to its stream, and whoever reads it later waits for that one.
+    // What was made in the capture is bound to its stream, and a later reader waits for that one.
     if (content_->needs.own_stream) needed.push_back({this->stream().handle(), 0});
     const ProducersToOrder producers(stream, needed);
     if (content_->exec == nullptr) {

@@ -18,7 +18,7 @@ namespace bascule {
 ///     graph.end();
 ///     graph.launch(stream);
 ///
-/// Arrays may name streams that are no part of the capture: each launch of the graph waits for what those
+/// Arrays may name streams that are not part of the capture: each launch of the graph waits for what those
 /// streams have enqueued then, and they wait for the launch, as for a launch of one kernel. The owners of
 /// what was captured are kept until the graph is gone, or captures anew, and its last launch is done.
 ///
@@ -28,7 +28,7 @@ class Graph {
   public:
     /// Throws: CudaError.
     explicit Graph(Device device = Device::current());
-    /// Never throws. A capture that was not ended is given up. Launches go on.
+    /// Never throws. A capture that was not ended is cancelled. Launches go on.
     ~Graph();
     Graph(const Graph&) = delete;
     Graph& operator=(const Graph&) = delete;
@@ -54,7 +54,7 @@ class Graph {
 
     /// Operations that were captured.
     std::size_t size() const;
-    /// How often `end` has updated an executable graph in its place, for tests and for whoever wonders.
+    /// How often `end` has updated an executable graph in its place, for tests.
     std::size_t updates() const noexcept { return updates_; }
 
   private:

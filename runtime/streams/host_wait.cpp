@@ -1,5 +1,5 @@
-// The host waits for a stream, an event or a device, or hears that one is finished. What follows from that: owners
-// are released, launches are blameless, and races that were found are raised.
+// The host waits for a stream, an event or a device, or hears that one is finished. Then owners
+// are released, launches are taken off the history, and races that were found are raised.
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/faults/race_check.hpp>

@@ -11,16 +11,18 @@
 namespace bascule {
 namespace {
 
-std::string naming(const char* doing, const Producer& producer) {
-    return fmt::format("{} {}, which argument {} names,", doing, doubtful_name_of_stream(producer.stream),
-                       producer.argument + 1);
+/// Throws: CudaError that names the producer.
+[[gnu::cold, gnu::noinline]] void fail(DriverResult result, const char* doing, const Producer& producer) {
+    Driver::get().check(result, fmt::format("{} {}, which argument {} names,", doing,
+                                            doubtful_name_of_stream(producer.stream), producer.argument + 1));
 }
 
 /// The event belongs to the producer's context.
 void mark(const Producer& producer, StreamRef theirs, EventRef event) {
     const Driver& driver = Driver::get();
     const DriverResult recorded = driver.api().cuEventRecord(event.native(), theirs.native());
-    if (recorded != CUDA_SUCCESS) driver.check(recorded, naming("marking", producer));
+    if (recorded != CUDA_SUCCESS) [[unlikely]]
+        fail(recorded, "marking", producer);
 }
 
 void wait_for(StreamRef stream, const Producer& producer) {
@@ -35,14 +37,16 @@ void wait_for(StreamRef stream, const Producer& producer) {
     }
     const DriverResult waits =
         driver.api().cuStreamWaitEvent(stream.native(), event.ref().native(), CU_EVENT_WAIT_DEFAULT);
-    if (waits != CUDA_SUCCESS) driver.check(waits, naming("waiting for", producer));
+    if (waits != CUDA_SUCCESS) [[unlikely]]
+        fail(waits, "waiting for", producer);
 }
 
 void make_wait(StreamRef theirs, EventRef fence, const Producer& producer) {
     const Driver& driver = Driver::get();
     const DriverResult waits =
         driver.api().cuStreamWaitEvent(theirs.native(), fence.native(), CU_EVENT_WAIT_DEFAULT);
-    if (waits != CUDA_SUCCESS) driver.check(waits, naming("delaying", producer));
+    if (waits != CUDA_SUCCESS) [[unlikely]]
+        fail(waits, "delaying", producer);
 }
 
 }  // namespace

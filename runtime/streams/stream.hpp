@@ -37,11 +37,11 @@ struct PriorityRange {
 };
 PriorityRange priorities_of(Device device);  ///< Throws: CudaError.
 
-/// Throws: CudaError for a handle that is no stream.
+/// Throws: CudaError for a handle that is not a stream.
 int priority_of(StreamRef stream);
 
 /// The device whose stream the handle is, where that can be another one than `assumed`: a machine with
-/// several devices, and no default stream, which every device has. Throws: CudaError for a handle that is no
+/// several devices, and no default stream, which every device has. Throws: CudaError for a handle that is not a
 /// stream.
 Device device_of_stream(std::uint64_t handle, Device assumed);
 

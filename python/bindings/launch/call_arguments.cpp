@@ -29,7 +29,7 @@ Kernel settle(const Kernel& kernel, Device device) {
     if (kernel.is_function()) return kernel;
     prepare_toolkit();
     const GilReleased released;
-    return kernel.settled(device);
+    return kernel.resolve_function(device);
 }
 
 void read_arguments(ArgumentPack& pack, ArgumentReader& reader, const CallArguments& arguments) {

@@ -91,7 +91,7 @@ races::Access access_of(const Instruction* i, bool write) {
     return write ? races::Access::write : races::Access::read;
 }
 
-// Shared, local and parameter memory, which nobody else sees, have windows side by side.
+// Shared, local and parameter memory, which other blocks do not see, have windows side by side.
 __attribute__((noinline)) void note_lanes(Lanes& s, const Instruction* i, u32 access, bool write) {
     s.log->add_lanes(s.offset, s.mask, access, access_of(i, write), program::shared_window,
                      program::shared_window + 3 * program::window_bytes);

@@ -20,7 +20,7 @@ const Instruction* enter(Lanes& s, std::uint32_t next, std::uint32_t return_slot
     auto* back = reinterpret_cast<std::uint32_t*>(s.registers + return_slot);
     each_lane(s.mask, [&](unsigned l) { back[l] = next; });
     ++s.depth;
-    s.yield_pc = ~0u;  // nobody is deeper: the deepest run first
+    s.yield_pc = ~0u;  // no group is deeper: the deepest run first
     if (!s.alone) return reselect(s, start);
     return s.code + start;
 }

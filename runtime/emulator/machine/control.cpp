@@ -13,7 +13,7 @@ using program::Flag;
 using program::Operation;
 using program::Type;
 
-// The budget of backward branches is spent: is somebody else to run, is it time to give up?
+// The budget of backward branches is spent: should another group run, has the time limit passed?
 const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
     GridState& grid = *s.block->grid;
     if (grid.cancelled.load(std::memory_order_relaxed) || s.block->counting)
@@ -29,7 +29,7 @@ const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
     return s.code + next;
 }
 
-// Goes on at `next`, unless it is somebody else's turn.
+// Goes on at `next`, unless it is another group's turn.
 const Instruction* proceed(Lanes& s, const Instruction* i, std::uint32_t next, bool backward) {
     if (backward && --s.budget == 0) return spent(s, i, next);
     if (s.alone || next < s.yield_pc) return s.code + next;

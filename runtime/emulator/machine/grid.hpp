@@ -32,7 +32,7 @@ struct LaunchRequest {
     /// The address of each of the module's globals, by index.
     const memory::DeviceAddress* globals = nullptr;
     const memory::Memory* memory = nullptr;
-    races::AccessLog* log = nullptr;  ///< what the grid reads and writes is added; null: nobody asks
+    races::AccessLog* log = nullptr;  ///< what the grid reads and writes is added; null: not asked for
     /// Device memory of a cooperative grid, at least workspace_bytes that begin as zeros; 0: its blocks do
     /// not wait for each other.
     memory::DeviceAddress workspace = 0;

@@ -35,7 +35,7 @@ class Heap final : public Memory {
     enum class FreedBy : std::uint8_t { host, stream };
     /// False when no live allocation starts at `address`, or it is of another kind. The range is quarantined.
     bool free(DeviceAddress address, Allocation::Kind kind, FreedBy by = FreedBy::host);
-    /// Host memory of somebody else's that kernels may use (cuMemHostRegister); its address stays what it is.
+    /// Host memory of the client that kernels may use (cuMemHostRegister); its address stays what it is.
     bool register_host(void* host, std::uint64_t bytes, int device);
     bool unregister_host(void* host);
 

@@ -83,7 +83,7 @@ void Lowering::instruction(const ptx::Instruction& instruction) {
 void Lowering::branch(const ptx::Instruction& instruction) {
     const ptx::Operand& target = operand(instruction, 0);
     if (target.kind != ptx::Operand::Kind::label) {
-        refuse(fmt::format("the label '{}' does not stand in this function", target.name));
+        refuse(fmt::format("the label '{}' is not defined in this function", target.name));
     }
     if (instruction.guard < 0) {
         emit({Operation::bra, Type::none, Type::none, {}}, {}, {}).label = target.index;

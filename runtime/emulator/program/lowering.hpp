@@ -68,7 +68,7 @@ class Lowering {
 
     // lower_calls.cpp: calls, and frames of functions that may be entered again
     struct Argument {
-        std::uint32_t place = 0, stride = 0;  ///< bytes a lane; 0: a result that nobody takes
+        std::uint32_t place = 0, stride = 0;  ///< bytes per lane; 0: a result that is not used
     };
     void enter_function();
     void leave_function();

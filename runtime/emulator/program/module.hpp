@@ -13,7 +13,7 @@ namespace emulated::program {
 
 struct Code;  // bytecode; program/code.hpp
 
-/// A module-scope variable. Its memory is made by whoever loads the module into a context.
+/// A module-scope variable. Its memory is made when the module is loaded into a context.
 struct Global {
     /// At `offset` in the variable stands the address of another symbol plus `addend`.
     struct Relocation {
@@ -63,7 +63,7 @@ struct Module {
     const Global* find_global(std::string_view name) const noexcept;
 };
 
-/// Why a text is no module: CUDA_ERROR_INVALID_PTX with this in the caller's log.
+/// Why a text is not a module: CUDA_ERROR_INVALID_PTX with this in the caller's log.
 struct LoadError {
     std::uint32_t line = 0;  ///< PTX line, from 1
     std::string message;

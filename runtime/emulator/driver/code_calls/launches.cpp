@@ -217,7 +217,7 @@ struct Job {
     }
 };
 
-/// Bytes a thread; 0 where nobody set it: the machine has a least size.
+/// Bytes per thread; 0 where it was not set: the machine has a minimum.
 std::size_t stack_limit(Context& context) {
     const std::lock_guard lock(context.mutex);
     const auto set = context.limits.find(CU_LIMIT_STACK_SIZE);

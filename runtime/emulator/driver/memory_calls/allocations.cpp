@@ -237,7 +237,7 @@ EMULATED_API cuPointerGetAttribute(void* value, CUpointer_attribute which, CUdev
     return CUDA_SUCCESS;
 }
 
-/// Unlike the single query this succeeds for unknown pointers, and answers zeros.
+/// Unlike the single query this succeeds for unknown pointers, and returns zeros.
 EMULATED_API cuPointerGetAttributes(unsigned int count, CUpointer_attribute* which, void** values,
                                     CUdeviceptr address) {
     EMULATED_COUNT("cuPointerGetAttributes");

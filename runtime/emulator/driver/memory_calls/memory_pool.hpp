@@ -72,7 +72,7 @@ class MemoryPool {
     Numbers numbers_;
 };
 
-/// Bytes of a pool that somebody holds, given back with the object. A pool lives as long as they do.
+/// Bytes of a pool that are in use, given back with the object. A pool lives as long as they do.
 class PoolShare {
   public:
     PoolShare() = default;

@@ -19,7 +19,7 @@ using emulated::memory::Heap;
 
 namespace {
 
-/// Each device's default pool and the one that is current for it, made when somebody first asks.
+/// Each device's default pool and the one that is current for it, made at first use.
 class DevicePools {
   public:
     static DevicePools& get() {

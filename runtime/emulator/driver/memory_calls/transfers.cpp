@@ -1,5 +1,5 @@
 // In stream order. Memory that is neither pinned nor the device's is read or written before the call returns.
-// Device memory is looked up when the call is made, which refuses what is no memory, and again when the
+// Device memory is looked up when the call is made, which refuses what is not memory, and again when the
 // operation runs: memory that is allocated and freed in stream order may come later and go earlier.
 #include "driver/memory_calls/transfers.hpp"
 
@@ -60,7 +60,7 @@ std::string where(const char* name, const char* role, const Rows& rows, const Ex
                        Process::get().heap().describe(rows.address, span_of(rows, extent)));
 }
 
-/// Says in the report which range is no memory.
+/// Says in the report which range is not memory.
 CUresult refuse(const char* name, const char* role, const Rows& rows, const Extent& extent) {
     std::string report = where(name, role, rows, extent);
     const Allocation* known = Process::get().heap().find_known(rows.address);

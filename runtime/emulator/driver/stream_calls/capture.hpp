@@ -30,7 +30,7 @@ CUresult to_result(streams::Refusal refusal) noexcept;
 
 streams::CaptureTarget capture_target(const StreamTarget& target) noexcept;
 
-/// What a stream does with an operation now. Costs one load where nobody captures.
+/// What a stream does with an operation now. Costs one load while there is no capture.
 class CaptureGate {
   public:
     explicit CaptureGate(const StreamTarget& target) : target_(target) {

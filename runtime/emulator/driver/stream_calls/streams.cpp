@@ -156,7 +156,7 @@ EMULATED_API cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
     return CUDA_SUCCESS;
 }
 
-/// Older than cuLaunchHostFunc: the function is called after a fault too, and is told of it.
+/// Older than cuLaunchHostFunc: the function is called after a fault too, with the error.
 EMULATED_API cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned int flags) {
     EMULATED_COUNT("cuStreamAddCallback");
     EMULATED_REQUIRE(callback != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);

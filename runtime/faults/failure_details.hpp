@@ -4,7 +4,7 @@
 
 namespace bascule {
 
-/// From now on every CudaError has its story. Called before there is code that could fail on a device. Thread-safe.
-void tell_failure_stories() noexcept;
+/// From now on every CudaError has these details. Called before there is code that could fail on a device. Thread-safe.
+void describe_failures() noexcept;
 
 }  // namespace bascule

@@ -4,7 +4,7 @@
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
-#include <bascule/runtime/faults/failure_story.hpp>
+#include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/faults/source_places.hpp>
 
@@ -23,19 +23,19 @@ int current_ordinal(const Driver& driver) {
     return 0;
 }
 
-FailureStory story_of(const Driver& driver, CUresult code, std::string report) {
+FailureDetails details_of(const Driver& driver, CUresult code, std::string report) {
     // A trap of ours: what the kernel wrote down before says more.
     if (code == CUDA_ERROR_ILLEGAL_INSTRUCTION || code == CUDA_ERROR_LAUNCH_FAILED) {
         if (std::string bounds = bounds_report(); !bounds.empty()) report = std::move(bounds);
     }
-    FailureStory story;
-    story.report = with_user_places(std::move(report));
-    if (loses_context(code)) story.launch = blame(current_ordinal(driver), story.report);
-    return story;
+    FailureDetails details;
+    details.report = with_user_places(std::move(report));
+    if (loses_context(code)) details.launch = blame(current_ordinal(driver), details.report);
+    return details;
 }
 
 }  // namespace
 
-void tell_failure_stories() noexcept { Driver::tell_failures_by(&story_of); }
+void describe_failures() noexcept { Driver::set_failure_describer(&details_of); }
 
 }  // namespace bascule
