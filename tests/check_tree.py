@@ -7,6 +7,7 @@
 Each check is a function that yields sentences; tests/python/test_tree.py runs every one as a test.
 """
 
+import itertools
 import re
 import subprocess
 import sys
@@ -224,7 +225,7 @@ def no_ring_of_includes() -> Iterator[str]:
             def visit(unit: str, graph=graph, done=done, trail=trail) -> Iterator[str]:
                 if unit in trail:
                     ring = [*trail[trail.index(unit) :], unit]
-                    lines = ", ".join(graph[a][b] for a, b in zip(ring, ring[1:], strict=False))
+                    lines = ", ".join(graph[a][b] for a, b in itertools.pairwise(ring))
                     yield f"{' -> '.join(ring)}: a ring of includes ({lines})"
                     return
                 if unit in done:

@@ -18,7 +18,7 @@ using ErrorKind = ArgumentError::Kind;
 struct Candidate {
     Instance function;
     bool is_template = false;
-    std::vector<Fit> fits;  // one an argument
+    std::vector<Fit> fits;  // one for each argument
     std::string spelling;
     std::vector<int> weak_integers;
 };
@@ -149,7 +149,7 @@ struct Chooser {
             }
             return types;
         } catch (const CompileError&) {
-            return std::nullopt;  // constraints, or types that markers do not have: the text has to do
+            return std::nullopt;  // constraints, or members that markers lack: the text's patterns have to do
         }
     }
 
@@ -216,7 +216,6 @@ FunctionChoice choose_function(const ChoiceRequest& request) {
     return {std::move(chosen.function), std::move(chosen.weak_integers)};
 }
 
-/// An int that alone made T `int` and does not fit one is no reason to take another T in silence.
 void check_weak_integers(const std::string& kernel, const Signature& declared,
                          const std::vector<int>& weak_integers, std::span<const ArgumentValue> arguments) {
     for (const int index : weak_integers) {
@@ -247,7 +246,6 @@ std::vector<KernelImage> functions_named(const std::string& name, const Image& i
     return found;
 }
 
-/// Whether nothing is left for the arguments of a launch to say.
 bool says_all(const KernelDeclaration& declaration, const Deduction& deduction) {
     if (!deduction.complete()) return false;
     const std::vector<TypePattern> patterns =

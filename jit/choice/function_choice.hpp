@@ -23,7 +23,7 @@
 
 namespace bascule {
 
-/// What the compiler said of templates whose text does not tell enough. One for each text. Thread-safe.
+/// What the compiler said of templates whose text alone is not clear. One for each text. Thread-safe.
 class AskedPatterns {
   public:
     std::optional<std::vector<TypePattern>> find(const KernelDeclaration& declaration) const;
@@ -58,15 +58,15 @@ struct FunctionChoice {
 /// overload or several fit; CompileError, LibraryError.
 FunctionChoice choose_function(const ChoiceRequest& request);
 
-/// An int that alone made T `int` and does not fit one is no reason to take another T in silence. Throws:
-/// ArgumentError.
+/// Throws ArgumentError for a Python int that alone made T `int` and does not fit one: another T is never taken
+/// silently.
 void check_weak_integers(const std::string& kernel, const Signature& declared,
                          const std::vector<int>& weak_integers, std::span<const ArgumentValue> arguments);
 
 /// The functions of a name in the text's own image, each once.
 std::vector<KernelImage> functions_named(const std::string& name, const Image& image);
 
-/// Whether the arguments of a launch can change nothing any more.
+/// Whether the template arguments are complete, so that the arguments of a launch add nothing.
 bool says_all(const KernelDeclaration& declaration, const Deduction& deduction);
 
 /// "float*, int" as types, spelled as the tokenizer spells them, so that blanks do not matter.

@@ -12,7 +12,7 @@
 namespace bascule {
 namespace {
 
-/// What the text alone tells of a parameter: enough for messages, and to know whether bytes may be meant.
+/// What is known of a parameter from the text: enough for messages, and to know whether bytes may be passed.
 ParameterType type_in_text(const std::string& text, const TypePattern& pattern) {
     ParameterType type;
     using Declared = ParameterType::Kind;

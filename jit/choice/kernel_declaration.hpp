@@ -1,5 +1,5 @@
-// What the text of a kernel says of its parameters before anything is compiled: for messages, and to read
-// arguments by while it is open which function they mean.
+// A kernel's parameters as the text declares them, before anything is compiled: for messages, and for reading
+// arguments before it is known which function they mean.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace bascule {
 
-/// Whether a kernel that is declared so can be called with this many arguments.
+/// Whether a kernel with this declaration can be called with this many arguments.
 bool takes(const KernelDeclaration& declaration, std::size_t arguments);
 
 /// "template <T, N> void scale(T* x, int n)".
 std::string spell(const KernelDeclaration& declaration);
 
-/// For a number of arguments that it takes. Types are as far as the text tells: which are pointers or views.
+/// For a number of arguments that it takes. Of the types only this is known: which are pointers or views.
 Signature signature_in_text(const KernelDeclaration& declaration, std::size_t arguments);
 
 }  // namespace bascule

@@ -1,4 +1,4 @@
-// Devices: what is asked of the driver once and kept; contexts made current.
+// Devices: attributes are queried once and kept; contexts are made current.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -16,7 +16,7 @@ namespace bascule {
 struct Device::State {
     int ordinal = 0;
     CUdevice device = 0;
-    CUcontext context = nullptr;  // retained for ever: handles to its memory may outlive everything of ours
+    CUcontext context = nullptr;  // never released: handles to its memory may outlive all our objects
     std::string name;
     Arch arch;
     bool emulated = false;
@@ -47,7 +47,7 @@ Device::State::State(int number) : ordinal(number) {
     emulated = driver.emulated();
     const auto attribute = [&](CUdevice_attribute which) { return driver.attribute_of(number, which); };
     const auto limit = [&](CUdevice_attribute which) { return static_cast<std::uint32_t>(attribute(which)); };
-    // The emulated device runs PTX and takes that of any architecture up to what it says it is.
+    // The emulated device runs the PTX of any architecture up to its own.
     arch = {.major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
             .minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
             .suffix = '\0',
@@ -94,7 +94,7 @@ Device Device::current() {
         const State* state = slot.load(std::memory_order_acquire);
         if (state != nullptr && state->context == context) return Device(state);
     }
-    // A context that somebody else made current: its device's primary one, perhaps not met yet.
+    // A context that another library made current: its device's primary one, perhaps not met yet.
     CUdevice number = 0;
     if (driver.api().cuCtxGetDevice(&number) == CUDA_SUCCESS) {
         for (int ordinal = 0; ordinal < count(); ++ordinal) {

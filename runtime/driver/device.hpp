@@ -12,7 +12,7 @@ struct CUctx_st;
 
 namespace bascule {
 
-/// Devices beyond this many are not looked at.
+/// Devices beyond this many are ignored.
 inline constexpr int max_devices = 64;
 
 /// One device, met through its primary context, which is retained at first use and kept. A small value;
@@ -24,7 +24,7 @@ class Device {
     /// The device of the thread's current context if that is a primary one, else device 0.
     static Device current();
     static int count();
-    /// Those that anything was done on, by ordinal.
+    /// The devices that were used, by ordinal.
     static std::vector<Device> used();
 
     int ordinal() const noexcept;
@@ -45,8 +45,8 @@ class Device {
 };
 
 /// Makes a context current for its lifetime; puts the caller's back. Costs one cuCtxGetCurrent when it is
-/// current already. A thread that had none keeps device 0's, as it would after its first call of the CUDA
-/// runtime: its next launch is cheap then.
+/// current already. A thread that had none keeps device 0's, as after a call of the CUDA runtime, so that
+/// its next launch is cheap.
 class ContextGuard {
   public:
     explicit ContextGuard(CUctx_st* context);

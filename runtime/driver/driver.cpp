@@ -38,7 +38,7 @@ DeviceChoice choice_of_environment() {
 
 std::vector<std::string> cuda_candidates() {
     std::vector<std::string> candidates{driver_soname};
-    // Windows' Linux keeps its driver where no loader looks.
+    // WSL has the driver outside of the loader's search path.
     const char* const windows = "/usr/lib/wsl/lib/libcuda.so.1";
     std::error_code ignored;
     if (std::filesystem::exists(windows, ignored)) candidates.emplace_back(windows);
@@ -51,7 +51,7 @@ bool is_absent(const LibraryError& error) {
     return message.rfind(driver_soname, 0) == 0 && message.find("No such file") != std::string::npos;
 }
 
-/// Codes whose reason the emulated device tells in its newest report.
+/// Codes that the emulated device's newest report explains.
 bool has_report(CUresult code) noexcept {
     return loses_context(code) || code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_INVALID_PTX ||
            code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_NOT_INITIALIZED;

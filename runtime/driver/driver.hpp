@@ -142,9 +142,9 @@ struct EmulatedFunctions;  // of emulated_abi.h; emulated_device.hpp
 
 class Driver;
 
-/// What an error says beside the driver's own words.
+/// What an error says beside the driver's description.
 struct FailureDetails {
-    std::string report;  ///< what happened on the device, in the user's own lines
+    std::string report;  ///< what happened on the device, with the user's source lines
     std::string launch;  ///< which launch caused it
 };
 
@@ -154,7 +154,7 @@ using FailureDescriber = FailureDetails (*)(const Driver&, CUresult code, std::s
 /// How messages call a stream: "the legacy default stream", "the per-thread default stream", "stream
 /// 0x55d0c8".
 std::string name_of_stream(std::uint64_t handle);
-/// The same for messages about a call that the driver refused: a handle may be gone.
+/// The same after an error: the stream may have been destroyed.
 std::string doubtful_name_of_stream(std::uint64_t handle);
 
 /// The process's one driver, chosen and initialised at first use, never unloaded. Thread-safe.
@@ -170,7 +170,7 @@ class Driver {
     /// The driver if one was made already, else null. For destructors.
     static const Driver* existing() noexcept { return the_one.load(std::memory_order_acquire); }
 
-    /// Whether this process was forked from one that had made a driver: then it has none, nor can it make
+    /// Whether this process was forked from one that had made a driver: then it has no driver and cannot make
     /// one, and locks may be held by threads that it lacks.
     static bool lost_by_fork() noexcept { return forked.load(std::memory_order_relaxed); }
 

@@ -13,7 +13,7 @@
 namespace bascule {
 namespace {
 
-/// One bit a peer, for each device.
+/// One bit per peer, for each device.
 std::array<std::atomic<std::uint64_t>, max_devices> enabled{};
 
 }  // namespace

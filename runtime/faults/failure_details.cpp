@@ -24,7 +24,7 @@ int current_ordinal(const Driver& driver) {
 }
 
 FailureDetails details_of(const Driver& driver, CUresult code, std::string report) {
-    // A trap of ours: what the kernel wrote down before says more.
+    // A bounds check traps after the kernel has written a record, which says more.
     if (code == CUDA_ERROR_ILLEGAL_INSTRUCTION || code == CUDA_ERROR_LAUNCH_FAILED) {
         if (std::string bounds = bounds_report(); !bounds.empty()) report = std::move(bounds);
     }

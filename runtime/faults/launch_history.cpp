@@ -16,13 +16,13 @@
 namespace bascule {
 namespace {
 
-constexpr std::size_t remembered = 16;  // launches a thread
+constexpr std::size_t remembered = 16;  // launches per thread
 constexpr std::size_t most_sites = 65536;
 constexpr std::size_t most_listed = 4;
 constexpr auto relaxed = std::memory_order_relaxed;
 
-/// Read while it is overwritten it is a mixture of two launches: a wrong guess in a report, nothing worse.
-/// The names live for ever.
+/// When it is read while it is written it mixes two launches: then a report guesses wrong, nothing worse.
+/// The names are never freed.
 struct LaunchSlot {
     std::atomic<const KernelNames*> kernel{nullptr};  // null: none, or known to be done
     std::atomic<std::uint64_t> stream{0};

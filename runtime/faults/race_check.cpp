@@ -17,7 +17,7 @@ namespace {
 
 using detail::RaceWatch;
 
-/// The environment may have said it before the driver was loaded: the library is asked once.
+/// The environment may have set it before the driver was loaded: the library is queried once.
 RaceWatch known_watch() noexcept {
     RaceWatch watch = detail::race_watch.load();
     if (watch != RaceWatch::unknown) return watch;

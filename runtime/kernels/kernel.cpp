@@ -1,5 +1,4 @@
-// A kernel: from arguments to a launch. Kernel::launch is the whole story of one launch; a miss in `loaded`
-// is its only detour.
+// A kernel: from arguments to a launch. Kernel::launch shows all steps of one.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -31,7 +30,7 @@ void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& 
     const ProducersToOrder producers(stream, args.producers(), &args.signature());  // captures: rule 13
     wait_for_producers(stream, producers.get());  // ordering: event record + stream wait
     enqueue(stream, config, kernel, args);        // launch:   cuLaunchKernelEx
-    note_launch(kernel, stream, site);            // history:  whom to ask when something is lost
+    note_launch(kernel, stream, site);            // history:  which launch a later fault may name
     if (synchronise_launches.load(std::memory_order_relaxed)) [[unlikely]]
         wait_for_suspect(kernel, stream, site, args);  // before another call can return its fault
     order_producers_after(stream, producers.get());    // ordering: their next work waits for this kernel
@@ -39,7 +38,7 @@ void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& 
 
 namespace {
 
-/// The text declares it and the image lacks it: the compiler's side knows why.
+/// The text declares it and the image lacks it: the image says why.
 [[noreturn]] void fail_absent(const Image& image, const std::string& name, const Source& source) {
     std::string reason = "the compiler dropped it";
     for (const auto& [absent, why] : image.absent) {

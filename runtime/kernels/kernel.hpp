@@ -27,10 +27,10 @@ struct ModuleState;
 template <class Signature>
 class TypedKernel;  // typed_kernel.hpp
 
-/// How the image of a kernel came about, for tables and reports.
+/// Where the image of a kernel came from, for tables and reports.
 struct Provenance {
     Origin origin = Origin::compiled;
-    double compile_ms = 0;  ///< in NVRTC, now or when the image was made
+    double compile_ms = 0;  ///< in NVRTC, when the image was made
     double load_ms = 0;     ///< in the driver
 };
 
@@ -84,7 +84,7 @@ class Kernel {
     /// As the text declares it; overloads on lines of their own.
     std::string declared_signatures() const;
 
-    /// The function that these arguments mean; itself where there is only one. The rule is in
+    /// The function that these arguments select; itself where there is only one. The rule is in
     /// jit/types/specialization.hpp. Compiles what is needed to know. Throws: ArgumentError when template arguments
     /// cannot be deduced, and when no overload or several fit; CompileError, LibraryError.
     Kernel for_arguments(std::span<const ArgumentValue> arguments, Device device) const;

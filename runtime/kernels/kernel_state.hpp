@@ -23,7 +23,7 @@
 
 namespace bascule {
 
-/// One image an architecture, loaded once a device: the functions of a text, or one instance of a template.
+/// One image per architecture, loaded once per device: the functions of a text, or one instance of a template.
 class Unit {
   public:
     struct Loaded {
@@ -113,7 +113,7 @@ struct ModuleState {
     CompileOptions options;
     Cache& cache;
     std::vector<KernelDeclaration> declarations;
-    std::deque<KernelFamily> families;  // one a name; never moved
+    std::deque<KernelFamily> families;  // one for each name; never moved
     Unit main;
 
     std::mutex growing;  // guards what follows

@@ -21,7 +21,7 @@ void enqueue(StreamRef stream, const LaunchConfig& config, const LoadedKernel& k
     launch.attrs = attributes.data();
     launch.numAttrs = config.has_attributes() ? to_native(config, attributes) : 0;
     const Driver& driver = Driver::get();
-    // A CUkernel is a CUfunction of whichever context is current.
+    // A CUkernel may be passed as a CUfunction: of the current context.
     const DriverResult code = driver.api().cuLaunchKernelEx(
         &launch, reinterpret_cast<CUfunction>(kernel.native), args.table(), nullptr);
     if (code != CUDA_SUCCESS) [[unlikely]] {

@@ -21,7 +21,8 @@ constexpr int opt_in_above = 48 * 1024;  // dynamic shared memory that every ker
 
 DriverResult load_code(const Driver& driver, CUlibrary& library, const std::string& code, char* log) {
     log[0] = '\0';
-    const RelaxedCapture relaxed;  // what others capture does not use it; for ours it was refused before
+    const RelaxedCapture
+        relaxed;  // captures of others do not use this code; in ours, loading was refused before
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void* values[] = {log, reinterpret_cast<void*>(std::uintptr_t{log_bytes - 1})};
     return driver.api().cuLibraryLoadData(&library, code.c_str(), options, values, std::size(options),
@@ -43,7 +44,7 @@ int device_attribute(const Driver& driver, CUdevice_attribute which, Device devi
     return value;
 }
 
-/// The names as one object, which stays.
+/// The names as one object, which is never freed.
 const KernelNames* remember_names(const std::string& name, const std::string& lowered) {
     static std::mutex& mutex = *new std::mutex;
     static auto& known = *new std::map<std::pair<std::string, std::string>, KernelNames>;
@@ -59,8 +60,7 @@ const KernelNames* remember_names(const std::string& name, const std::string& lo
         kernel.name, parameter.name, parameter.bytes, parameter.offset, bytes, offset));
 }
 
-/// What we read from the compiler against what the driver reads from the code. Drivers before 12.4 do not
-/// say.
+/// Compares the compiler's offsets and sizes with the driver's. Drivers before 12.4 do not report them.
 void check_parameters([[maybe_unused]] const Driver& driver, [[maybe_unused]] CUkernel native,
                       [[maybe_unused]] const KernelImage& kernel) {
 #if CUDA_VERSION >= 12040

@@ -26,10 +26,10 @@ struct KernelAttributes {
 /// Throws: CudaError.
 KernelAttributes attributes_of(const LoadedKernel& kernel, Device device);
 
-/// How full a multiprocessor gets. A value.
+/// Resident blocks and warps per multiprocessor. A value.
 struct Occupancy {
     std::uint32_t blocks = 0;  ///< resident at once on a multiprocessor
-    double warps = 0;          ///< active warps over the most that a multiprocessor holds, 0 to 1
+    double warps = 0;          ///< resident warps over the maximum of a multiprocessor, 0 to 1
 
     bool operator==(const Occupancy&) const = default;
 };

@@ -1,4 +1,4 @@
-// Checks a signature of the host's against the kernel's own.
+// Checks the host's signature against the kernel's own.
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/argument_type.hpp>

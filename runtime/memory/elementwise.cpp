@@ -1,5 +1,5 @@
-// One loop for all of them: the axes that can be walked as one are merged, then a copy or a fill by the
-// driver where nothing is skipped, else a kernel of our own.
+// One loop for all of them: axes that are contiguous are merged; then the driver copies or fills where the elements
+// are contiguous, else a kernel of our own does.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -130,7 +130,7 @@ void launch(StreamRef stream, const std::string& name, const ElementwiseJob& job
     kernel.launch(stream, config, pack);
 }
 
-/// `enqueue` one call of the driver between the waits that a launch has.
+/// One call of the driver, by `enqueue`, between the waits that a launch has.
 template <class Enqueue>
 void in_order(StreamRef stream, std::span<const Producer> producers, Enqueue&& enqueue) {
     const ContextGuard context(stream.context());

@@ -1,4 +1,4 @@
-// From a variable's name to its memory: the compiler knows what it is, the driver where.
+// From a variable's name to its memory: the compiler knows its type, the driver its address.
 #include <algorithm>
 
 #include <fmt/format.h>

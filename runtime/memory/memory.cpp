@@ -24,7 +24,7 @@ bool is_pinned(const Driver& driver, const void* host) noexcept {
            type == CU_MEMORYTYPE_HOST;
 }
 
-/// How each kind is taken and given back.
+/// How each kind is allocated and freed.
 struct Method {
     const char* memory;  // for messages
     DriverResult (*allocate)(const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes);
@@ -71,7 +71,7 @@ const Method& method_of(MemoryKind kind) noexcept { return methods[static_cast<s
     std::abort();  // check throws: `code` is not success
 }
 
-/// The address on the other side, which is the same one on most machines.
+/// The host's address of device memory or the reverse; the same one on most machines.
 template <class Address>
 Address other_side(const Driver& driver, CUpointer_attribute attribute, CUdeviceptr address) {
     Address found{};
@@ -89,7 +89,7 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device, MemoryKind kind)
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     CUdeviceptr address = 0;
-    const RelaxedCapture relaxed;  // it stays from one launch of a graph to the next
+    const RelaxedCapture relaxed;  // not a part of a graph that is being captured
     const DriverResult code = method_of(kind).allocate(driver.api(), address, bytes);
     if (code != CUDA_SUCCESS) fail_allocation(driver, code, bytes, kind);
     address_ = address;
@@ -118,7 +118,7 @@ DeviceBuffer::~DeviceBuffer() {
     const Driver& driver = *Driver::existing();
     try {
         const ContextGuard context(device_.context());
-        const RelaxedCapture relaxed;  // what others capture does not concern it
+        const RelaxedCapture relaxed;  // captures are not affected
         driver.report(method_of(kind_).free(driver.api(), address_, host_), "freeing memory");
     } catch (...) {  // the driver is gone, and the memory with it
     }
@@ -161,7 +161,7 @@ bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
     if (bytes == 0) return true;
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
-    // Drivers fill pageable memory before they return or need not, by version: waiting costs nothing then.
+    // Whether the driver fills pageable memory before it returns depends on its version: if it does, this is free.
     const bool waits = !is_pinned(driver, destination);
     if (waits) require_no_capture(stream, "copying to memory that is not pinned");
     const ProducersToOrder ordered(stream, producers);

@@ -26,7 +26,7 @@ class DeviceBuffer {
     /// says how much was asked for and is free).
     explicit DeviceBuffer(std::size_t bytes, Device device = Device::current(),
                           MemoryKind kind = MemoryKind::device);
-    /// Device memory that somebody else allocated: destroying `owner` frees it.
+    /// Device memory of another allocator: destroying `owner` frees it.
     DeviceBuffer(std::uint64_t address, std::size_t bytes, Device device,
                  std::shared_ptr<void> owner) noexcept;
     ~DeviceBuffer();  // never throws

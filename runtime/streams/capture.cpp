@@ -1,4 +1,4 @@
-// Captures are known by the driver's numbers: streams join and leave them without us.
+// Captures are identified by the driver's ids, because streams join and leave them without a call of ours.
 #include <algorithm>
 #include <mutex>
 
@@ -42,7 +42,7 @@ struct CaptureRegistry {
 };
 
 CaptureRegistry& capture_registry() {
-    static auto* made = new CaptureRegistry;  // operations at exit still ask
+    static auto* made = new CaptureRegistry;  // never destroyed: used by operations at exit
     return *made;
 }
 
@@ -180,7 +180,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
         const StreamRef theirs = stream_of(producer, stream);
         const CaptureState state = capture_of(producer, theirs, stream);
         if (state.status == Status::implicit && ours.status == Status::active) {
-            outside.push_back(producer);  // not touched now
+            outside.push_back(producer);  // not touched during the capture
             continue;
         }
         require_usable(theirs, state);
@@ -237,7 +237,7 @@ bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
     try {
         const ContextGuard context(stream.context());
         state = capture_of(stream);
-    } catch (...) {  // the driver does not answer
+    } catch (...) {  // the query failed
     }
     if (state && state->status != Status::active) return false;
     try {

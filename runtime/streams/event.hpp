@@ -1,4 +1,4 @@
-// Events that we own.
+// Events that an object owns.
 #pragma once
 
 #include <cstdint>

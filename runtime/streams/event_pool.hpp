@@ -15,7 +15,7 @@ class EventPool {
 
     /// An event for the caller alone; makes one where none is idle. Throws: CudaError.
     CUevent_st* take();
-    /// Its waits are enqueued or its record is done with: the next one may have it.
+    /// May be called as soon as its waits are enqueued.
     void give_back(CUevent_st* event) noexcept;
 
   private:

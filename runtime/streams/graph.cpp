@@ -1,4 +1,4 @@
-// A graph of the driver, the executable one, and what both need, which launches keep alive together.
+// A graph, its executable graph, and what both need: launches keep them alive together.
 #include <utility>
 #include <vector>
 
@@ -13,7 +13,7 @@
 
 namespace bascule {
 
-/// What one capture gave. Launches in flight share it with the graph.
+/// The result of one capture. Launches in flight share it with the graph.
 struct Graph::Content {
     explicit Content(Device where) : device(where) {}
     ~Content() {
@@ -65,7 +65,7 @@ void Graph::begin() {
     auto content = std::make_shared<Content>(device());
     const Driver& driver = Driver::get();
     const ContextGuard context(device().context());
-    // Other threads' calls do not concern what this one captures.
+    // Other threads may do what captures forbid.
     driver.check(driver.api().cuStreamBeginCapture(stream().native(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                  "beginning to capture a graph");
     try {
@@ -109,7 +109,7 @@ void Graph::cancel() noexcept {
         const ContextGuard context(device().context());
         // Whatever it returns: an invalidated capture is over then too.
         Driver::existing()->api().cuStreamEndCapture(stream().native(), &capture->content->graph);
-    } catch (...) {  // a context that cannot be made current captures nothing
+    } catch (...) {  // no context, no capture
     }
 }
 

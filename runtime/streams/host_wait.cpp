@@ -1,4 +1,4 @@
-// The host waits for a stream, an event or a device, or hears that one is finished. Then owners
+// The host waits for a stream, an event or a device, or queries whether one is finished. Then owners
 // are released, launches are taken off the history, and races that were found are raised.
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
@@ -17,13 +17,13 @@ void StreamRef::synchronize() const {
     DriverResult code;
     {
         const ContextGuard context(device_.context());
-        const RelaxedCapture relaxed;  // of other streams: they do not matter here
+        const RelaxedCapture relaxed;  // captures of other streams are not affected
         code = driver.api().cuStreamSynchronize(native());
     }
     if (code == CUDA_SUCCESS) note_finished(*this, mark);
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
     if (code == CUDA_SUCCESS) return raise_races();
-    const ContextGuard context(device_.context());  // whose loss it is
+    const ContextGuard context(device_.context());  // the error names its device
     driver.check(code, native(), "waiting for what was enqueued");
 }
 
@@ -42,7 +42,7 @@ bool StreamRef::query() const {
 bool EventRef::query() const {
     if (NotedCapture::any()) require_no_capture(Device::current(), "query");
     const Driver& driver = Driver::get();
-    const RelaxedCapture relaxed;  // of streams that did not record it
+    const RelaxedCapture relaxed;  // captures of other streams are not affected
     const DriverResult code = driver.api().cuEventQuery(native_);
     if (code == CUDA_ERROR_NOT_READY) return false;
     driver.check(code, "asking whether an event has happened");
@@ -70,7 +70,7 @@ void synchronize(Device device) {
     if (code == CUDA_SUCCESS) note_finished(device, mark);
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(device, mark);
     if (code == CUDA_SUCCESS) return raise_races();
-    const ContextGuard context(device.context());  // whose loss it is
+    const ContextGuard context(device.context());  // the error names its device
     driver.check(code, "waiting for the device");
 }
 

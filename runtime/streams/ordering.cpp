@@ -1,5 +1,5 @@
-// The waits around a launch. Nothing is remembered by a stream's handle, and nothing is guessed about its
-// flags: handles are used again, and only a producer that is the launch's own stream needs no wait.
+// The waits around a launch. Nothing is stored by a stream's handle, because handles are used again, and nothing is
+// assumed about its flags: only a producer that is the launch's own stream needs no wait.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ void wait_for(StreamRef stream, const Producer& producer) {
     if (same_device(producer, stream)) [[likely]] {
         mark(producer, theirs, event.ref());
     } else {
-        const ContextGuard context(theirs.context());  // which tells its default streams from ours
+        const ContextGuard context(theirs.context());  // the default streams are those of the current context
         mark(producer, theirs, event.ref());
     }
     const DriverResult waits =

@@ -11,10 +11,10 @@
 
 namespace bascule {
 
-/// Why a stream is the one of an operation.
+/// Why an operation goes to its stream.
 enum class StreamChoice : std::uint8_t { given, current, common_producer, device_default };
 
-/// The first of these that there is: the stream given; the current one; the one that every array names.
+/// The first of these that exists: the stream given, the current one, the one that every array names.
 StreamChoice how_chosen(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
                         std::optional<std::uint64_t> common_producer) noexcept;
 
@@ -39,12 +39,12 @@ inline StreamRef stream_of(const Producer& producer, StreamRef stream) {
     return {producer.stream, same_device(producer, stream) ? stream.device() : Device(producer.device)};
 }
 
-/// Later work on `stream` waits for what each producer has enqueued so far: one record and one wait a stream
+/// Later work on `stream` waits for what each producer has enqueued so far: one record and one wait for each stream
 /// other than `stream`. Throws: CudaError; nothing was launched then.
 void wait_for_producers(StreamRef stream, std::span<const Producer> producers);
 
-/// Later work on each producer waits for what `stream` has enqueued so far: one record, one wait a producer.
-/// When that fails the host waits for `stream` before this throws CudaError: the order is never left open.
+/// Later work on each producer waits for what `stream` has enqueued so far: one record, and one wait for each producer.
+/// When that fails the host waits for `stream` before this throws CudaError: work is never left unordered.
 void order_producers_after(StreamRef stream, std::span<const Producer> producers);
 
 }  // namespace bascule

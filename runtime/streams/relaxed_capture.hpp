@@ -1,10 +1,10 @@
-// What a thread may do beside the captures of others.
+// Calls that captures in other streams would forbid.
 #pragma once
 
 namespace bascule {
 
-/// Lets the calling thread do what captures in other streams do not allow, because it does not concern them:
-/// asking our own events, giving memory back.
+/// Lets the calling thread make calls that captures in other streams forbid and that do not affect them: queries
+/// of our own events, freeing memory.
 class RelaxedCapture {
   public:
     RelaxedCapture() noexcept;

@@ -10,7 +10,7 @@
 namespace bascule {
 namespace {
 
-/// Drivers take any number and clamp it, so that a mistake would go unnoticed.
+/// The driver clamps priorities silently, which would hide a mistake.
 void check_priority(Device device, int priority) {
     if (priority == 0) return;
     const PriorityRange range = priorities_of(device);
@@ -78,7 +78,7 @@ Device device_of_stream(std::uint64_t handle, Device assumed) {
     for (int ordinal = 0; ordinal < Device::count(); ++ordinal) {
         if (const Device device(ordinal); device.context() == context) return device;
     }
-    return assumed;  // of a context that somebody made beside the primary ones
+    return assumed;  // its context is not a primary one
 }
 
 }  // namespace bascule

@@ -1,4 +1,4 @@
-// Streams that we own, and what can be asked of streams.
+// Streams that an object owns; priorities, and the device of a stream.
 #pragma once
 
 #include <cstdint>

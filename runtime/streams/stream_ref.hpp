@@ -1,4 +1,4 @@
-// Streams and events that somebody else keeps alive, as small values.
+// Streams and events that somebody else owns, as small values.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace bascule {
 
 class EventRef;
 
-/// Which of its two default streams a device means where none is named.
+/// Which of the two default streams is used where no stream is named.
 enum class DefaultStream : std::uint8_t { legacy, per_thread };
 
 /// For the whole process, from now on; legacy at first.
 void set_default_stream(DefaultStream which) noexcept;
 DefaultStream default_stream_kind() noexcept;
 
-/// A stream that somebody else keeps alive, or one of the default streams. A small value.
+/// A stream that somebody else owns, or one of the default streams. A small value.
 class StreamRef {
   public:
     /// `handle` is a CUstream as an integer; 0 and 1 are the legacy default stream, 2 the calling thread's.
@@ -29,7 +29,7 @@ class StreamRef {
     static StreamRef legacy_default(Device device = Device::current()) noexcept { return {1, device}; }
     static StreamRef per_thread_default(Device device = Device::current()) noexcept { return {2, device}; }
 
-    /// The one of these that set_default_stream says.
+    /// The one that set_default_stream has chosen.
     static StreamRef device_default(Device device = Device::current()) noexcept {
         return {default_stream_kind() == DefaultStream::legacy ? 1U : 2U, device};
     }
@@ -52,7 +52,7 @@ class StreamRef {
     Device device_;
 };
 
-/// An event that somebody else keeps alive. A small value.
+/// An event that somebody else owns. A small value.
 class EventRef {
   public:
     explicit EventRef(CUevent_st* native) noexcept : native_(native) {}
@@ -70,7 +70,7 @@ class EventRef {
     CUevent_st* native_;
 };
 
-/// The device waits for nothing more: every stream of `device` is finished. Throws: CudaError.
+/// The host waits until every stream of `device` is finished. Throws: CudaError.
 void synchronize(Device device = Device::current());
 
 }  // namespace bascule

@@ -92,7 +92,7 @@ inline void write_predicate(Lanes& s, std::uint32_t offset, std::uint32_t value)
     d = (d & ~s.write_mask) | (value & s.write_mask);
 }
 
-/// One bit a lane from 32 words that are all ones or zero.
+/// One bit per lane from 32 words that are all ones or zero.
 inline std::uint32_t pack_mask(const std::uint32_t* words) {
     std::uint32_t mask = 0;
 #if defined(__AVX2__)

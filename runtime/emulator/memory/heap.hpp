@@ -16,7 +16,7 @@ namespace emulated::memory {
 /// Thread-safe. One for the process, handed to its users.
 class Heap final : public Memory {
   public:
-    /// `capacity` bytes a device. Throws std::bad_alloc when not even a small window can be reserved.
+    /// `capacity` bytes per device. Throws std::bad_alloc when not even a small window can be reserved.
     Heap(int devices, std::uint64_t capacity);
     ~Heap() override;
     Heap(const Heap&) = delete;

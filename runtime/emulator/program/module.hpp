@@ -40,12 +40,12 @@ struct Kernel {
     std::vector<Parameter> parameters;
     std::uint32_t parameter_bytes = 0;
     std::uint32_t static_shared_bytes = 0;
-    std::uint32_t local_bytes = 0;  ///< a thread, the deepest known call chain included where it is known
-    std::uint32_t registers = 0;    ///< a thread: what is alive at once, in 32-bit registers
+    std::uint32_t local_bytes = 0;  ///< per thread, the deepest known call chain included where it is known
+    std::uint32_t registers = 0;    ///< per thread: what is alive at once, in 32-bit registers
     std::uint32_t constant_bytes = 0;
-    std::uint32_t max_threads = 1024;  ///< a block, from .maxntid
+    std::uint32_t max_threads = 1024;  ///< per block, from .maxntid
     /// What the text asks of the assembler, 0 where it does not: at most so many registers, at least so many
-    /// blocks a multiprocessor, room for blocks of so many threads.
+    /// blocks per multiprocessor, room for blocks of so many threads.
     std::uint32_t max_registers = 0, min_blocks = 0, bound_threads = 0;
     /// Empty, or why this kernel cannot run here: "line 412: redux.sync.f32 is not supported".
     std::string refusal;

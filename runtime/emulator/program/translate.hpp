@@ -15,7 +15,7 @@ namespace emulated::program {
 
 struct Translation {
     std::shared_ptr<Code> code;
-    std::uint32_t registers = 0;  ///< 32-bit registers a thread, as a compiler would count them
+    std::uint32_t registers = 0;  ///< 32-bit registers per thread, as a compiler would count them
     std::uint32_t parameter_bytes = 0;
     std::vector<Kernel::Parameter> parameters;
 };

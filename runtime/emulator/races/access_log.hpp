@@ -1,4 +1,4 @@
-// Which bytes an operation read and wrote: one bit a byte and kind of access.
+// Which bytes an operation read and wrote: one bit per byte and kind of access.
 #pragma once
 
 #include <array>

@@ -98,7 +98,7 @@ CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& hand
     return CUDA_SUCCESS;
 }
 
-/// The parameter buffer: one pointer a parameter, or the whole buffer in `extra`.
+/// The parameter buffer: one pointer per parameter, or the whole buffer in `extra`.
 CUresult pack(std::vector<std::byte>& buffer, const emulated::program::Kernel& kernel, void** parameters,
               void** extra) {
     buffer.resize(kernel.parameter_bytes);

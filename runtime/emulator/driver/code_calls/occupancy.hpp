@@ -7,7 +7,7 @@
 
 namespace emulated::driver {
 
-/// 32-bit registers a thread: those that hold a value at once, as far as an assembler would give them. It
+/// 32-bit registers per thread: those that hold a value at once, as far as an assembler would give them. It
 /// spills where the text bounds them (.maxnreg, .maxntid, .minnctapersm), and at 255.
 int registers_of(const program::Kernel& kernel) noexcept;
 
