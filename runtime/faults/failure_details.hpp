@@ -4,8 +4,7 @@
 
 namespace bascule {
 
-/// From now on every CudaError has these details. Called when the first module is
-/// made. Thread-safe.
+/// From now on every CudaError has these details. Called when the first module is made. Thread-safe.
 void describe_failures() noexcept;
 
 }  // namespace bascule
