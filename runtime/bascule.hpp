@@ -40,7 +40,9 @@
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/kernels/typed_kernel.hpp>
 #include <bascule/runtime/memory/global.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/event.hpp>

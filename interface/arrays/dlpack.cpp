@@ -205,7 +205,8 @@ void read_empty(const Tensor& tensor, ArrayView& view) noexcept {
 bool view_plainly(const Tensor& tensor, ArrayView& view) noexcept {
     const DataType type = tensor.dtype;
     const std::uint32_t bytes = type.bits / 8U;
-    if (type.lanes != 1 || type.bits % 8 != 0 || bytes == 0 || bytes > 8 || (bytes & (bytes - 1)) != 0) return false;
+    if (type.lanes != 1 || type.bits % 8 != 0 || bytes == 0 || bytes > 8 || (bytes & (bytes - 1)) != 0)
+        return false;
     switch (type.code) {
         case 0:  // kDLInt
             view.dtype.kind = DType::Kind::signed_integer;
@@ -221,7 +222,8 @@ bool view_plainly(const Tensor& tensor, ArrayView& view) noexcept {
             return false;
     }
     view.dtype.itemsize = bytes;
-    if (tensor.data == nullptr || tensor.ndim < 1 || tensor.ndim > max_dimensions || tensor.shape == nullptr) return false;
+    if (tensor.data == nullptr || tensor.ndim < 1 || tensor.ndim > max_dimensions || tensor.shape == nullptr)
+        return false;
     // From the last axis on: extents of at least 1, elements side by side.
     std::int64_t elements = 1;
     for (std::int32_t d = tensor.ndim - 1; d >= 0; --d) {

@@ -1,4 +1,4 @@
-// Devices and their primary contexts; which device a pointer belongs to.
+// Devices and their primary contexts.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,13 @@
 #include <vector>
 
 #include <bascule/interface/arguments/launch_config.hpp>
-#include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/jit/text/source.hpp>
 
 struct CUctx_st;
 
 namespace bascule {
 
-/// Devices beyond this many are not looked at.
+/// Devices beyond this many are ignored.
 inline constexpr int max_devices = 64;
 
 /// One device, met through its primary context, which is retained at first use and kept. A small value;
@@ -25,7 +24,7 @@ class Device {
     /// The device of the thread's current context if that is a primary one, else device 0.
     static Device current();
     static int count();
-    /// Those that anything was done on, by ordinal.
+    /// The devices that were used, by ordinal.
     static std::vector<Device> used();
 
     int ordinal() const noexcept;
@@ -46,8 +45,8 @@ class Device {
 };
 
 /// Makes a context current for its lifetime; puts the caller's back. Costs one cuCtxGetCurrent when it is
-/// current already. A thread that had none keeps device 0's, as it would after its first call of the CUDA
-/// runtime: its next launch is cheap then.
+/// current already. A thread that had none keeps device 0's, as after a call of the CUDA runtime, so that
+/// its next launch is cheap.
 class ContextGuard {
   public:
     explicit ContextGuard(CUctx_st* context);
@@ -59,18 +58,5 @@ class ContextGuard {
     CUctx_st* previous_ = nullptr;
     bool changed_ = false;
 };
-
-/// The array as a kernel on `device` can use it: a host address of pinned memory becomes its device address.
-/// Asks the driver once for a 2 MiB block of proven device memory, each time otherwise; empty arrays are not
-/// asked about. Throws: ArgumentError for memory that the device does not know or that belongs to another
-/// device, with what to do.
-ArrayView resolve(const ArrayView& array, Device device);
-
-/// Whether `resolve` asks the driver about every array each time, and refuses those that reach beyond their
-/// allocation: for finding freed pointers and wrong extents. Off at first; counts for the whole process.
-void check_memory(bool on) noexcept;
-
-/// Forgets what `resolve` remembers of these addresses. Called when memory is freed.
-void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept;
 
 }  // namespace bascule

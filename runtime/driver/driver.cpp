@@ -12,13 +12,8 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/process/dynamic_library.hpp>
-#include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
-#include <bascule/runtime/faults/bounds_report.hpp>
-#include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/faults/source_places.hpp>
-#include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
 namespace {
@@ -43,7 +38,7 @@ DeviceChoice choice_of_environment() {
 
 std::vector<std::string> cuda_candidates() {
     std::vector<std::string> candidates{driver_soname};
-    // Windows' Linux keeps its driver where no loader looks.
+    // WSL has the driver outside of the loader's search path.
     const char* const windows = "/usr/lib/wsl/lib/libcuda.so.1";
     std::error_code ignored;
     if (std::filesystem::exists(windows, ignored)) candidates.emplace_back(windows);
@@ -56,7 +51,7 @@ bool is_absent(const LibraryError& error) {
     return message.rfind(driver_soname, 0) == 0 && message.find("No such file") != std::string::npos;
 }
 
-/// Codes whose reason the emulated device tells in its newest report.
+/// Codes that the emulated device's newest report explains.
 bool has_report(CUresult code) noexcept {
     return loses_context(code) || code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_INVALID_PTX ||
            code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_NOT_INITIALIZED;
@@ -83,27 +78,11 @@ bool loses_context(CUresult code) noexcept {
     }
 }
 
-namespace {
-
-/// Who lost the current context, as far as can be told.
-std::string blame_current(const Driver& driver, const std::string& report) {
-    CUdevice number = 0;
-    const bool known = driver.api().cuCtxGetDevice(&number) == CUDA_SUCCESS;
-    for (int ordinal = 0; known && ordinal < driver.device_count(); ++ordinal) {
-        CUdevice candidate = 0;
-        if (driver.api().cuDeviceGet(&candidate, ordinal) == CUDA_SUCCESS && candidate == number)
-            return blame(ordinal, report);
-    }
-    return blame(0, report);
-}
-
-}  // namespace
-
 /// The steps from a library to a Driver.
 struct DriverLoader {
     std::unique_ptr<Driver> driver{new Driver};
     std::string missing;    // the first function that was not found
-    bool is_stub = false;   // of the toolkit: it answers everything with one code
+    bool is_stub = false;   // of the toolkit: it returns one code from every function
     int missing_since = 0;  // the version that has it
 
     /// The real driver, or none and `reason` where there is no GPU to drive. Throws where there is one that
@@ -114,17 +93,17 @@ struct DriverLoader {
         DriverLoader loader;
         loader.driver->path_ = library->path();
         loader.resolve(*library);
-        const CUresult code = loader.initialise();
-        if (code == CUDA_ERROR_STUB_LIBRARY) {
+        const DriverResult result = loader.initialise();
+        if (result == CUDA_ERROR_STUB_LIBRARY) {
             reason = fmt::format("{} is the CUDA toolkit's stub, not a driver", library->path());
             return nullptr;
         }
-        if (code == CUDA_ERROR_NO_DEVICE) {
+        if (result == CUDA_ERROR_NO_DEVICE) {
             reason = fmt::format("the driver in {} reports no CUDA device", library->path());
             return nullptr;
         }
         loader.refuse_missing();
-        loader.check_initialised(code);
+        loader.check_initialised(result);
         loader.count_devices();
         if (loader.driver->device_count_ == 0) {
             reason = fmt::format("the driver in {} reports no CUDA device", library->path());
@@ -143,7 +122,7 @@ struct DriverLoader {
         loader.driver->emulated_ = &functions;
         loader.resolve(library);
         loader.refuse_missing();
-        loader.driver->check(loader.initialise(), "cuInit", "initialising the emulated device");
+        loader.driver->check(loader.initialise(), "initialising the emulated device");
         loader.count_devices();
         return std::move(loader.driver);
     }
@@ -186,24 +165,24 @@ struct DriverLoader {
             return function;
         };
 #define BASCULE_RESOLVE(name, version) \
-    driver->api_.name = reinterpret_cast<PFN_##name##_v##version>(need(#name, version));
+    driver->api_.name.pointer = reinterpret_cast<PFN_##name##_v##version>(need(#name, version));
         BASCULE_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
 #undef BASCULE_RESOLVE
 #define BASCULE_RESOLVE(name, version) \
-    driver->api_.name = reinterpret_cast<PFN_##name##_v##version>(find(#name, version));
+    driver->api_.name.pointer = reinterpret_cast<PFN_##name##_v##version>(find(#name, version));
         BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
 #undef BASCULE_RESOLVE
     }
 
-    CUresult initialise() const {
-        if (is_stub) return CUDA_ERROR_STUB_LIBRARY;
-        if (driver->api_.cuInit == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-        return driver->api_.cuInit(0);
+    DriverResult initialise() const {
+        const auto& init = driver->api_.cuInit;
+        if (is_stub) return init.result(CUDA_ERROR_STUB_LIBRARY);
+        return init ? init(0) : init.result(CUDA_ERROR_NOT_INITIALIZED);
     }
 
-    void check_initialised(CUresult code) const {
+    void check_initialised(DriverResult result) const {
         try {
-            driver->check(code, "cuInit", "initialising the CUDA driver");
+            driver->check(result, "initialising the CUDA driver");
         } catch (const CudaError& error) {
             throw CudaError(fmt::format("{} {}", error.what(), emulated_advice), error.details());
         }
@@ -212,7 +191,7 @@ struct DriverLoader {
     void refuse_missing() const {
         if (missing.empty()) return;
         int version = 0;
-        if (driver->api_.cuDriverGetVersion != nullptr) driver->api_.cuDriverGetVersion(&version);
+        if (driver->api_.cuDriverGetVersion) driver->api_.cuDriverGetVersion(&version);
         throw LibraryError(
             fmt::format(
                 "the CUDA driver in {} is for CUDA {} and lacks {}. Bascule needs a driver for CUDA {} "
@@ -224,16 +203,14 @@ struct DriverLoader {
 
     void count_devices() const {
         const DriverFunctions& api = driver->api_;
-        driver->check(api.cuDriverGetVersion(&driver->version_), "cuDriverGetVersion",
-                      "asking for the driver's version");
-        driver->check(api.cuDeviceGetCount(&driver->device_count_), "cuDeviceGetCount",
-                      "counting the devices");
-        driver->device_count_ = std::min(driver->device_count_, max_devices);
+        driver->check(api.cuDriverGetVersion(&driver->version_), "asking for the driver's version");
+        driver->check(api.cuDeviceGetCount(&driver->device_count_), "counting the devices");
     }
 };
 
 std::atomic<bool> Driver::forked{false};
 std::atomic<const Driver*> Driver::the_one{nullptr};
+std::atomic<FailureDescriber> Driver::failure_describer{nullptr};
 
 const Driver& Driver::make() {
     const std::lock_guard lock(driver_mutex);
@@ -256,7 +233,7 @@ const Driver& Driver::make() {
     return *driver.release();
 }
 
-std::string Driver::message_of(CUresult code, const std::string& doing, const std::string& report) const {
+std::string Driver::message_of(CUresult code, std::string_view doing, const std::string& report) const {
     if (lost_by_fork()) {
         return fmt::format(
             "this process was forked from one that had used the {} already, and a forked process cannot use "
@@ -264,65 +241,71 @@ std::string Driver::message_of(CUresult code, const std::string& doing, const st
             "Start the process with multiprocessing's 'spawn' or 'forkserver', or fork before the first "
             "array, "
             "stream, compile or launch. (Failed: {}.)",
-            emulated() ? "emulated device (which is here as a GPU is)" : "GPU", doing);
+            emulated() ? "emulated device (which behaves like a GPU here)" : "GPU", doing);
     }
     const char* name = nullptr;
     const char* text = nullptr;
-    if (api_.cuGetErrorName != nullptr) api_.cuGetErrorName(code, &name);
-    if (api_.cuGetErrorString != nullptr) api_.cuGetErrorString(code, &text);
+    if (api_.cuGetErrorName) api_.cuGetErrorName(code, &name);
+    if (api_.cuGetErrorString) api_.cuGetErrorString(code, &text);
     std::string message =
         fmt::format("{} failed: {} ({}): {}.", doing, name == nullptr ? "unknown code" : name,
                     static_cast<int>(code), text == nullptr ? "no description" : text);
     if (!report.empty()) message += "\n" + report;
     if (loses_context(code)) {
-        message += "\nThe context is lost: every later call answers the same. Restart the process";
+        message += "\nThe context is lost: all later calls return this error. Restart the process";
         message += report.empty() ? "; the fault may be an earlier kernel's." : ".";
     }
     return message;
 }
 
-void Driver::fail(CUresult code, const char* call, const std::string& doing) const {
+void Driver::fail(DriverResult result, std::string_view doing) const {
+    const CUresult code = result;
     CudaError::Details details;
     details.code = static_cast<int>(code);
     const char* name = nullptr;
-    if (api_.cuGetErrorName != nullptr) api_.cuGetErrorName(code, &name);
+    if (api_.cuGetErrorName) api_.cuGetErrorName(code, &name);
     details.code_name = name == nullptr ? "" : name;
-    details.call = call;
+    details.call = result.call;
     details.doing = doing;
-    if (emulated_ != nullptr && (has_report(code) || std::string_view(call) == "cuInit"))
-        details.report = with_user_places(emulated_->newest_report());
-    // A trap of ours: what the kernel wrote down before says more.
-    if (code == CUDA_ERROR_ILLEGAL_INSTRUCTION || code == CUDA_ERROR_LAUNCH_FAILED) {
-        if (const std::string bounds = bounds_report(); !bounds.empty()) {
-            details.report = with_user_places(bounds);
-        }
-    }
+    FailureDetails failure;
+    if (emulated_ != nullptr && (has_report(code) || details.call == "cuInit"))
+        failure.report = emulated_->newest_report();
+    if (const FailureDescriber describe = failure_describer.load(std::memory_order_acquire))
+        failure = describe(*this, code, std::move(failure.report));
+    details.report = std::move(failure.report);
+    details.launch = std::move(failure.launch);
     std::string message = message_of(code, doing, details.report);
-    if (loses_context(code)) {
-        details.launch = blame_current(*this, details.report);
-        if (!details.launch.empty()) message += "\n" + details.launch;
-    }
+    if (!details.launch.empty()) message += "\n" + details.launch;
     throw CudaError(message, std::move(details));
 }
 
-void Driver::fail(CUresult code, CUstream stream, const char* call, std::string_view doing) const {
+void Driver::fail(DriverResult result, CUstream stream, std::string_view doing) const {
     const auto handle = reinterpret_cast<std::uint64_t>(stream);
-    fail(code, call,
-         fmt::format(
-             "{} on {}", doing,
-             code == CUDA_ERROR_INVALID_HANDLE ? doubtful_name_of_stream(handle) : name_of_stream(handle)));
+    fail(result, fmt::format("{} on {}", doing,
+                             result == CUDA_ERROR_INVALID_HANDLE ? doubtful_name_of_stream(handle)
+                                                                 : name_of_stream(handle)));
+}
+
+std::string name_of_stream(std::uint64_t handle) {
+    if (handle <= 1) return "the legacy default stream";
+    if (handle == 2) return "the per-thread default stream";
+    return fmt::format("stream {:#x}", handle);
+}
+
+std::string doubtful_name_of_stream(std::uint64_t handle) {
+    return handle <= 2 ? name_of_stream(handle) : name_of_stream(handle) + " (is it still alive?)";
 }
 
 int Driver::attribute_of(int ordinal, CUdevice_attribute which) const {
     CUdevice device = 0;
     int value = 0;
-    check(api_.cuDeviceGet(&device, ordinal), "cuDeviceGet", "finding a device");
-    check(api_.cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute",
-          "asking what a device can do");
+    check(api_.cuDeviceGet(&device, ordinal), "finding a device");
+    check(api_.cuDeviceGetAttribute(&value, which, device), "asking what a device can do");
     return value;
 }
 
-void Driver::report(CUresult code, const char* call, const char* doing) const noexcept {
+void Driver::report(DriverResult result, const char* doing) const noexcept {
+    const CUresult code = result;
     // At the end of the process, and in a forked child, there is nothing left to say.
     if (code == CUDA_SUCCESS || code == CUDA_ERROR_DEINITIALIZED || code == CUDA_ERROR_NOT_INITIALIZED ||
         code == CUDA_ERROR_CONTEXT_IS_DESTROYED || loses_context(code)) {
@@ -330,7 +313,7 @@ void Driver::report(CUresult code, const char* call, const char* doing) const no
     }
     const char* name = nullptr;
     api_.cuGetErrorName(code, &name);
-    std::fprintf(stderr, "bascule: %s failed: %s answered %s (%d)\n", doing, call,
+    std::fprintf(stderr, "bascule: %s failed: %s returned %s (%d)\n", doing, result.call,
                  name == nullptr ? "an unknown code" : name, static_cast<int>(code));
 }
 

@@ -2,7 +2,9 @@
 // names libcuda.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -94,15 +96,43 @@ namespace bascule {
 #define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION)
 #endif
 
-/// One pointer a function; all of them non-null once a Driver is made, but for the optional ones.
+/// What a function of the driver returned, and which function it was.
+struct DriverResult {
+    CUresult code = CUDA_SUCCESS;
+    const char* call = "";
+
+    operator CUresult() const noexcept { return code; }
+};
+
+/// A name as a template argument.
+template <std::size_t length>
+struct FunctionName {
+    char text[length];
+    consteval FunctionName(const char (&name)[length]) { std::copy_n(name, length, text); }
+};
+
+template <class Pointer, FunctionName name>
+struct DriverFunction;
+
+/// A function of the driver that knows its name, so that a check of its result need not repeat it.
+template <class... Parameters, FunctionName name>
+struct DriverFunction<CUresult (*)(Parameters...), name> {
+    CUresult (*pointer)(Parameters...) = nullptr;
+
+    DriverResult operator()(Parameters... arguments) const { return result(pointer(arguments...)); }
+    static DriverResult result(CUresult code) noexcept { return {code, name.text}; }
+    explicit operator bool() const noexcept { return pointer != nullptr; }
+};
+
+/// All of them are there once a Driver is made, but for the optional ones.
 struct DriverFunctions {
-#define BASCULE_DECLARE(name, version) PFN_##name##_v##version name = nullptr;
+#define BASCULE_DECLARE(name, version) DriverFunction<PFN_##name##_v##version, #name> name;
     BASCULE_DRIVER_FUNCTIONS(BASCULE_DECLARE)
     BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_DECLARE)
 #undef BASCULE_DECLARE
 };
 
-/// Faults after which a context answers every call with the same code: nothing of it runs any more.
+/// Faults after which all later calls in the context return this error.
 bool loses_context(CUresult code) noexcept;
 
 /// Which driver is taken: BASCULE_DEVICE is "cuda", "emulated" or "auto" (the default).
@@ -110,11 +140,28 @@ enum class DeviceChoice : std::uint8_t { automatic, cuda, emulated };
 
 struct EmulatedFunctions;  // of emulated_abi.h; emulated_device.hpp
 
+class Driver;
+
+/// What an error says beside the driver's description.
+struct FailureDetails {
+    std::string report;  ///< what happened on the device, with the user's source lines
+    std::string launch;  ///< which launch caused it
+};
+
+/// Describes a failure. `report` is the emulated device's own; empty on a GPU.
+using FailureDescriber = FailureDetails (*)(const Driver&, CUresult code, std::string report);
+
+/// How messages call a stream: "the legacy default stream", "the per-thread default stream", "stream
+/// 0x55d0c8".
+std::string name_of_stream(std::uint64_t handle);
+/// The same after an error: the stream may have been destroyed.
+std::string doubtful_name_of_stream(std::uint64_t handle);
+
 /// The process's one driver, chosen and initialised at first use, never unloaded. Thread-safe.
 class Driver {
   public:
     /// Throws: LibraryError when the driver that was asked for cannot be loaded; CudaError when it does not
-    /// initialise; Error for a BASCULE_DEVICE that is none of the three. A failure is not remembered: the
+    /// initialise; Error for a BASCULE_DEVICE that is not one of the three. A failure is not remembered: the
     /// next call tries again.
     static const Driver& get() {
         const Driver* made = existing();
@@ -123,7 +170,7 @@ class Driver {
     /// The driver if one was made already, else null. For destructors.
     static const Driver* existing() noexcept { return the_one.load(std::memory_order_acquire); }
 
-    /// Whether this process was forked from one that had made a driver: then it has none, nor can it make
+    /// Whether this process was forked from one that had made a driver: then it has no driver and cannot make
     /// one, and locks may be held by threads that it lacks.
     static bool lost_by_fork() noexcept { return forked.load(std::memory_order_relaxed); }
 
@@ -138,39 +185,42 @@ class Driver {
     int version() const noexcept { return version_; }  ///< 13000
     int device_count() const noexcept { return device_count_; }
 
-    /// Throws CudaError unless `code` is success. `doing` begins the message: "launching kernel 'scale'".
-    void check(CUresult code, const char* call, const std::string& doing) const {
-        if (code != CUDA_SUCCESS) [[unlikely]]
-            fail(code, call, doing);
-    }
-    void check(CUresult code, const char* call, const char* doing) const {
-        if (code != CUDA_SUCCESS) [[unlikely]]
-            fail(code, call, doing);
+    /// Throws CudaError unless `result` is success. `doing` begins the message: "launching kernel 'scale'".
+    void check(DriverResult result, std::string_view doing) const {
+        if (result != CUDA_SUCCESS) [[unlikely]]
+            fail(result, doing);
     }
 
     /// The same for a call about a stream, which the message names: "launching kernel 'scale' on stream
     /// 0x55d0c8".
-    void check(CUresult code, CUstream stream, const char* call, std::string_view doing) const {
-        if (code != CUDA_SUCCESS) [[unlikely]]
-            fail(code, stream, call, doing);
+    void check(DriverResult result, CUstream stream, std::string_view doing) const {
+        if (result != CUDA_SUCCESS) [[unlikely]]
+            fail(result, stream, doing);
     }
 
     /// What a device can do; the ordinal is one of its `device_count()`. Throws: CudaError.
     int attribute_of(int ordinal, CUdevice_attribute which) const;
 
-    /// For destructors: writes a failure to stderr, unless the process is ending or the context is lost
-    /// (whoever met that first was told).
-    void report(CUresult code, const char* call, const char* doing) const noexcept;
+    /// From now on `describe` describes failures; without it, errors have the emulated device's own report.
+    /// Thread-safe.
+    static void set_failure_describer(FailureDescriber describe) noexcept {
+        failure_describer.store(describe, std::memory_order_release);
+    }
+
+    /// For destructors: writes a failure to stderr, unless the process is ending, or the context is lost (that
+    /// was reported when it happened).
+    void report(DriverResult result, const char* doing) const noexcept;
 
   private:
     Driver() = default;
     static const Driver& make();
-    std::string message_of(CUresult code, const std::string& doing, const std::string& report) const;
-    [[noreturn]] void fail(CUresult code, const char* call, const std::string& doing) const;
-    [[noreturn]] void fail(CUresult code, CUstream stream, const char* call, std::string_view doing) const;
+    std::string message_of(CUresult code, std::string_view doing, const std::string& report) const;
+    [[noreturn]] void fail(DriverResult result, std::string_view doing) const;
+    [[noreturn]] void fail(DriverResult result, CUstream stream, std::string_view doing) const;
     friend struct DriverLoader;
 
     static std::atomic<bool> forked;
+    static std::atomic<FailureDescriber> failure_describer;
     static std::atomic<const Driver*> the_one;  // never destroyed: destructors at exit need it
 
     DriverFunctions api_;

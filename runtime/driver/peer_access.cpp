@@ -1,5 +1,5 @@
-// Access is a property of a pair of contexts that stays until the process ends: others may have enabled it
-// too, and nobody can know when it is needed no more.
+// Access belongs to a pair of contexts and stays until the process ends: other libraries may have enabled it
+// too, so that it cannot be known when it is no longer needed.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace bascule {
 namespace {
 
-/// One bit a peer, for each device.
+/// One bit per peer, for each device.
 std::array<std::atomic<std::uint64_t>, max_devices> enabled{};
 
 }  // namespace
@@ -25,26 +25,24 @@ void enable_peer_access(Device device, Device peer) {
     if ((peers.load(std::memory_order_acquire) & bit) != 0) return;
     const Driver& driver = Driver::get();
     CUdevice from = 0, to = 0;
-    driver.check(driver.api().cuDeviceGet(&from, device.ordinal()), "cuDeviceGet", "finding a device");
-    driver.check(driver.api().cuDeviceGet(&to, peer.ordinal()), "cuDeviceGet", "finding a device");
+    driver.check(driver.api().cuDeviceGet(&from, device.ordinal()), "finding a device");
+    driver.check(driver.api().cuDeviceGet(&to, peer.ordinal()), "finding a device");
     int can = 0;
-    driver.check(driver.api().cuDeviceCanAccessPeer(&can, from, to), "cuDeviceCanAccessPeer",
+    driver.check(driver.api().cuDeviceCanAccessPeer(&can, from, to),
                  "asking whether one device reaches another's memory");
     if (can == 0) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format(
-                "peer=True: kernels on device {} cannot reach the memory of device {}, says the driver. "
-                "Copy the array to device {} first.",
-                device.ordinal(), peer.ordinal(), device.ordinal()),
-            {.field = "peer"});
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("peer=True: kernels on device {} cannot reach the memory of device "
+                                        "{}, according to the driver. "
+                                        "Copy the array to device {} first.",
+                                        device.ordinal(), peer.ordinal(), device.ordinal()),
+                            {.field = "peer"});
     }
     const ContextGuard context(device.context());
-    const CUresult code = driver.api().cuCtxEnablePeerAccess(peer.context(), 0);
+    const DriverResult code = driver.api().cuCtxEnablePeerAccess(peer.context(), 0);
     if (code != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
-        driver.check(code, "cuCtxEnablePeerAccess",
-                     fmt::format("opening the memory of device {} to kernels on device {}", peer.ordinal(),
-                                 device.ordinal()));
+        driver.check(code, fmt::format("opening the memory of device {} to kernels on device {}",
+                                       peer.ordinal(), device.ordinal()));
     }
     peers.fetch_or(bit, std::memory_order_release);
 }

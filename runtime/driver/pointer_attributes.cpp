@@ -42,10 +42,10 @@ std::optional<PointerAttributes> pointer_attributes(std::uint64_t address, Devic
         CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
     void* values[] = {&memory_type, &managed, &ordinal, &context, &device_address,
                       &host,        &start,   &bytes,   &pool};
-    const CUresult code =
+    const DriverResult code =
         driver.api().cuPointerGetAttributes(std::size(attributes), attributes, values, address);
     if (code == CUDA_ERROR_INVALID_VALUE) return std::nullopt;
-    driver.check(code, "cuPointerGetAttributes", "asking whose memory an address is");
+    driver.check(code, "asking whose memory an address is");
     if (memory_type == 0) return std::nullopt;
     PointerAttributes found;
     found.device = ordinal;

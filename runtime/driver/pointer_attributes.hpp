@@ -14,7 +14,7 @@ enum class PointerKind : std::uint8_t {
     pool,     ///< the same, out of a stream-ordered memory pool
     pinned,   ///< host memory that both sides find at one address
     mapped,   ///< host memory that the device finds at another address
-    managed,  ///< moves to whoever uses it
+    managed,  ///< migrates to where it is used
 };
 
 const char* to_string(PointerKind kind) noexcept;  ///< "device", "pool", ...

@@ -10,15 +10,12 @@
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
-#include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
 namespace {
 
-/// bascule::the_bounds_hook, mangled: every image with a checked access has it.
-constexpr const char* hook_name = "_ZN7bascule15the_bounds_hookE";
 constexpr std::size_t most_remembered = 1024;
 
 /// bascule::bounds_record of jit/device/bounds.cuh.
@@ -70,14 +67,14 @@ PlacedRecord make_record(Device device) {
     void* memory = nullptr;
     driver.check(driver.api().cuMemHostAlloc(&memory, sizeof(BoundsRecord),
                                              CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE),
-                 "cuMemHostAlloc", "making room for the report of an index out of bounds");
+                 "allocating the report of an index out of bounds");
     std::memset(memory, 0, sizeof(BoundsRecord));
     CUdeviceptr address = 0;
     CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
     void* value = &address;
     driver.check(
         driver.api().cuPointerGetAttributes(1, &attribute, &value, reinterpret_cast<CUdeviceptr>(memory)),
-        "cuPointerGetAttributes", "asking where a device sees host memory");
+        "asking where a device sees host memory");
     return {static_cast<volatile BoundsRecord*>(memory), address};
 }
 
@@ -123,7 +120,7 @@ std::string describe(const Records& all, const BoundsRecord& record) {
 
 }  // namespace
 
-bool checks_bounds(const Image& image) noexcept { return image.ptx.find(hook_name) != std::string::npos; }
+bool checks_bounds(const Image& image) noexcept { return image.ptx.find(bounds_hook) != std::string::npos; }
 
 std::uint32_t remember_parameters(const Image& image) {
     NamedParameters names;
@@ -136,13 +133,11 @@ std::uint32_t remember_parameters(const Image& image) {
     return all.last_number;
 }
 
-void place_bounds_record(const Library& library, std::uint32_t number, Device device) {
-    const std::optional<LoadedVariable> variable = library.variable(hook_name, device);
-    if (!variable) return;  // the compiler found no access that could fail
-    const Hook hook{record_address(device), number};
+void place_bounds_record(std::uint64_t hook, std::size_t bytes, std::uint32_t number, Device device) {
+    const Hook content{record_address(device), number};
     // A stream of its own: nothing that the user enqueued is waited for.
     const Stream stream(device);
-    copy_to_device(stream, variable->address, &hook, std::min(sizeof hook, std::size_t{variable->bytes}));
+    copy_to_device(stream, hook, &content, std::min(sizeof content, bytes));
     stream.ref().synchronize();
 }
 

@@ -1,7 +1,8 @@
-// What a kernel wrote down when an index left its view. It is in mapped host memory, so that it can be read
+// What a kernel recorded when an index was out of bounds. It is in mapped host memory, so that it can be read
 // when the context is lost.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -10,7 +11,8 @@
 
 namespace bascule {
 
-class Library;
+/// bascule::the_bounds_hook, mangled: the variable of every image with a checked access.
+inline constexpr const char* bounds_hook = "_ZN7bascule15the_bounds_hookE";
 
 /// Whether the image's views check their bounds.
 bool checks_bounds(const Image& image) noexcept;
@@ -19,12 +21,12 @@ bool checks_bounds(const Image& image) noexcept;
 /// oldest are forgotten. Thread-safe.
 std::uint32_t remember_parameters(const Image& image);
 
-/// Tells the code of `library`, whose image checks bounds and has that number, where to write on `device`.
-/// Throws: CudaError.
-void place_bounds_record(const Library& library, std::uint32_t number, Device device);
+/// Writes to the hook, at this address on `device`, where kernels of the image with this number write their
+/// record. Throws: CudaError.
+void place_bounds_record(std::uint64_t hook, std::size_t bytes, std::uint32_t number, Device device);
 
-/// The index, the parameter and the line that a kernel wrote down, on several lines; empty when none did.
-/// Asks no driver. Thread-safe.
+/// The index, the parameter and the line that a kernel recorded, on several lines; empty when there is no record.
+/// Calls no driver. Thread-safe.
 std::string bounds_report();
 
 }  // namespace bascule

@@ -1,4 +1,4 @@
-// A ring a thread, written by that thread alone and read by whoever meets a fault.
+// Each thread has a ring that it alone writes; a thread that meets a fault reads them all.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -11,17 +11,18 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 
 namespace bascule {
 namespace {
 
-constexpr std::size_t remembered = 16;  // launches a thread
+constexpr std::size_t remembered = 16;  // launches per thread
 constexpr std::size_t most_sites = 65536;
 constexpr std::size_t most_listed = 4;
 constexpr auto relaxed = std::memory_order_relaxed;
 
-/// Read while it is overwritten it is a mixture of two launches: a wrong guess in a report, nothing worse.
-/// The names live for ever.
+/// When it is read while it is written it mixes two launches: then a report guesses wrong, nothing worse.
+/// The names are never freed.
 struct LaunchSlot {
     std::atomic<const KernelNames*> kernel{nullptr};  // null: none, or known to be done
     std::atomic<std::uint64_t> stream{0};
@@ -100,7 +101,7 @@ void forget(KeptMark mark, const Matches& matches) noexcept {
     }
 }
 
-/// One launch as it is told of.
+/// One launch as a report names it.
 struct Candidate {
     const KernelNames* kernel;
     std::uint64_t stream;
@@ -129,7 +130,7 @@ std::string place_of(std::uint32_t site) {
     return site == 0 || site > history_registry().places.size() ? "" : history_registry().places[site - 1];
 }
 
-std::string told(const std::string& kernel, std::uint64_t stream, const std::string& place) {
+std::string describe_launch(const std::string& kernel, std::uint64_t stream, const std::string& place) {
     return fmt::format("kernel '{}' on {}{}", kernel, name_of_stream(stream),
                        place.empty() ? "" : ", launched at " + place);
 }
@@ -144,10 +145,11 @@ std::string_view reported_kernel(std::string_view report) noexcept {
                               : report.substr(begin + opening.size(), end - begin - opening.size());
 }
 
-std::string described(const Suspect& launch) {
-    return fmt::format("{}, with the arguments {}",
-                       told(launch.kernel.names->name, launch.stream.handle(), launch.site.place()),
-                       to_string(launch.args));
+std::string describe_suspect(const Suspect& launch) {
+    return fmt::format(
+        "{}, with the arguments {}",
+        describe_launch(launch.kernel.names->name, launch.stream.handle(), launch.site.place()),
+        to_string(launch.args));
 }
 
 std::string verdict(int ordinal, const std::string& report) {
@@ -160,7 +162,7 @@ std::string verdict(int ordinal, const std::string& report) {
     if (candidates.empty()) return {};
     std::vector<std::string> texts;
     for (const Candidate& each : candidates) {
-        std::string text = told(each.kernel->name, each.stream, place_of(each.site));
+        std::string text = describe_launch(each.kernel->name, each.stream, place_of(each.site));
         if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
     }
     if (texts.size() == 1) return fmt::format("It was most likely {}.", texts[0]);
@@ -219,7 +221,8 @@ void note_finished(Device device, KeptMark mark) noexcept {
 std::string blame(int ordinal, const std::string& report) {
     const Suspect* caught = suspect;
     const std::string certain =
-        caught == nullptr ? "" : fmt::format("It was {}.", described(*caught));  // takes the lock itself
+        caught == nullptr ? ""
+                          : fmt::format("It was {}.", describe_suspect(*caught));  // takes the lock itself
     HistoryRegistry& all = history_registry();
     const std::lock_guard lock(all.mutex);
     const auto known = all.verdicts.find(ordinal);
@@ -244,13 +247,6 @@ void wait_for_suspect(const LoadedKernel& kernel, StreamRef stream, LaunchSite s
         throw;
     }
     suspect = nullptr;
-}
-
-const KernelNames* remember_names(const std::string& name, const std::string& lowered) {
-    static std::mutex& mutex = *new std::mutex;
-    static auto& known = *new std::map<std::pair<std::string, std::string>, KernelNames>;
-    const std::lock_guard lock(mutex);
-    return &known.emplace(std::pair(name, lowered), KernelNames{name, lowered}).first->second;
 }
 
 }  // namespace bascule

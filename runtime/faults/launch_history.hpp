@@ -1,5 +1,5 @@
-// The last launches of every thread, so that a fault, which a later call of anybody meets, can be laid at a
-// launch's door; and the debugging mode that finds it exactly.
+// The last launches of every thread, so that an error in a later call can name the launch that caused it; and
+// the debugging mode that finds that launch exactly.
 #pragma once
 
 #include <atomic>
@@ -7,18 +7,14 @@
 #include <string>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
-struct KernelNames;
 struct LoadedKernel;
 
-/// The names as one object, which stays.
-const KernelNames* remember_names(const std::string& name, const std::string& lowered);
-
-/// A line of the user's program that launches. 0 is none. A small value, kept as long as the process lives.
+/// A line of the user's program that launches; 0 for none. A small value, valid until the process ends.
 struct LaunchSite {
     std::uint32_t number = 0;
 
@@ -28,25 +24,25 @@ struct LaunchSite {
     bool operator==(const LaunchSite&) const = default;
 };
 
-/// Remembers a launch that the driver took. A handful of stores, no lock.
+/// Remembers a launch that the driver accepted. A few stores, no lock.
 void note_launch(const LoadedKernel& kernel, StreamRef stream, LaunchSite site) noexcept;
 
-/// A synchronisation that began at `mark` has returned: these launches are done and blameless.
+/// A synchronisation that began at `mark` has returned: these launches are done and cannot have failed.
 void note_finished(StreamRef stream, KeptMark mark) noexcept;
 void note_finished(Device device, KeptMark mark) noexcept;
 
-/// Who most likely lost the context of the device of this ordinal, as sentences: decided by the first call,
-/// the same for every later one. `report` is the emulated device's, which names the kernel; empty on a GPU.
+/// Which launch most likely lost the context of this device, as sentences: decided by the first call, and then
+/// kept. `report` is the emulated device's, which names the kernel; empty on a GPU.
 /// Empty when nothing was launched.
 std::string blame(int ordinal, const std::string& report);
 
-/// Waits for a launch that was just made: whatever is lost now, this launch did it. Not on a stream that is
+/// Waits for a launch that was just made: an error is caused by this launch. Not on a stream that is
 /// being captured, where nothing runs. Throws: CudaError that names the launch and its arguments.
 void wait_for_suspect(const LoadedKernel& kernel, StreamRef stream, LaunchSite site,
                       const ArgumentPack& args);
 
-/// Whether every launch is followed by a synchronisation of its stream, so that a fault is met by the launch
-/// that caused it. Off at first; counts for the whole process.
+/// Whether every launch is followed by a synchronisation of its stream, so that a fault is raised by the
+/// launch that caused it. Off at first; counts for the whole process.
 inline std::atomic<bool> synchronise_launches{false};
 
 }  // namespace bascule

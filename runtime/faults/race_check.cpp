@@ -17,8 +17,8 @@ namespace {
 
 using detail::RaceWatch;
 
-/// The environment may have said it before the driver was loaded: the library is asked once.
-RaceWatch settled_watch() noexcept {
+/// The environment may have set it before the driver was loaded: the library is queried once.
+RaceWatch known_watch() noexcept {
     RaceWatch watch = detail::race_watch.load();
     if (watch != RaceWatch::unknown) return watch;
     const Driver* driver = Driver::existing();
@@ -42,7 +42,7 @@ std::vector<std::string> split_at_empty_lines(std::string_view text) {
 }  // namespace
 
 void detail::raise_found_races() {
-    if (settled_watch() != RaceWatch::on) return;
+    if (known_watch() != RaceWatch::on) return;
     std::vector<std::string> races = take_races();
     if (!races.empty()) throw RaceError(std::move(races));
 }
@@ -61,14 +61,14 @@ bool look_for_races(bool on) {
     return (before & races) != 0;
 }
 
-bool looks_for_races() noexcept { return settled_watch() == RaceWatch::on; }
+bool looks_for_races() noexcept { return known_watch() == RaceWatch::on; }
 
 std::vector<std::string> take_races() {
     const Driver* driver = Driver::existing();
     if (driver == nullptr || driver->emulated_functions() == nullptr) return {};
     const auto take = driver->emulated_functions()->take_races;
     std::string text;
-    // Another thread may find more while room is made for those that there are.
+    // Another thread may find more races between the two calls.
     for (std::size_t length = take(nullptr, 0); length != 0;) {
         text.resize(length + 1);
         const std::size_t taken = take(text.data(), text.size());

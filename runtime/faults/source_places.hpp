@@ -1,4 +1,4 @@
-// From the canonical place of a line, which images carry, to the user's own text.
+// Maps the canonical place of a line, which images contain, to the user's own file.
 #pragma once
 
 #include <string>

@@ -5,10 +5,12 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/types/struct_probe.hpp>
+#include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
 #include <bascule/runtime/kernels/launch_attributes.hpp>
 #include <bascule/runtime/kernels/launch_geometry.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
@@ -16,7 +18,7 @@ namespace bascule {
 
 namespace {
 
-/// The text declares it and the image lacks it: the compiler's side knows why.
+/// The text declares it and the image lacks it: the image says why.
 [[noreturn]] void fail_absent(const Image& image, const std::string& name, const Source& source) {
     std::string reason = "the compiler dropped it";
     for (const auto& [absent, why] : image.absent) {
@@ -37,7 +39,7 @@ const Module& Kernel::module() const noexcept { return module_; }
 
 const KernelDeclaration& Kernel::declaration() const noexcept { return family_->declarations.front(); }
 
-Kernel::Function& Kernel::function() const {
+KernelFunction& Kernel::function() const {
     if (function_ != nullptr) return *function_;
     const bool overloaded = family_->declarations.size() > 1;
     throw ArgumentError(
@@ -56,7 +58,7 @@ Kernel::Function& Kernel::function() const {
 const std::string& Kernel::expression() const { return function().expression; }
 
 const LoadedKernel& Kernel::loaded(Device device) const {
-    Function& function = this->function();
+    KernelFunction& function = this->function();
     auto& slot = function.loaded[static_cast<std::size_t>(device.ordinal())];
     if (const LoadedKernel* hit = slot.load(std::memory_order_acquire)) [[likely]]
         return *hit;
@@ -77,7 +79,7 @@ const LoadedKernel* Kernel::existing(Device device) const {
 
 void Kernel::check_layouts(const ArgumentPack& args, Device device) const {
     for (const LayoutClaim& claim : args.layout_claims()) {
-        Function& function = this->function();
+        KernelFunction& function = this->function();
         {
             const std::lock_guard lock(function.comparing);
             const auto same = [&](const auto& known) {
@@ -86,7 +88,7 @@ void Kernel::check_layouts(const ArgumentPack& args, Device device) const {
             if (std::any_of(function.compared.begin(), function.compared.end(), same)) continue;
         }
         const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
-        const Module::State& module = *module_.state_;
+        const ModuleState& module = *module_.state_;
         try {
             check_layout(module.source, module.options, module.options.arch.value_or(device.arch()),
                          module.cache, parameter.type.element, *claim.layout);

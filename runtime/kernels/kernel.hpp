@@ -14,24 +14,28 @@
 #include <bascule/jit/types/specialization.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
 class Kernel;
+struct KernelChoices;  // kernel_state.hpp
+struct KernelFamily;
+struct KernelFunction;
+struct ModuleState;
 template <class Signature>
-class TypedKernel;
+class TypedKernel;  // typed_kernel.hpp
 
-/// How the image of a kernel came about, for tables and reports.
+/// Where the image of a kernel came from, for tables and reports.
 struct Provenance {
     Origin origin = Origin::compiled;
-    double compile_ms = 0;  ///< in NVRTC, now or when the image was made
+    double compile_ms = 0;  ///< in NVRTC, when the image was made
     double load_ms = 0;     ///< in the driver
 };
 
-/// A CUDA C++ text and its options. Its functions that are no templates are one image, compiled once an
-/// architecture and loaded once a device; each instance of a template is an image of its own, with its own
+/// A CUDA C++ text and its options. Its functions that are not templates are one image, compiled once per
+/// architecture and loaded once per device; each instance of a template is an image of its own, with its own
 /// copy of the text's global variables. Thread-safe. Copies share everything.
 class Module {
   public:
@@ -50,7 +54,7 @@ class Module {
     /// Throws: CompileError with the nearest names ("did you mean 'scale'?").
     Kernel kernel(const std::string& name) const;
 
-    /// The image of the functions that are no templates; loaded by nobody. Throws: CompileError,
+    /// The image of the functions that are not templates; not loaded. Throws: CompileError,
     /// LibraryError.
     Cache::Lookup compile(Arch arch) const;
     /// That image, loaded for `device`. Throws: as `compile`, and CudaError.
@@ -58,8 +62,7 @@ class Module {
 
   private:
     friend class Kernel;
-    struct State;
-    std::shared_ptr<State> state_;
+    std::shared_ptr<ModuleState> state_;
 };
 
 /// The __global__ functions of one name in a module: one function, or a template, or several overloads, of
@@ -81,25 +84,25 @@ class Kernel {
     /// As the text declares it; overloads on lines of their own.
     std::string declared_signatures() const;
 
-    /// The function that these arguments mean; itself where there is only one. The rule is in
+    /// The function that these arguments select; itself where there is only one. The rule is in
     /// jit/types/specialization.hpp. Compiles what is needed to know. Throws: ArgumentError when template arguments
-    /// cannot be told, and when no overload or several fit; CompileError, LibraryError.
+    /// cannot be deduced, and when no overload or several fit; CompileError, LibraryError.
     Kernel for_arguments(std::span<const ArgumentValue> arguments, Device device) const;
     /// The same where arguments of these types were seen before, else nothing; compiles nothing.
     std::optional<Kernel> known_for_arguments(std::span<const ArgumentValue> arguments) const;
     /// The function where the compiler sees one alone (an #if may choose between several), else this.
     /// Throws: CompileError, LibraryError.
-    Kernel settled(Device device) const;
-    /// With these template arguments; those left out come from the arguments of a launch. Throws:
+    Kernel resolve_function(Device device) const;
+    /// With these template arguments; omitted ones come from the arguments of a launch. Throws:
     /// ArgumentError.
     Kernel instantiate(TemplateArguments arguments) const;
     /// The overload with exactly these parameter types, separated by commas: "float*, int".
     /// Throws: CompileError when there is none.
     Kernel overload(const std::string& parameter_types) const;
     /// With a C++ signature, so that calls are checked and converted by the host's compiler:
-    /// `typed<void(float, const float*, float*, int)>({"float"})`. Template arguments that are left out
+    /// `typed<void(float, const float*, float*, int)>({"float"})`. Omitted template arguments
     /// follow from the signature, overloads too. Throws: ArgumentError naming the first parameter whose type
-    /// is another one; CompileError, LibraryError, CudaError.
+    /// is another one; CompileError, LibraryError, CudaError. Defined in typed_kernel.hpp.
     template <class Signature>
     TypedKernel<Signature> typed(std::vector<std::string> template_arguments = {},
                                  Device device = Device::current()) const;
@@ -117,7 +120,7 @@ class Kernel {
     /// What `loaded` returned before, or null.
     const LoadedKernel* existing(Device device) const;
     const Signature& signature(Device device = Device::current()) const;
-    /// The image that has it, compiled for an architecture; loaded by nobody, so that no driver is needed.
+    /// The image that has it, compiled for an architecture; not loaded, so that no driver is needed.
     Cache::Lookup compile(Arch arch) const;
     /// That image if it was compiled by this module already, else null.
     std::shared_ptr<const Image> compiled(Arch arch) const;
@@ -142,20 +145,14 @@ class Kernel {
 
   private:
     friend class Module;
-    struct Function;
-    struct Family;
-    struct Choices;
-    struct Chooser;
-    Kernel(Module module, Family* family, Function* function, Choices* choices) noexcept
+    Kernel(Module module, KernelFamily* family, KernelFunction* function, KernelChoices* choices) noexcept
         : module_(std::move(module)), family_(family), function_(function), choices_(choices) {}
-    Function& function() const;
+    KernelFunction& function() const;
 
     Module module_;  // owns what the pointers point to
-    Family* family_;
-    Function* function_;  // null: a template, or overloads
-    Choices* choices_;    // of the arguments; null where there is nothing to choose
+    KernelFamily* family_;
+    KernelFunction* function_;  // null: a template, or overloads
+    KernelChoices* choices_;    // of the arguments; null where there is nothing to choose
 };
 
 }  // namespace bascule
-
-#include <bascule/runtime/kernels/typed_kernel.hpp>

@@ -11,11 +11,19 @@
 #include <string>
 #include <vector>
 
-#include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/types/struct_layout.hpp>
+#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/choice/function_choice.hpp>
+#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/text/tokenizer.hpp>
+#include <bascule/jit/types/specialization.hpp>
+#include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/kernels/library.hpp>
 
 namespace bascule {
 
-/// One image an architecture, loaded once a device: the functions of a text, or one instance of a template.
+/// One image per architecture, loaded once per device: the functions of a text, or one instance of a template.
 class Unit {
   public:
     struct Loaded {
@@ -48,8 +56,8 @@ class Unit {
 };
 
 /// One function: what a launch launches.
-struct Kernel::Function {
-    Function(std::string the_expression, Unit& the_unit)
+struct KernelFunction {
+    KernelFunction(std::string the_expression, Unit& the_unit)
         : expression(std::move(the_expression)), unit(the_unit) {}
 
     std::string expression;
@@ -60,18 +68,21 @@ struct Kernel::Function {
     std::mutex loading;
     std::vector<std::unique_ptr<const LoadedKernel>> owned;
     std::mutex comparing;  // guards what follows; not held while asking the compiler
-    std::vector<std::pair<int, StructLayout>> compared;  // structures that lie as parameter `first` declares
+    std::vector<std::pair<int, StructLayout>>
+        compared;  // structures with the layout that parameter `first` declares
 };
 
+struct KernelFamily;
+
 /// Which function each list of argument types means, with these explicit template arguments.
-struct Kernel::Choices {
+struct KernelChoices {
     struct Choice {
         std::vector<ArgumentType> types;
-        Function* function = nullptr;
+        KernelFunction* function = nullptr;
         std::vector<int> weak_integers;  // arguments that alone made a template parameter `int`
     };
 
-    const Family* family = nullptr;
+    const KernelFamily* family = nullptr;
     TemplateArguments given;
     std::shared_mutex mutex;
     std::deque<Choice> made;                                     // guarded; entries never move
@@ -79,16 +90,16 @@ struct Kernel::Choices {
 };
 
 /// Every declaration of one name.
-struct Kernel::Family {
+struct KernelFamily {
     std::string name;
     std::vector<KernelDeclaration> declarations;
     bool has_templates = false;
-    Function* sole = nullptr;  // when there is one declaration, and it is no template
-    Choices choices;           // without explicit template arguments
+    KernelFunction* sole = nullptr;  // when there is one declaration, and it is not a template
+    KernelChoices choices;           // without explicit template arguments
 };
 
-struct Module::State {
-    State(Source the_source, CompileOptions the_options, Cache& the_cache)
+struct ModuleState {
+    ModuleState(Source the_source, CompileOptions the_options, Cache& the_cache)
         : source(std::move(the_source)),
           options(std::move(the_options)),
           cache(the_cache),
@@ -96,19 +107,20 @@ struct Module::State {
 
     /// The function of this expression: one of the main image, or (`kernel` not empty) an instance with its
     /// own.
-    Kernel::Function& function(const std::string& expression, const std::string& kernel);
+    KernelFunction& function(const Instance& which);
 
     Source source;
     CompileOptions options;
     Cache& cache;
     std::vector<KernelDeclaration> declarations;
-    std::deque<Kernel::Family> families;  // one a name; never moved
+    std::deque<KernelFamily> families;  // one for each name; never moved
     Unit main;
 
     std::mutex growing;  // guards what follows
-    std::map<std::string, std::unique_ptr<Kernel::Function>> functions;
-    std::deque<Kernel::Choices> explicit_choices;
-    std::map<const KernelDeclaration*, std::vector<TypePattern>> asked_patterns;  // from the compiler
+    std::map<std::string, std::unique_ptr<KernelFunction>> functions;
+    std::deque<KernelChoices> explicit_choices;
+
+    AskedPatterns asked_patterns;
 };
 
 }  // namespace bascule

@@ -29,13 +29,12 @@ void enqueue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args) {
     launch.attrs = attributes.data();
     launch.numAttrs = config.has_attributes() ? to_native(config, attributes) : 0;
     const Driver& driver = Driver::get();
-    // A CUkernel is a CUfunction of whichever context is current.
+    // A CUkernel may be passed as a CUfunction: of the current context.
     auto* const function = reinterpret_cast<CUfunction>(target.kernel().native);
-    const CUresult code = driver.api().cuLaunchKernelEx(&launch, function, args.table(), nullptr);
+    const DriverResult code = driver.api().cuLaunchKernelEx(&launch, function, args.table(), nullptr);
     if (code != CUDA_SUCCESS) [[unlikely]] {
         if (config.has_attributes()) explain_refusal(code, config, target.kernel());
-        driver.check(code, stream.native(), "cuLaunchKernelEx",
-                     fmt::format("launching kernel '{}'", target.kernel().image->name));
+        driver.check(code, stream.native(), fmt::format("launching kernel '{}'", target.kernel().image->name));
     }
 }
 

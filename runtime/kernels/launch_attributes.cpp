@@ -53,7 +53,7 @@ void check_priority(Device device, int priority) {
 }  // namespace
 
 void check_attributes(const LaunchConfig& config, const LoadedKernel& kernel, Device device) {
-    // Drivers have no attribute of its own for programmatic launch, which came with clusters.
+    // There is no device attribute for programmatic launch, which came with clusters.
     const auto has_clusters = [&] {
         return Driver::get().attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) != 0;
     };

@@ -59,13 +59,12 @@ std::uint32_t best_block_size(const LoadedKernel& kernel, Device device, std::ui
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     CUfunction function = nullptr;
-    driver.check(driver.api().cuKernelGetFunction(&function, kernel.native), "cuKernelGetFunction",
-                 "choosing a block size");
+    driver.check(driver.api().cuKernelGetFunction(&function, kernel.native), "choosing a block size");
     int grid = 0;
     int block = 0;
     driver.check(
         driver.api().cuOccupancyMaxPotentialBlockSize(&grid, &block, function, nullptr, shared_bytes, 0),
-        "cuOccupancyMaxPotentialBlockSize", "choosing a block size");
+        "choosing a block size");
     return static_cast<std::uint32_t>(std::max(block, 1));
 }
 

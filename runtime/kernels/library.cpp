@@ -2,15 +2,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
-#include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
-#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -18,9 +19,10 @@ namespace {
 constexpr unsigned int log_bytes = 8192;
 constexpr int opt_in_above = 48 * 1024;  // dynamic shared memory that every kernel may have
 
-CUresult load_code(const Driver& driver, CUlibrary& library, const std::string& code, char* log) {
+DriverResult load_code(const Driver& driver, CUlibrary& library, const std::string& code, char* log) {
     log[0] = '\0';
-    const RelaxedCapture relaxed;  // what others capture does not use it; for ours it was refused before
+    const RelaxedCapture
+        relaxed;  // captures of others do not use this code; in ours, loading was refused before
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void* values[] = {log, reinterpret_cast<void*>(std::uintptr_t{log_bytes - 1})};
     return driver.api().cuLibraryLoadData(&library, code.c_str(), options, values, std::size(options),
@@ -30,17 +32,24 @@ CUresult load_code(const Driver& driver, CUlibrary& library, const std::string& 
 int attribute(const Driver& driver, CUfunction_attribute which, CUkernel kernel, Device device) {
     int value = 0;
     driver.check(driver.api().cuKernelGetAttribute(&value, which, kernel, device.ordinal()),
-                 "cuKernelGetAttribute", "asking what a kernel needs");
+                 "asking what a kernel needs");
     return value;
 }
 
 int device_attribute(const Driver& driver, CUdevice_attribute which, Device device) {
     CUdevice native = 0;
-    driver.check(driver.api().cuDeviceGet(&native, device.ordinal()), "cuDeviceGet", "finding a device");
+    driver.check(driver.api().cuDeviceGet(&native, device.ordinal()), "finding a device");
     int value = 0;
-    driver.check(driver.api().cuDeviceGetAttribute(&value, which, native), "cuDeviceGetAttribute",
-                 "asking what a device can do");
+    driver.check(driver.api().cuDeviceGetAttribute(&value, which, native), "asking what a device can do");
     return value;
+}
+
+/// The names as one object, which is never freed.
+const KernelNames* remember_names(const std::string& name, const std::string& lowered) {
+    static std::mutex& mutex = *new std::mutex;
+    static auto& known = *new std::map<std::pair<std::string, std::string>, KernelNames>;
+    const std::lock_guard lock(mutex);
+    return &known.emplace(std::pair(name, lowered), KernelNames{name, lowered}).first->second;
 }
 
 [[noreturn]] void fail_parameter(const KernelImage& kernel, const Parameter& parameter, std::size_t offset,
@@ -51,19 +60,17 @@ int device_attribute(const Driver& driver, CUdevice_attribute which, Device devi
         kernel.name, parameter.name, parameter.bytes, parameter.offset, bytes, offset));
 }
 
-/// What we read from the compiler against what the driver reads from the code. Drivers before 12.4 do not
-/// say.
+/// Compares the compiler's offsets and sizes with the driver's. Drivers before 12.4 do not report them.
 void check_parameters([[maybe_unused]] const Driver& driver, [[maybe_unused]] CUkernel native,
                       [[maybe_unused]] const KernelImage& kernel) {
 #if CUDA_VERSION >= 12040
     const auto ask = driver.api().cuKernelGetParamInfo;
-    if (ask == nullptr) return;
+    if (!ask) return;
     const std::vector<Parameter>& parameters = kernel.signature.parameters;
     std::size_t offset = 0;
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-        driver.check(ask(native, i, &offset, &bytes), "cuKernelGetParamInfo",
-                     "asking for a kernel's parameters");
+        driver.check(ask(native, i, &offset, &bytes), "asking for a kernel's parameters");
         if (offset != parameters[i].offset || bytes != parameters[i].bytes) {
             fail_parameter(kernel, parameters[i], offset, bytes);
         }
@@ -83,18 +90,17 @@ Library::Library(std::shared_ptr<const Image> image, Device device)
     const auto start = std::chrono::steady_clock::now();
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
-    CUresult code = CUDA_ERROR_NO_BINARY_FOR_GPU;
+    DriverResult code = driver.api().cuLibraryLoadData.result(CUDA_ERROR_NO_BINARY_FOR_GPU);
     if (!image_->cubin.empty()) code = load_code(driver, native_, image_->cubin, log_.get());
-    // A cubin for another architecture is no loss: the driver compiles the PTX.
+    // A cubin for another architecture does not matter: the driver compiles the PTX.
     if (code == CUDA_ERROR_NO_BINARY_FOR_GPU && !image_->ptx.empty()) {
         code = load_code(driver, native_, image_->ptx, log_.get());
     }
     if (code != CUDA_SUCCESS) {
         native_ = nullptr;
         const std::string log = log_.get();
-        driver.check(code, "cuLibraryLoadData",
-                     fmt::format("loading code for {} on {}{}", to_string(image_->arch), device.name(),
-                                 log.empty() ? "" : " (the driver says: " + log + ")"));
+        driver.check(code, fmt::format("loading code for {} on {}{}", to_string(image_->arch), device.name(),
+                                       log.empty() ? "" : " (the driver says: " + log + ")"));
     }
     if (checks_bounds(*image_)) bounds_number_ = remember_parameters(*image_);
     load_milliseconds_ =
@@ -105,7 +111,7 @@ Library::~Library() {
     if (native_ == nullptr) return;
     const Driver& driver = *Driver::existing();
     const RelaxedCapture relaxed;
-    driver.report(driver.api().cuLibraryUnload(native_), "cuLibraryUnload", "unloading a module");
+    driver.report(driver.api().cuLibraryUnload(native_), "unloading a module");
 }
 
 std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Device device) const {
@@ -115,14 +121,17 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     loaded->library = this;
     loaded->image = &kernel;
     loaded->names = remember_names(kernel.signature.kernel, kernel.lowered_name);
-    const CUresult code =
+    const DriverResult code =
         driver.api().cuLibraryGetKernel(&loaded->native, native_, kernel.lowered_name.c_str());
     if (code != CUDA_SUCCESS) {
-        driver.check(code, "cuLibraryGetKernel",
-                     fmt::format("loading kernel '{}' on {}", kernel.name, device.name()));
+        driver.check(code, fmt::format("loading kernel '{}' on {}", kernel.name, device.name()));
     }
     check_parameters(driver, loaded->native, kernel);
-    if (bounds_number_ != 0) place_bounds_record(*this, bounds_number_, device);
+    if (bounds_number_ != 0) {
+        // No variable: the compiler found no access that could fail.
+        if (const auto hook = variable(bounds_hook, device))
+            place_bounds_record(hook->address, hook->bytes, bounds_number_, device);
+    }
     const auto ask = [&](CUfunction_attribute which) {
         return attribute(driver, which, loaded->native, device);
     };
@@ -144,7 +153,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     if (dynamic > opt_in_above) {
         driver.check(driver.api().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                        dynamic, loaded->native, device.ordinal()),
-                     "cuKernelSetAttribute", "allowing a kernel its shared memory");
+                     "setting how much shared memory a kernel may use");
     }
     return loaded;
 }
@@ -154,9 +163,10 @@ std::optional<LoadedVariable> Library::variable(const std::string& lowered_name,
     const ContextGuard context(device.context());
     CUdeviceptr address = 0;
     std::size_t bytes = 0;
-    const CUresult code = driver.api().cuLibraryGetGlobal(&address, &bytes, native_, lowered_name.c_str());
+    const DriverResult code =
+        driver.api().cuLibraryGetGlobal(&address, &bytes, native_, lowered_name.c_str());
     if (code == CUDA_ERROR_NOT_FOUND) return std::nullopt;
-    driver.check(code, "cuLibraryGetGlobal", "finding a variable");
+    driver.check(code, "finding a variable");
     return LoadedVariable{address, bytes};
 }
 

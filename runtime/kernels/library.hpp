@@ -18,22 +18,22 @@ namespace bascule {
 
 class Library;
 
-/// What a kernel is called, kept as long as the process lives: reports of faults come when it may be gone.
+/// The names of a kernel, never freed: a fault may be reported when the kernel is gone.
 struct KernelNames {
     std::string name;     ///< with its template arguments: "ns::scale<float>"
     std::string lowered;  ///< as the image calls it
 };
 
-/// One kernel, ready to launch. A value that borrows from its Library: whoever keeps it keeps that too.
+/// One kernel, ready to launch. A value that borrows from its Library: keep that as long as this.
 struct LoadedKernel {
     const Library* library = nullptr;
     CUkern_st* native = nullptr;
     const KernelImage* image = nullptr;  ///< name and signature
     const KernelNames* names = nullptr;
     LaunchLimits limits;  ///< on the device it was looked up for
-    int registers = 0;    ///< a thread
+    int registers = 0;    ///< per thread
     std::uint32_t static_shared_bytes = 0;
-    std::uint32_t local_bytes = 0;  ///< a thread
+    std::uint32_t local_bytes = 0;  ///< per thread
 };
 
 /// A __device__ or __constant__ variable of a Library, which owns its memory.
@@ -56,8 +56,8 @@ class Library {
     const Image& image() const noexcept { return *image_; }
     double load_milliseconds() const noexcept { return load_milliseconds_; }
 
-    /// A kernel of the image on a device. What is left of the device's shared memory beside the kernel's own
-    /// is opted in already where that is above 48 KB: `limits.shared_bytes` can be asked for without more.
+    /// A kernel of the image on a device. The shared memory that the kernel's own leaves is opted in where that is
+    /// above 48 KB, so that a launch may use all of `limits.shared_bytes`.
     /// Throws: CudaError when the driver refuses this kernel (the emulated device says which PTX line).
     std::unique_ptr<const LoadedKernel> load(const KernelImage& kernel, Device device) const;
 
@@ -70,7 +70,7 @@ class Library {
     std::shared_ptr<const Image> image_;
     double load_milliseconds_ = 0;
     std::uint32_t bounds_number_ = 0;  // under which the image's parameters are remembered; 0: no checks
-    std::unique_ptr<char[]> log_;      // where the driver writes, also when it compiles lazily
+    std::unique_ptr<char[]> log_;      // the driver writes to it, also when it compiles lazily
 };
 
 }  // namespace bascule

@@ -6,7 +6,9 @@
 
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/faults/source_places.hpp>
+#include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 
 namespace bascule {
@@ -39,8 +41,8 @@ std::string_view last_component(std::string_view name) {
 
 [[noreturn]] void fail_ambiguous(const Source& source, const std::string& wanted,
                                  const std::vector<std::string>& matches) {
-    throw CompileError(fmt::format("{} has several kernels '{}': say which by its qualified name: {}.",
-                                   source.name, wanted, fmt::join(matches, ", ")),
+    throw CompileError(fmt::format("{} has several kernels '{}': use a qualified name: {}.", source.name,
+                                   wanted, fmt::join(matches, ", ")),
                        {.log = {}, .name_expression = wanted, .options = {}, .architecture = {}});
 }
 
@@ -49,23 +51,24 @@ std::string_view last_component(std::string_view name) {
 // --- Names -------------------------------------------------------------------------------------------------
 
 Module::Module(Source source, CompileOptions options, Cache& cache)
-    : state_(std::make_shared<State>(std::move(source), std::move(options), cache)) {
-    State& state = *state_;
+    : state_(std::make_shared<ModuleState>(std::move(source), std::move(options), cache)) {
+    ModuleState& state = *state_;
     state.declarations = find_kernels(state.source.text);
     if (state.declarations.empty()) fail_without_kernels(state.source);
     remember_place(state.source);
+    describe_failures();
     for (const KernelDeclaration& declaration : state.declarations) {
         const auto known =
             std::find_if(state.families.begin(), state.families.end(),
-                         [&](const Kernel::Family& each) { return each.name == declaration.name; });
-        Kernel::Family* family = known != state.families.end() ? &*known : &state.families.emplace_back();
+                         [&](const KernelFamily& each) { return each.name == declaration.name; });
+        KernelFamily* family = known != state.families.end() ? &*known : &state.families.emplace_back();
         family->name = declaration.name;
         family->declarations.push_back(declaration);
         family->has_templates = family->has_templates || declaration.is_template;
     }
-    for (Kernel::Family& family : state.families) {
+    for (KernelFamily& family : state.families) {
         if (family.declarations.size() == 1 && !family.has_templates)
-            family.sole = &state.function(family.name, "");
+            family.sole = &state.function({{}, family.name});
     }
 }
 
@@ -83,8 +86,8 @@ Kernel Module::kernel(const std::string& name) const {
     const std::string wanted = name.rfind("::", 0) == 0 ? name.substr(2) : name;
     std::vector<std::string> names;
     std::vector<std::string> matches;
-    Kernel::Family* match = nullptr;
-    for (Kernel::Family& family : state_->families) {
+    KernelFamily* match = nullptr;
+    for (KernelFamily& family : state_->families) {
         names.push_back(family.name);
         if (family.name == wanted) return {*this, &family, family.sole, &family.choices};
         if (last_component(family.name) != wanted) continue;
@@ -96,16 +99,15 @@ Kernel Module::kernel(const std::string& name) const {
     return {*this, match, match->sole, &match->choices};
 }
 
-Kernel::Function& Module::State::function(const std::string& expression, const std::string& kernel) {
+KernelFunction& ModuleState::function(const Instance& which) {
     const std::lock_guard lock(growing);
-    std::unique_ptr<Kernel::Function>& slot = functions[expression];
+    std::unique_ptr<KernelFunction>& slot = functions[which.expression];
     if (slot != nullptr) return *slot;
-    if (kernel.empty()) {
-        slot = std::make_unique<Kernel::Function>(expression, main);
+    if (which.kernel.empty()) {
+        slot = std::make_unique<KernelFunction>(which.expression, main);
     } else {
-        auto unit =
-            std::make_unique<Unit>(source, options, cache, std::vector<Instance>{{kernel, expression}});
-        slot = std::make_unique<Kernel::Function>(expression, *unit);
+        auto unit = std::make_unique<Unit>(source, options, cache, std::vector<Instance>{which});
+        slot = std::make_unique<KernelFunction>(which.expression, *unit);
         slot->own_unit = std::move(unit);
     }
     return *slot;

@@ -8,7 +8,7 @@ KernelAttributes attributes_of(const LoadedKernel& kernel, Device device) {
     const auto ask = [&](CUfunction_attribute which) {
         int value = 0;
         driver.check(driver.api().cuKernelGetAttribute(&value, which, kernel.native, device.ordinal()),
-                     "cuKernelGetAttribute", "asking what a kernel needs");
+                     "asking what a kernel needs");
         return value;
     };
     KernelAttributes attributes;
@@ -30,12 +30,12 @@ Occupancy occupancy_of(const LoadedKernel& kernel, Device device, std::uint32_t 
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     CUfunction function = nullptr;
-    driver.check(driver.api().cuKernelGetFunction(&function, kernel.native), "cuKernelGetFunction",
+    driver.check(driver.api().cuKernelGetFunction(&function, kernel.native),
                  "asking how many blocks run at once");
     int blocks = 0;
     driver.check(driver.api().cuOccupancyMaxActiveBlocksPerMultiprocessor(
                      &blocks, function, static_cast<int>(threads), shared_bytes),
-                 "cuOccupancyMaxActiveBlocksPerMultiprocessor", "asking how many blocks run at once");
+                 "asking how many blocks run at once");
     const int warp = driver.attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_WARP_SIZE);
     const int most =
         driver.attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / warp;

@@ -1,4 +1,4 @@
-// What a kernel takes of a device: its attributes as compiled, and how many of its blocks run at once.
+// A kernel's attributes as compiled, and how many of its blocks run at once.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace bascule {
 
-/// What the compiler made of a kernel, and what a block of it may have. A value.
+/// What a kernel uses as compiled, and what its blocks may use. A value.
 struct KernelAttributes {
-    int registers = 0;                           ///< a thread
-    std::uint32_t static_shared_bytes = 0;       ///< a block
-    std::uint32_t local_bytes = 0;               ///< a thread
+    int registers = 0;                           ///< per thread
+    std::uint32_t static_shared_bytes = 0;       ///< per block
+    std::uint32_t local_bytes = 0;               ///< per thread
     std::uint32_t constant_bytes = 0;            ///< of the image
     std::uint32_t max_threads_per_block = 0;     ///< the smaller of the device's and the kernel's limit
-    std::uint32_t max_dynamic_shared_bytes = 0;  ///< a block
+    std::uint32_t max_dynamic_shared_bytes = 0;  ///< per block
     int shared_carveout = -1;                    ///< percent that is preferred; -1: the driver chooses
     int ptx_version = 0;                         ///< 80 is compute_80
     int binary_version = 0;                      ///< 90 is sm_90
@@ -26,10 +26,10 @@ struct KernelAttributes {
 /// Throws: CudaError.
 KernelAttributes attributes_of(const LoadedKernel& kernel, Device device);
 
-/// How full a multiprocessor gets. A value.
+/// Resident blocks and warps per multiprocessor. A value.
 struct Occupancy {
-    std::uint32_t blocks = 0;  ///< of a multiprocessor at once
-    double warps = 0;          ///< active warps over the most that a multiprocessor holds, 0 to 1
+    std::uint32_t blocks = 0;  ///< resident at once on a multiprocessor
+    double warps = 0;          ///< resident warps over the maximum of a multiprocessor, 0 to 1
 
     bool operator==(const Occupancy&) const = default;
 };

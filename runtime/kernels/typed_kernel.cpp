@@ -1,9 +1,9 @@
-// Checks a signature of the host's against the kernel's own.
+// Checks the host's signature against the kernel's own.
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/argument_type.hpp>
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/kernels/typed_kernel.hpp>
 
 namespace bascule::detail {
 namespace {
@@ -81,7 +81,7 @@ ArgumentValue example_of(const HostType& type) {
 
 Kernel choose_typed(const Kernel& kernel, std::vector<std::string> template_arguments,
                     std::span<const HostType> types, Device device) {
-    Kernel chosen = template_arguments.empty() ? kernel.settled(device)
+    Kernel chosen = template_arguments.empty() ? kernel.resolve_function(device)
                                                : kernel.instantiate({std::move(template_arguments), {}});
     if (!chosen.is_function()) {
         std::vector<ArgumentValue> examples;

@@ -92,8 +92,8 @@ Kernel choose_typed(const Kernel& kernel, std::vector<std::string> template_argu
 
 }  // namespace detail
 
-/// A function whose parameter types were checked once, so that a call is plain C++: arguments convert as they
-/// do everywhere. Thread-safe; keeps its module.
+/// A function whose parameter types were checked once, so that a call is plain C++ with its
+/// usual conversions. Thread-safe; keeps its module.
 template <class Signature>
 class TypedKernel;
 

@@ -21,7 +21,7 @@ struct Held {
 std::atomic<Held*> given_back{nullptr};
 std::atomic<std::size_t> count{0};
 
-/// The graphs that hold something of ours. A graph is no thread-safe thing, so `mutex` is also held while one
+/// The graphs that hold something of ours. A graph is not thread-safe, so `mutex` is also held while one
 /// of them is changed; the driver's callback needs no lock, so nobody can wait for us there.
 struct GraphRegistry {
     std::mutex mutex;
@@ -68,12 +68,12 @@ bool attach(const DriverFunctions& api, CUgraph graph, std::unique_ptr<Held> mad
 
 }  // namespace
 
-bool keep_for_graph_of_others(StreamRef stream, std::span<const Owner> owners) noexcept {
+bool retain_for_foreign_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
     const DriverFunctions& api = Driver::existing()->api();
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (api.cuStreamIsCapturing(stream.native(), &status) != CUDA_SUCCESS) return false;
     if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return false;
-    OthersCapture::note();
+    ForeignCapture::note();
     cuuint64_t capture = 0;
     CUgraph graph = nullptr;
     if (api.cuStreamGetCaptureInfo(stream.native(), &status, &capture, &graph, nullptr, nullptr) !=
@@ -114,6 +114,6 @@ void release_given_back() noexcept {
     }
 }
 
-std::size_t owners_in_graphs_of_others() noexcept { return count.load(); }
+std::size_t owners_in_foreign_graphs() noexcept { return count.load(); }
 
 }  // namespace bascule

@@ -15,6 +15,7 @@
 #include <bascule/runtime/lifetime/owner_queue.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
+#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -58,10 +59,10 @@ void mark(OwnerQueue& queue, StreamRef stream, const Driver& driver) {
     EventPool& pool = EventPool::of(stream.device());
     queue.markers.reserve(1);
     CUevent event = pool.take();
-    const CUresult code = driver.api().cuEventRecord(event, stream.native());
+    const DriverResult code = driver.api().cuEventRecord(event, stream.native());
     if (code != CUDA_SUCCESS) {
         pool.give_back(event);
-        driver.check(code, "cuEventRecord", "marking what a stream holds");
+        driver.check(code, "recording a marker event");
     }
     queue.markers.push({event, sequence.load(std::memory_order_relaxed), queue.unmarked});
     queue.marked += queue.unmarked;
@@ -107,13 +108,14 @@ KeptMark mark_and_look(OwnerQueue& queue, std::unique_lock<std::mutex>& lock, St
     const Driver& driver = Driver::get();
     const Bookkeeping bookkeeping(driver);
     if (is_capturing(driver, stream)) {  // a marker would become part of the graph
-        OthersCapture::note();
+        ForeignCapture::note();
         return 0;
     }
     mark(queue, stream, driver);
     const KeptMark passed = pass_markers(queue, stream.device(), driver);
     if (queue.marked < most_operations) return passed;
-    const Marker oldest = queue.take_oldest_marker();  // ours alone now: nobody gives it back while we wait
+    const Marker oldest =
+        queue.take_oldest_marker();  // ours alone: no other thread gives it back while we wait
     lock.unlock();
     const bool waited = is_over(driver.api().cuEventSynchronize(oldest.event));
     EventPool::of(stream.device()).give_back(oldest.event);
@@ -140,23 +142,23 @@ void wait_and_release(StreamRef stream, std::span<const Owner> owners) noexcept 
 }
 
 /// The legacy default stream is never captured.
-bool taken_by_others(StreamRef stream, std::span<const Owner> owners) {
+bool taken_by_foreign_graph(StreamRef stream, std::span<const Owner> owners) {
     if (stream.handle() <= 1) return false;
     const ContextGuard context(stream.context());
-    return keep_for_graph_of_others(stream, owners);
+    return retain_for_foreign_graph(stream, owners);
 }
 
-/// Where there is room for the owners; null when a graph of others has taken them. Until somebody else's
+/// Where there is room for the owners; null when a foreign graph has taken them. Until somebody else's
 /// capture was seen, that is asked of a stream for which nothing is kept, so once after each time that it was
 /// waited for: another library that captures a stream lets its work finish before.
 LockedQueue queue_for(StreamRef stream, std::span<const Owner> owners) {
-    const bool ask = OthersCapture::seen();
-    if (ask && taken_by_others(stream, owners)) return {};
+    const bool ask = ForeignCapture::seen();
+    if (ask && taken_by_foreign_graph(stream, owners)) return {};
     const QueueKey key = QueueKey::of(stream);
     LockedQueue found = find_or_make_queue(key);
     if (ask || !found.queue->owners.empty()) return found;
     found.lock.unlock();
-    if (taken_by_others(stream, owners)) return {};
+    if (taken_by_foreign_graph(stream, owners)) return {};
     return find_or_make_queue(key);
 }
 
@@ -235,6 +237,6 @@ void retire(StreamRef stream) noexcept {
     }
 }
 
-std::size_t owners_held() noexcept { return owners_in_queues() + owners_in_graphs_of_others(); }
+std::size_t owners_held() noexcept { return owners_in_queues() + owners_in_foreign_graphs(); }
 
 }  // namespace bascule

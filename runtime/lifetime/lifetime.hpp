@@ -2,35 +2,18 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <utility>
 
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
-
-/// Something to keep. `release` gives up several at once, because it takes whatever lock they need (Python's: the
-/// GIL).
-struct Owner {
-    void* object = nullptr;
-    void (*release)(void* const* objects, std::size_t count) noexcept = nullptr;
-    std::uint64_t bytes = 0;  ///< of memory that goes with it, as far as is known
-};
-
-/// For objects that were made with `new`.
-template <class T>
-void delete_owners(void* const* objects, std::size_t count) noexcept {
-    for (std::size_t i = 0; i < count; ++i) delete static_cast<T*>(objects[i]);
-}
-
-/// Gives all of them up. No lock of ours is held: any code may run.
-void release(std::span<const Owner> owners) noexcept;
 
 /// Takes the owners of an operation just enqueued on `stream`. One marker event is recorded for every 64
 /// operations, and whenever their owners hold 64 MiB; what finished before the oldest markers is released
 /// here, by the calling thread; at most 1,024 operations are held, then the oldest marker is waited for.
-/// What is captured belongs to its graph: ours, or others' (<bascule/runtime/lifetime/captured_owners.hpp>).
+/// What is captured belongs to its graph: ours, or a foreign one (<bascule/runtime/lifetime/captured_owners.hpp>).
 /// Never throws: when the driver refuses, it waits for the stream and releases.
 void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept;
 
@@ -52,9 +35,8 @@ class OwnersKept {
     std::span<const Owner> owners_;
 };
 
-/// A moment in the order in which owners were handed over. Taken before a synchronisation, so that what
-/// another thread enqueues meanwhile is not taken for finished.
-using KeptMark = std::uint64_t;
+/// The mark of the newest operation. Taken before a synchronisation, so that what another thread enqueues
+/// meanwhile is not taken for finished.
 KeptMark kept_so_far() noexcept;
 
 /// Releases what was kept for `stream` before `mark`: the stream was synchronised since.

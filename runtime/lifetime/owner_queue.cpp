@@ -70,10 +70,6 @@ std::size_t owners_in_queues() noexcept {
     return count;
 }
 
-void release(std::span<const Owner> owners) noexcept {
-    for (const Owner& owner : owners) owner.release(&owner.object, 1);
-}
-
 QueueKey QueueKey::of(StreamRef stream) noexcept {
     const bool per_thread = stream.handle() == 2;
     return {stream.handle(), stream.device().ordinal(),

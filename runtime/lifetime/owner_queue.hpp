@@ -10,7 +10,8 @@
 #include <span>
 #include <thread>
 
-#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 struct CUevent_st;
 

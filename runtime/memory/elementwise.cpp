@@ -1,5 +1,5 @@
-// One loop for all of them: the axes that can be walked as one are merged, then a copy or a fill by the
-// driver where nothing is skipped, else a kernel of our own.
+// One loop for all of them: axes that are contiguous are merged; then the driver copies or fills where the elements
+// are contiguous, else a kernel of our own does.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +12,7 @@
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/elementwise.hpp>
 #include <bascule/runtime/memory/elementwise_kernels.hpp>
 #include <bascule/runtime/memory/memory.hpp>
@@ -26,7 +27,7 @@ const Module& kernels() {
     return *module;  // never destroyed: its code may still run at exit
 }
 
-/// As elementwise_kernels.hpp numbers them; -1 for what is no number.
+/// As elementwise_kernels.hpp numbers them; -1 for what is not a number.
 int code_of(DType dtype) noexcept {
     const auto bytes = static_cast<unsigned>(dtype.itemsize);
     const int power = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4;
@@ -129,7 +130,7 @@ void launch(StreamRef stream, const std::string& name, const ElementwiseJob& job
     kernel.launch(stream, config, pack);
 }
 
-/// `enqueue` one call of the driver between the waits that a launch has.
+/// One call of the driver, by `enqueue`, between the waits that a launch has.
 template <class Enqueue>
 void in_order(StreamRef stream, std::span<const Producer> producers, Enqueue&& enqueue) {
     const ContextGuard context(stream.context());
@@ -159,17 +160,13 @@ void fill_run(StreamRef stream, const ArrayView& destination, const std::byte* e
         const DriverFunctions& api = driver.api();
         std::uint32_t pattern = 0;
         std::memcpy(&pattern, element, unit);
-        const CUresult code =
+        const DriverResult code =
             unit == 1   ? api.cuMemsetD8Async(destination.pointer, static_cast<unsigned char>(pattern), count,
                                               stream.native())
             : unit == 2 ? api.cuMemsetD16Async(destination.pointer, static_cast<unsigned short>(pattern),
                                                count, stream.native())
                         : api.cuMemsetD32Async(destination.pointer, pattern, count, stream.native());
-        driver.check(code, stream.native(),
-                     unit == 1   ? "cuMemsetD8Async"
-                     : unit == 2 ? "cuMemsetD16Async"
-                                 : "cuMemsetD32Async",
-                     "filling an array");
+        driver.check(code, stream.native(), "filling an array");
     });
 }
 
@@ -177,7 +174,7 @@ void copy_run(StreamRef stream, std::uint64_t destination, std::uint64_t source,
               std::span<const Producer> producers) {
     in_order(stream, producers, [&](const Driver& driver) {
         driver.check(driver.api().cuMemcpyDtoDAsync(destination, source, bytes, stream.native()),
-                     stream.native(), "cuMemcpyDtoDAsync", "copying an array");
+                     stream.native(), "copying an array");
     });
 }
 

@@ -5,14 +5,14 @@
 #include <span>
 
 #include <bascule/interface/arrays/array_interface.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
-// Kernels cannot write to constant memory: its new elements are made in a copy, which the driver copies back.
+// Kernels cannot write to constant memory: they write to a copy, which the driver copies back.
 
-/// Whether `convert_elements` knows how: numbers and bools; complex numbers to complex ones and bool only.
+/// Whether `convert_elements` supports it: numbers and bools; complex numbers to complex ones and bool only.
 bool can_convert(DType from, DType to) noexcept;
 
 /// The elements of `source` to `destination`: one shape, one item size, whatever they are made of; the two do
@@ -22,8 +22,8 @@ bool can_convert(DType from, DType to) noexcept;
 void copy_elements(StreamRef stream, const ArrayView& destination, const ArrayView& source,
                    std::span<const Owner> owners = {});
 
-/// The same with each element converted as a C cast does: floats are cut towards zero, integers wrap, what is
-/// not zero is true. Floats that do not fit an integer type give any number. `can_convert` holds.
+/// The same with each element converted as a C cast does: floats are truncated, integers wrap, nonzero
+/// is true. Floats that do not fit an integer type give an unspecified number. `can_convert` holds.
 void convert_elements(StreamRef stream, const ArrayView& destination, const ArrayView& source,
                       std::span<const Owner> owners = {});
 

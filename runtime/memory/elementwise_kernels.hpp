@@ -36,7 +36,7 @@ struct job {
     long long extents[64], to_strides[64], from_strides[64];
 };
 
-/// Where element `index` lies in both arrays, in bytes.
+/// The byte offset of element `index` in both arrays.
 struct place {
     long long to = 0, from = 0;
     __device__ place(const job& j, long long index) {

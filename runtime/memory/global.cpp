@@ -1,4 +1,4 @@
-// From a variable's name to its memory: the compiler knows what it is, the driver where.
+// From a variable's name to its memory: the compiler knows its type, the driver its address.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -33,8 +33,8 @@ std::string qualified(const std::string& name, const std::vector<std::string>& k
         if (last_component(each) == base) matches.push_back(each);
     }
     if (matches.size() > 1) {
-        fail(fmt::format("{} has several variables '{}': say which by its qualified name: {}.", source.name,
-                         base, fmt::join(matches, ", ")),
+        fail(fmt::format("{} has several variables '{}': use a qualified name: {}.", source.name, base,
+                         fmt::join(matches, ", ")),
              name, image);
     }
     return matches.empty() ? name : matches[0] + name.substr(base.size());
@@ -98,7 +98,7 @@ Global find_global(const Kernel& kernel, const std::string& name, Device device)
     }
     if (loaded->bytes != global.variable.bytes()) {
         throw Error(
-            fmt::format("variable '{}' has {} bytes on the device, and {} by its type. Please report this "
+            fmt::format("variable '{}' has {} bytes on the device, but its type has {}. Please report this "
                         "with your NVRTC's version.",
                         wanted, loaded->bytes, global.variable.bytes()));
     }

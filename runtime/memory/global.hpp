@@ -25,7 +25,7 @@ struct Global {
 /// The copy that `kernel` uses: each compiled image has its own variables, and so has each device. `name` is
 /// qualified ("ns::table", "scale<float>"), or a last component that only one variable of the text has.
 /// Compiles and loads the kernel if need be, and asks the compiler for the variable's type once.
-/// Throws: CompileError for a name that is no variable of the text ("did you mean 'table'?"), and for one
+/// Throws: CompileError for a name that is not a variable of the text ("did you mean 'table'?"), and for one
 /// that no kernel uses, so that the compiler left it out; LibraryError, CudaError.
 Global find_global(const Kernel& kernel, const std::string& name, Device device = Device::current());
 

@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -21,34 +24,33 @@ bool is_pinned(const Driver& driver, const void* host) noexcept {
            type == CU_MEMORYTYPE_HOST;
 }
 
-/// How each kind is taken and given back.
+/// How each kind is allocated and freed.
 struct Method {
-    const char* name;
     const char* memory;  // for messages
-    CUresult (*allocate)(const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes);
-    CUresult (*free)(const DriverFunctions& api, CUdeviceptr address, void* host);
+    DriverResult (*allocate)(const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes);
+    DriverResult (*free)(const DriverFunctions& api, CUdeviceptr address, void* host);
 };
 
-CUresult free_device(const DriverFunctions& api, CUdeviceptr address, void*) {
+DriverResult free_device(const DriverFunctions& api, CUdeviceptr address, void*) {
     return api.cuMemFree(address);
 }
 
 constexpr Method methods[] = {
-    {"cuMemAlloc", "device",
+    {"device",
      [](const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes) {
          return api.cuMemAlloc(&address, bytes);
      },
      &free_device},
-    {"cuMemHostAlloc", "pinned",
+    {"pinned",
      [](const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes) {
          void* host = nullptr;
-         const CUresult code =
+         const DriverResult code =
              api.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
          address = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(host));
          return code;
      },
      [](const DriverFunctions& api, CUdeviceptr, void* host) { return api.cuMemFreeHost(host); }},
-    {"cuMemAllocManaged", "managed",
+    {"managed",
      [](const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes) {
          return api.cuMemAllocManaged(&address, bytes, CU_MEM_ATTACH_GLOBAL);
      },
@@ -57,25 +59,25 @@ constexpr Method methods[] = {
 
 const Method& method_of(MemoryKind kind) noexcept { return methods[static_cast<std::size_t>(kind)]; }
 
-[[noreturn]] void fail_allocation(const Driver& driver, CUresult code, std::size_t bytes, MemoryKind kind) {
-    const Method& method = method_of(kind);
-    std::string doing = fmt::format("allocating {} bytes of {} memory", bytes, method.memory);
+[[noreturn]] void fail_allocation(const Driver& driver, DriverResult code, std::size_t bytes,
+                                  MemoryKind kind) {
+    std::string doing = fmt::format("allocating {} bytes of {} memory", bytes, method_of(kind).memory);
     std::size_t available = 0;
     std::size_t total = 0;
     if (kind == MemoryKind::device && driver.api().cuMemGetInfo(&available, &total) == CUDA_SUCCESS) {
         doing += fmt::format(", of which {} of {} are free,", available, total);
     }
-    driver.check(code, method.name, doing);
-    std::abort();  // check throws: `code` is no success
+    driver.check(code, doing);
+    std::abort();  // check throws: `code` is not success
 }
 
-/// The address on the other side, which is the same one on most machines.
+/// The host's address of device memory or the reverse; the same one on most machines.
 template <class Address>
 Address other_side(const Driver& driver, CUpointer_attribute attribute, CUdeviceptr address) {
     Address found{};
     void* value = &found;
     driver.check(driver.api().cuPointerGetAttributes(1, &attribute, &value, address),
-                 "cuPointerGetAttributes", "asking for the address of new memory");
+                 "asking for the address of new memory");
     return found;
 }
 
@@ -87,8 +89,8 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device, MemoryKind kind)
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     CUdeviceptr address = 0;
-    const RelaxedCapture relaxed;  // it stays from one launch of a graph to the next
-    const CUresult code = method_of(kind).allocate(driver.api(), address, bytes);
+    const RelaxedCapture relaxed;  // not a part of a graph that is being captured
+    const DriverResult code = method_of(kind).allocate(driver.api(), address, bytes);
     if (code != CUDA_SUCCESS) fail_allocation(driver, code, bytes, kind);
     address_ = address;
     if (kind == MemoryKind::device) return;
@@ -100,8 +102,7 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device, MemoryKind kind)
             address_ = other_side<CUdeviceptr>(driver, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address);
         }
     } catch (...) {
-        driver.report(method_of(kind).free(driver.api(), address, host_), method_of(kind).name,
-                      "freeing memory");
+        driver.report(method_of(kind).free(driver.api(), address, host_), "freeing memory");
         throw;
     }
 }
@@ -117,8 +118,8 @@ DeviceBuffer::~DeviceBuffer() {
     const Driver& driver = *Driver::existing();
     try {
         const ContextGuard context(device_.context());
-        const RelaxedCapture relaxed;  // what others capture does not concern it
-        driver.report(method_of(kind_).free(driver.api(), address_, host_), "cuMemFree", "freeing memory");
+        const RelaxedCapture relaxed;  // captures are not affected
+        driver.report(method_of(kind_).free(driver.api(), address_, host_), "freeing memory");
     } catch (...) {  // the driver is gone, and the memory with it
     }
 }
@@ -150,7 +151,7 @@ void copy_to_device(StreamRef stream, std::uint64_t destination, const void* sou
     const ProducersToOrder ordered(stream, producers);
     wait_for_producers(stream, ordered.get());
     driver.check(driver.api().cuMemcpyHtoDAsync(destination, source, bytes, stream.native()), stream.native(),
-                 "cuMemcpyHtoDAsync", "copying to the device");
+                 "copying to the device");
     order_producers_after(stream, ordered.get());
 }
 
@@ -160,13 +161,13 @@ bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
     if (bytes == 0) return true;
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
-    // Drivers fill pageable memory before they return or need not, by version: waiting costs nothing then.
+    // Whether the driver fills pageable memory before it returns depends on its version: if it does, this is free.
     const bool waits = !is_pinned(driver, destination);
     if (waits) require_no_capture(stream, "copying to memory that is not pinned");
     const ProducersToOrder ordered(stream, producers);
     wait_for_producers(stream, ordered.get());
     driver.check(driver.api().cuMemcpyDtoHAsync(destination, source, bytes, stream.native()), stream.native(),
-                 "cuMemcpyDtoHAsync", "copying to the host");
+                 "copying to the host");
     order_producers_after(stream, ordered.get());
     if (!waits) return false;
     stream.synchronize();

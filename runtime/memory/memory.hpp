@@ -7,16 +7,16 @@
 #include <span>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
-/// Where bytes lie that a device can use.
+/// The kinds of memory that a device can use.
 enum class MemoryKind : std::uint8_t {
     device,   ///< on the device; the host has no address for it
     pinned,   ///< in host memory that stays where it is; the device reads and writes it there
-    managed,  ///< moves to whoever uses it
+    managed,  ///< migrates to where it is used
 };
 
 /// Bytes that a device can use and that this object owns. Thread-safe as memory is: order your accesses.
@@ -26,7 +26,7 @@ class DeviceBuffer {
     /// says how much was asked for and is free).
     explicit DeviceBuffer(std::size_t bytes, Device device = Device::current(),
                           MemoryKind kind = MemoryKind::device);
-    /// Device memory that somebody else allocated: destroying `owner` frees it.
+    /// Device memory of another allocator: destroying `owner` frees it.
     DeviceBuffer(std::uint64_t address, std::size_t bytes, Device device,
                  std::shared_ptr<void> owner) noexcept;
     ~DeviceBuffer();  // never throws

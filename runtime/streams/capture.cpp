@@ -1,4 +1,4 @@
-// Captures are known by the driver's numbers: streams join and leave them without us.
+// Captures are identified by the driver's ids, because streams join and leave them without a call of ours.
 #include <algorithm>
 #include <mutex>
 
@@ -42,7 +42,7 @@ struct CaptureRegistry {
 };
 
 CaptureRegistry& capture_registry() {
-    static auto* made = new CaptureRegistry;  // operations at exit still ask
+    static auto* made = new CaptureRegistry;  // never destroyed: used by operations at exit
     return *made;
 }
 
@@ -90,12 +90,10 @@ template <class Naming>
 CaptureState ask(StreamRef stream, const Naming& naming) {
     const Driver& driver = Driver::get();
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    CUresult code = driver.api().cuStreamIsCapturing(stream.native(), &status);
-    const char* call = "cuStreamIsCapturing";
+    DriverResult code = driver.api().cuStreamIsCapturing(stream.native(), &status);
     CaptureState state;
     cuuint64_t id = 0;
     if (code == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
-        call = "cuStreamGetCaptureInfo";
         code = driver.api().cuStreamGetCaptureInfo(stream.native(), &status, &id, nullptr, nullptr, nullptr);
     }
     if (code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
@@ -103,7 +101,7 @@ CaptureState ask(StreamRef stream, const Naming& naming) {
         return state;
     }
     if (code != CUDA_SUCCESS) {
-        driver.check(code, call, fmt::format("asking whether {} is being captured", naming()));
+        driver.check(code, fmt::format("asking whether {} is being captured", naming()));
     }
     if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) state.status = Status::invalidated;
     if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE) state = {Status::active, id};
@@ -120,12 +118,12 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
     });
 }
 
-/// The usual answer of all streams, by one question each. False where any answers anything else, an error
-/// included: then each is asked again, by name. `stream`'s context is current; other devices' streams are not
+/// Whether no stream is being captured: one query each. False after any other result, errors included: then
+/// each is queried again, with its name for the message. `stream`'s context is current; other devices' streams are not
 /// asked here.
 bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noexcept {
     const auto is_capturing = Driver::get().api().cuStreamIsCapturing;
-    const auto here = [&](const Producer& producer) { return lies_with(producer, stream); };
+    const auto here = [&](const Producer& producer) { return same_device(producer, stream); };
     const auto free = [&](StreamRef each) {
         CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
         return is_capturing(each.native(), &status) == CUDA_SUCCESS &&
@@ -180,7 +178,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
         const StreamRef theirs = stream_of(producer, stream);
         const CaptureState state = capture_of(producer, theirs, stream);
         if (state.status == Status::implicit && ours.status == Status::active) {
-            outside.push_back(producer);  // not touched now
+            outside.push_back(producer);  // not touched during the capture
             continue;
         }
         require_usable(theirs, state);
@@ -189,7 +187,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
             fail(producer, signature,
                  fmt::format(
                      "its stream {:#x} is being captured into a graph, and {}, where this would go, is "
-                     "not: waiting would draw it into that graph. Use the array's stream for this too "
+                     "not: waiting would make it part of that graph. Use the array's stream for this too "
                      "(stream=...), or pass bascule.as_cuda_array(x, sync=False) and order it yourself. "
                      "The capture goes on.",
                      producer.stream, name_of(stream)));
@@ -208,13 +206,13 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
     if (ours.status != Status::active) return;
     const std::lock_guard lock(capture_registry().mutex);
     GraphNeeds* needs = capture_registry().needs_of(ours.id);
-    if (needs == nullptr) OthersCapture::note();
+    if (needs == nullptr) ForeignCapture::note();
     if (needs != nullptr && own_stream) needs->own_stream = true;
     if (outside.empty()) return;
     if (needs == nullptr) {
         fail(outside.front(), signature,
              fmt::format(
-                 "its stream {:#x} is no part of the capture that {} is in, so nothing in the graph can "
+                 "its stream {:#x} is not part of the capture that {} is in, so nothing in the graph can "
                  "wait for it. Let it wait for an event that was recorded in the capture, or pass "
                  "bascule.as_cuda_array(x, sync=False) and order the graph's launches yourself. The "
                  "capture goes on.",
@@ -236,13 +234,12 @@ bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
     try {
         const ContextGuard context(stream.context());
         state = capture_of(stream);
-    } catch (...) {  // the driver does not answer
+    } catch (...) {  // the query failed
     }
     if (state && state->status != Status::active) return false;
     try {
         const std::lock_guard lock(capture_registry().mutex);
-        // Where nobody knows, a graph of this thread takes them: better kept too long than given up too
-        // early.
+        // The driver did not say: a graph of this thread takes them, since keeping them too long is harmless.
         GraphNeeds* needs =
             state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
         if (needs == nullptr) return false;
@@ -285,10 +282,11 @@ void require_no_capture(StreamRef stream, const char* what) {
     if (NotedCapture::in_this_thread()) {
         fail_capture(
             code, code_name,
-            fmt::format("{} waits for {}, and this thread is capturing a graph, which does not see that: "
-                        "the graph's launches would not wait. Wait before or after `with graph:`. The "
-                        "capture goes on.",
-                        what, name_of(stream)),
+            fmt::format(
+                "{} waits for {}, and this thread is capturing a graph, which does not record this wait: "
+                "the graph's launches would not wait. Wait before or after `with graph:`. The "
+                "capture goes on.",
+                what, name_of(stream)),
             "waiting for a stream");
     }
 }
@@ -307,17 +305,6 @@ void require_loadable(std::optional<StreamRef> stream, const std::string& kernel
                     "Bascule itself launches: do the same once before). The capture goes on.",
                     kernel),
         "loading a kernel");
-}
-
-RelaxedCapture::RelaxedCapture() noexcept {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    Driver::existing()->api().cuThreadExchangeStreamCaptureMode(&mode);
-    mode_ = static_cast<int>(mode);
-}
-
-RelaxedCapture::~RelaxedCapture() {
-    auto mode = static_cast<CUstreamCaptureMode>(mode_);
-    Driver::existing()->api().cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 }  // namespace bascule

@@ -10,18 +10,18 @@
 #include <vector>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
-/// A stream's capture, as the driver tells of it.
+/// A stream's capture, as the driver reports it.
 struct CaptureState {
     enum class Status : std::uint8_t {
         none,
         active,
-        invalidated,  ///< something that captures do not allow was done; only its end is left
+        invalidated,  ///< after something that captures do not allow: it can only be ended
         implicit,  ///< the legacy default stream, which cannot be used beside a capture of a blocking stream
     };
     Status status = Status::none;
@@ -29,7 +29,7 @@ struct CaptureState {
     bool operator==(const CaptureState&) const = default;
 };
 
-/// Asks the driver; disturbs nothing. The stream's context is current. Throws: CudaError.
+/// Queries the driver, also during a capture. The stream's context is current. Throws: CudaError.
 CaptureState capture_of(StreamRef stream);
 
 /// What a graph needs beside its operations. Its owners are released with it.
@@ -53,7 +53,7 @@ class NotedCapture {
     NotedCapture(const NotedCapture&) = delete;
     NotedCapture& operator=(const NotedCapture&) = delete;
 
-    /// False: no graph of ours is being captured anywhere, and nothing here need be asked.
+    /// Whether any graph of ours is being captured.
     static bool any() noexcept { return ongoing_.load(std::memory_order_relaxed) != 0; }
     /// Whether the calling thread captures a graph of ours.
     static bool in_this_thread() noexcept;
@@ -65,9 +65,9 @@ class NotedCapture {
     inline static std::atomic<int> ongoing_{0};
 };
 
-/// The producers that an operation on `stream` is ordered with by records and waits: all of them, unless the
-/// stream is being captured for a graph of ours: then those outside the capture are the graph's, which is
-/// ordered with them at each of its launches. Asks the driver only when a producer is another stream.
+/// The producers that an operation on `stream` is ordered with by records and waits: usually all. While the stream
+/// is being captured for a graph of ours, those outside the capture are given to the graph, which is ordered with
+/// them at each of its launches. Queries the driver only when a producer is another stream.
 class ProducersToOrder {
   public:
     /// Nothing has been issued when this throws: ArgumentError for a producer that is captured where `stream`
@@ -103,18 +103,5 @@ void require_no_capture(Device device, const char* what);
 
 /// Throws CudaError when code cannot be loaded for a launch on `stream` because of a capture.
 void require_loadable(std::optional<StreamRef> stream, const std::string& kernel);
-
-/// Lets the calling thread do what captures in other streams do not allow, because it does not concern them:
-/// asking our own events, giving memory back.
-class RelaxedCapture {
-  public:
-    RelaxedCapture() noexcept;
-    ~RelaxedCapture();
-    RelaxedCapture(const RelaxedCapture&) = delete;
-    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
-  private:
-    int mode_;
-};
 
 }  // namespace bascule

@@ -1,54 +1,21 @@
-// Events, and the pool of those that ordering takes.
-#include <array>
-#include <atomic>
-#include <optional>
 #include <utility>
 
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/faults/race_check.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/event.hpp>
-#include <bascule/runtime/streams/event_pool.hpp>
 
 namespace bascule {
-
-void EventRef::record(StreamRef stream) const {
-    const Driver& driver = Driver::get();
-    const ContextGuard context(stream.context());
-    driver.check(driver.api().cuEventRecord(native_, stream.native()), stream.native(), "cuEventRecord",
-                 "recording an event");
-}
-
-bool EventRef::query() const {
-    if (NotedCapture::any()) require_no_capture(Device::current(), "query");
-    const Driver& driver = Driver::get();
-    const RelaxedCapture relaxed;  // of streams that did not record it
-    const CUresult code = driver.api().cuEventQuery(native_);
-    if (code == CUDA_ERROR_NOT_READY) return false;
-    driver.check(code, "cuEventQuery", "asking whether an event has happened");
-    raise_races();
-    return true;
-}
-
-void EventRef::synchronize() const {
-    if (NotedCapture::any()) require_no_capture(Device::current(), "synchronize");
-    const Driver& driver = Driver::get();
-    const RelaxedCapture relaxed;
-    driver.check(driver.api().cuEventSynchronize(native_), "cuEventSynchronize", "waiting for an event");
-    raise_races();
-}
 
 Event::Event(Device device, Timing timing) : device_(device), timing_(timing) {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     const unsigned int flags = timing == Timing::on ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
-    driver.check(driver.api().cuEventCreate(&native_, flags), "cuEventCreate", "making an event");
+    driver.check(driver.api().cuEventCreate(&native_, flags), "making an event");
 }
 
 Event::~Event() {
     if (native_ == nullptr) return;
     const Driver& driver = *Driver::existing();
-    driver.report(driver.api().cuEventDestroy(native_), "cuEventDestroy", "destroying an event");
+    driver.report(driver.api().cuEventDestroy(native_), "destroying an event");
 }
 
 Event::Event(Event&& other) noexcept
@@ -65,93 +32,8 @@ float Event::elapsed_ms(EventRef start, EventRef end) {
     const Driver& driver = Driver::get();
     float milliseconds = 0;
     driver.check(driver.api().cuEventElapsedTime(&milliseconds, start.native(), end.native()),
-                 "cuEventElapsedTime", "reading the time between two events");
+                 "reading the time between two events");
     return milliseconds;
-}
-
-// --- The pool ----------------------------------------------------------------------------------------------
-
-EventPool& EventPool::of(Device device) {
-    static std::array<std::atomic<EventPool*>, max_devices> pools{};
-    std::atomic<EventPool*>& slot = pools[static_cast<std::size_t>(device.ordinal())];
-    EventPool* pool = slot.load(std::memory_order_acquire);
-    if (pool != nullptr) [[likely]]
-        return *pool;
-    auto* made = new EventPool(device);  // reachable for ever through `pools`
-    if (slot.compare_exchange_strong(pool, made)) return *made;
-    delete made;
-    return *pool;
-}
-
-CUevent_st* EventPool::take() {
-    {
-        const std::lock_guard lock(mutex_);
-        if (!idle_.empty()) {
-            CUevent_st* event = idle_.back();
-            idle_.pop_back();
-            return event;
-        }
-    }
-    const Driver& driver = Driver::get();
-    const ContextGuard context(device_.context());
-    CUevent event = nullptr;
-    driver.check(driver.api().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate",
-                 "making an event");
-    return event;
-}
-
-void EventPool::give_back(CUevent_st* event) noexcept {
-    if (Driver::lost_by_fork()) return;  // the lock may be held by a thread that the child lacks
-    try {
-        const std::lock_guard lock(mutex_);
-        idle_.push_back(event);
-    } catch (...) {  // no memory to remember it by
-        Driver::existing()->api().cuEventDestroy(event);
-    }
-}
-
-namespace {
-
-/// A thread's own idle event: most launches take and give back one at a time, and need no lock then. Plain
-/// data: what has a destructor would be asked at every use whether it was made yet.
-struct IdleEvent {
-    enum class State : std::uint8_t { fresh, returned_at_end, over };
-    CUevent event = nullptr;
-    std::optional<Device> device;
-    State state = State::fresh;
-};
-
-thread_local constinit IdleEvent mine;
-
-struct ReturnAtEnd {
-    ~ReturnAtEnd() {
-        mine.state = IdleEvent::State::over;
-        if (mine.event != nullptr) EventPool::of(*mine.device).give_back(std::exchange(mine.event, nullptr));
-    }
-};
-
-[[gnu::noinline]] void return_at_end() {
-    mine.state = IdleEvent::State::returned_at_end;
-    thread_local const ReturnAtEnd at_end;
-}
-
-}  // namespace
-
-PooledEvent::PooledEvent(Device device) : device_(device) {
-    IdleEvent& idle = mine;  // found once
-    native_ = idle.event != nullptr && idle.device == device ? std::exchange(idle.event, nullptr)
-                                                             : EventPool::of(device).take();
-}
-
-PooledEvent::~PooledEvent() {
-    IdleEvent& idle = mine;
-    if (idle.state == IdleEvent::State::fresh) return_at_end();
-    if (idle.event != nullptr || idle.state == IdleEvent::State::over) {
-        EventPool::of(device_).give_back(native_);
-        return;
-    }
-    idle.event = native_;
-    idle.device = device_;
 }
 
 }  // namespace bascule

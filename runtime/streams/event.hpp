@@ -1,31 +1,11 @@
-// Events: one that owns, one that borrows, and the pool that ordering takes its own from.
+// Events that an object owns.
 #pragma once
 
 #include <cstdint>
 
-#include <bascule/runtime/streams/stream.hpp>
-
-struct CUevent_st;
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
-
-/// An event that somebody else keeps alive. A small value.
-class EventRef {
-  public:
-    explicit EventRef(CUevent_st* native) noexcept : native_(native) {}
-    CUevent_st* native() const noexcept { return native_; }
-    std::uint64_t handle() const noexcept { return reinterpret_cast<std::uint64_t>(native_); }
-
-    /// Marks the work enqueued on `stream` so far. Throws: CudaError.
-    void record(StreamRef stream) const;
-    /// True when the work it marks has finished, and when it was never recorded. Throws: CudaError.
-    bool query() const;
-    /// The host waits for the work it marks. Throws: CudaError.
-    void synchronize() const;
-
-  private:
-    CUevent_st* native_;
-};
 
 /// An event that this object owns. Thread-safe: any thread may use it; destroy it on one.
 class Event {
@@ -53,22 +33,6 @@ class Event {
     CUevent_st* native_ = nullptr;
     Device device_;
     Timing timing_ = Timing::on;
-};
-
-/// An event without timing, taken from its device's pool and given back when this goes.
-/// A wait takes an event's state at the call, so an event may be used again as soon as its waits are
-/// enqueued.
-class PooledEvent {
-  public:
-    explicit PooledEvent(Device device);
-    ~PooledEvent();
-    PooledEvent(const PooledEvent&) = delete;
-    PooledEvent& operator=(const PooledEvent&) = delete;
-    EventRef ref() const noexcept { return EventRef(native_); }
-
-  private:
-    CUevent_st* native_;
-    Device device_;
 };
 
 }  // namespace bascule

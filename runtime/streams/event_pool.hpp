@@ -4,9 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include <bascule/runtime/driver/device.hpp>
-
-struct CUevent_st;
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
@@ -15,9 +13,9 @@ class EventPool {
   public:
     static EventPool& of(Device device);
 
-    /// An event that nobody else has; makes one where none is idle. Throws: CudaError.
+    /// An event for the caller alone; makes one where none is idle. Throws: CudaError.
     CUevent_st* take();
-    /// Its waits are enqueued or its record is done with: the next one may have it.
+    /// May be called as soon as its waits are enqueued.
     void give_back(CUevent_st* event) noexcept;
 
   private:
@@ -26,6 +24,22 @@ class EventPool {
     Device device_;
     std::mutex mutex_;
     std::vector<CUevent_st*> idle_;
+};
+
+/// An event without timing, taken from its device's pool and given back when this goes.
+/// A wait takes an event's state at the call, so an event may be used again as soon as its waits are
+/// enqueued.
+class PooledEvent {
+  public:
+    explicit PooledEvent(Device device);
+    ~PooledEvent();
+    PooledEvent(const PooledEvent&) = delete;
+    PooledEvent& operator=(const PooledEvent&) = delete;
+    EventRef ref() const noexcept { return EventRef(native_); }
+
+  private:
+    CUevent_st* native_;
+    Device device_;
 };
 
 }  // namespace bascule

@@ -1,4 +1,4 @@
-// A graph of the driver, the executable one, and what both need, which launches keep alive together.
+// A graph, its executable graph, and what both need: launches keep them alive together.
 #include <utility>
 #include <vector>
 
@@ -13,7 +13,7 @@
 
 namespace bascule {
 
-/// What one capture gave. Launches in flight share it with the graph.
+/// The result of one capture. Launches in flight share it with the graph.
 struct Graph::Content {
     explicit Content(Device where) : device(where) {}
     ~Content() {
@@ -21,11 +21,8 @@ struct Graph::Content {
         const Driver& driver = *Driver::existing();
         try {
             const ContextGuard context(device.context());
-            if (exec != nullptr)
-                driver.report(driver.api().cuGraphExecDestroy(exec), "cuGraphExecDestroy",
-                              "destroying a graph");
-            if (graph != nullptr)
-                driver.report(driver.api().cuGraphDestroy(graph), "cuGraphDestroy", "destroying a graph");
+            if (exec != nullptr) driver.report(driver.api().cuGraphExecDestroy(exec), "destroying a graph");
+            if (graph != nullptr) driver.report(driver.api().cuGraphDestroy(graph), "destroying a graph");
         } catch (...) {  // the driver is gone, and the graph with it
         }
     }
@@ -67,9 +64,9 @@ void Graph::begin() {
     auto content = std::make_shared<Content>(device());
     const Driver& driver = Driver::get();
     const ContextGuard context(device().context());
-    // Other threads' calls do not concern what this one captures.
+    // Other threads may do what captures forbid.
     driver.check(driver.api().cuStreamBeginCapture(stream().native(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                 "cuStreamBeginCapture", "beginning to capture a graph");
+                 "beginning to capture a graph");
     try {
         capture_ = std::make_unique<Capture>(std::move(content), capture_of(stream()).id);
     } catch (...) {
@@ -81,19 +78,19 @@ void Graph::begin() {
 }
 
 void Graph::end() {
-    if (capture_ == nullptr) fail_state("the graph is not being captured: begin comes first.");
+    if (capture_ == nullptr) fail_state("the graph is not being captured: call begin first.");
     const std::unique_ptr<Capture> capture = std::exchange(capture_, nullptr);
     const std::shared_ptr<Content>& made = capture->content;
     const Driver& driver = Driver::get();
     const ContextGuard context(device().context());
-    const CUresult code = driver.api().cuStreamEndCapture(stream().native(), &made->graph);
+    const DriverResult code = driver.api().cuStreamEndCapture(stream().native(), &made->graph);
     if (code == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
         driver.check(
-            code, "cuStreamEndCapture",
+            code,
             "ending the capture of a graph, because another stream waited for an event of the capture "
             "and graph.stream did not wait for that stream in turn,");
     }
-    driver.check(code, "cuStreamEndCapture", "ending the capture of a graph");
+    driver.check(code, "ending the capture of a graph");
     if (content_ != nullptr && content_->exec != nullptr) {
         CUgraphExecUpdateResultInfo info = {};
         if (driver.api().cuGraphExecUpdate(content_->exec, made->graph, &info) == CUDA_SUCCESS) {
@@ -109,9 +106,9 @@ void Graph::cancel() noexcept {
     const std::unique_ptr<Capture> capture = std::exchange(capture_, nullptr);
     try {
         const ContextGuard context(device().context());
-        // Whatever it answers: an invalidated capture is over then too.
+        // Whatever it returns: an invalidated capture is over then too.
         Driver::existing()->api().cuStreamEndCapture(stream().native(), &capture->content->graph);
-    } catch (...) {  // a context that cannot be made current captures nothing
+    } catch (...) {  // no context, no capture
     }
 }
 
@@ -123,16 +120,16 @@ void Graph::launch(StreamRef stream) {
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
     std::vector<Producer> needed = content_->needs.producers;
-    // What was made in the capture is bound to its stream, and whoever reads it later waits for that one.
+    // What was made in the capture is bound to its stream, and a later reader waits for that one.
     if (content_->needs.own_stream) needed.push_back({this->stream().handle(), 0});
     const ProducersToOrder producers(stream, needed);
     if (content_->exec == nullptr) {
         driver.check(driver.api().cuGraphInstantiateWithFlags(&content_->exec, content_->graph, 0),
-                     "cuGraphInstantiateWithFlags", "making a graph executable");
+                     "making a graph executable");
     }
     wait_for_producers(stream, producers.get());
     driver.check(driver.api().cuGraphLaunch(content_->exec, stream.native()), stream.native(),
-                 "cuGraphLaunch", "launching a graph");
+                 "launching a graph");
     order_producers_after(stream, producers.get());
 }
 
@@ -140,7 +137,7 @@ std::size_t Graph::size() const {
     if (content_ == nullptr) return 0;
     std::size_t count = 0;
     const Driver& driver = Driver::get();
-    driver.check(driver.api().cuGraphGetNodes(content_->graph, nullptr, &count), "cuGraphGetNodes",
+    driver.check(driver.api().cuGraphGetNodes(content_->graph, nullptr, &count),
                  "counting a graph's operations");
     return count;
 }

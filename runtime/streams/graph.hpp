@@ -18,7 +18,7 @@ namespace bascule {
 ///     graph.end();
 ///     graph.launch(stream);
 ///
-/// Arrays may name streams that are no part of the capture: each launch of the graph waits for what those
+/// Arrays may name streams that are not part of the capture: each launch of the graph waits for what those
 /// streams have enqueued then, and they wait for the launch, as for a launch of one kernel. The owners of
 /// what was captured are kept until the graph is gone, or captures anew, and its last launch is done.
 ///
@@ -28,23 +28,23 @@ class Graph {
   public:
     /// Throws: CudaError.
     explicit Graph(Device device = Device::current());
-    /// Never throws. A capture that was not ended is given up. Launches go on.
+    /// Never throws. A capture that was not ended is cancelled. Launches go on.
     ~Graph();
     Graph(const Graph&) = delete;
     Graph& operator=(const Graph&) = delete;
 
     Device device() const noexcept { return stream_.ref().device(); }
-    /// Where to issue what is captured. Nothing runs on it.
+    /// Work issued here is captured, not run.
     StreamRef stream() const noexcept { return stream_; }
 
-    /// Captures what comes. When there is something already, that stays until `end`. Throws: CudaError when
+    /// Begins a capture. What was captured before stays until `end`. Throws: CudaError when
     /// the stream is being captured; ArgumentError when this was begun and not ended.
     void begin();
-    /// What was captured is what later launches do. An executable graph that was made before is updated where
-    /// the new one has the same shape, which is much cheaper than making another. Throws: CudaError when the
+    /// Later launches do what was captured. The executable graph is updated where the new graph has the same
+    /// shape, which is much cheaper than making another. Throws: CudaError when the
     /// capture was invalidated, or is not joined; then the graph is as it was before `begin`.
     void end();
-    /// Forgets what came since `begin`.
+    /// Discards what was captured since `begin`.
     void cancel() noexcept;
     bool capturing() const noexcept { return capture_ != nullptr; }
 
@@ -54,7 +54,7 @@ class Graph {
 
     /// Operations that were captured.
     std::size_t size() const;
-    /// How often `end` has updated an executable graph in its place, for tests and for whoever wonders.
+    /// How often `end` has updated the executable graph, for tests.
     std::size_t updates() const noexcept { return updates_; }
 
   private:

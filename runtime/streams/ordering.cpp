@@ -1,48 +1,52 @@
-// The waits around a launch. Nothing is remembered by a stream's handle, and nothing is guessed about its
-// flags: handles are used again, and only a producer that is the launch's own stream needs no wait.
+// The waits around a launch. Nothing is stored by a stream's handle, because handles are used again, and nothing is
+// assumed about its flags: only a producer that is the launch's own stream needs no wait.
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/streams/event.hpp>
+#include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
 namespace bascule {
 namespace {
 
-std::string naming(const char* doing, const Producer& producer) {
-    return fmt::format("{} {}, which argument {} names,", doing, doubtful_name_of_stream(producer.stream),
-                       producer.argument + 1);
+/// Throws: CudaError that names the producer.
+[[gnu::cold, gnu::noinline]] void fail(DriverResult result, const char* doing, const Producer& producer) {
+    Driver::get().check(result, fmt::format("{} {}, which argument {} names,", doing,
+                                            doubtful_name_of_stream(producer.stream), producer.argument + 1));
 }
 
 /// The event belongs to the producer's context.
 void mark(const Producer& producer, StreamRef theirs, EventRef event) {
     const Driver& driver = Driver::get();
-    const CUresult recorded = driver.api().cuEventRecord(event.native(), theirs.native());
-    if (recorded != CUDA_SUCCESS) driver.check(recorded, "cuEventRecord", naming("marking", producer));
+    const DriverResult recorded = driver.api().cuEventRecord(event.native(), theirs.native());
+    if (recorded != CUDA_SUCCESS) [[unlikely]]
+        fail(recorded, "marking", producer);
 }
 
 void wait_for(StreamRef stream, const Producer& producer) {
     const Driver& driver = Driver::get();
     const StreamRef theirs = stream_of(producer, stream);
     const PooledEvent event(theirs.device());
-    if (lies_with(producer, stream)) [[likely]] {
+    if (same_device(producer, stream)) [[likely]] {
         mark(producer, theirs, event.ref());
     } else {
-        const ContextGuard context(theirs.context());  // which tells its default streams from ours
+        const ContextGuard context(theirs.context());  // the default streams are those of the current context
         mark(producer, theirs, event.ref());
     }
-    const CUresult waits =
+    const DriverResult waits =
         driver.api().cuStreamWaitEvent(stream.native(), event.ref().native(), CU_EVENT_WAIT_DEFAULT);
-    if (waits != CUDA_SUCCESS) driver.check(waits, "cuStreamWaitEvent", naming("waiting for", producer));
+    if (waits != CUDA_SUCCESS) [[unlikely]]
+        fail(waits, "waiting for", producer);
 }
 
-void hold_back(StreamRef theirs, EventRef fence, const Producer& producer) {
+void make_wait(StreamRef theirs, EventRef fence, const Producer& producer) {
     const Driver& driver = Driver::get();
-    const CUresult waits =
+    const DriverResult waits =
         driver.api().cuStreamWaitEvent(theirs.native(), fence.native(), CU_EVENT_WAIT_DEFAULT);
-    if (waits != CUDA_SUCCESS) driver.check(waits, "cuStreamWaitEvent", naming("holding back", producer));
+    if (waits != CUDA_SUCCESS) [[unlikely]]
+        fail(waits, "delaying", producer);
 }
 
 }  // namespace
@@ -61,14 +65,14 @@ void order_producers_after(StreamRef stream, std::span<const Producer> producers
     try {
         const PooledEvent event(stream.device());
         driver.check(driver.api().cuEventRecord(event.ref().native(), stream.native()), stream.native(),
-                     "cuEventRecord", "marking the end of the launch");
+                     "marking the end of the launch");
         for (; next != producers.end(); next = std::find_if(next + 1, producers.end(), foreign)) {
-            if (lies_with(*next, stream)) [[likely]] {
-                hold_back(StreamRef(next->stream, stream.device()), event.ref(), *next);
+            if (same_device(*next, stream)) [[likely]] {
+                make_wait(StreamRef(next->stream, stream.device()), event.ref(), *next);
             } else {
                 const StreamRef theirs = stream_of(*next, stream);
                 const ContextGuard context(theirs.context());
-                hold_back(theirs, event.ref(), *next);
+                make_wait(theirs, event.ref(), *next);
             }
         }
     } catch (...) {

@@ -7,14 +7,14 @@
 #include <span>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
-/// Why a stream is the one of an operation.
+/// Why an operation goes to its stream.
 enum class StreamChoice : std::uint8_t { given, current, common_producer, device_default };
 
-/// The first of these that there is: the stream given; the current one; the one that every array names.
+/// The first of these that exists: the stream given, the current one, the one that every array names.
 inline StreamChoice how_chosen(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
                                std::optional<std::uint64_t> common_producer) noexcept {
     if (given) return StreamChoice::given;
@@ -40,27 +40,27 @@ inline StreamRef choose_stream(const std::optional<StreamRef>& given, const std:
 }
 
 /// Whether the producer's stream is one of `stream`'s device.
-inline bool lies_with(const Producer& producer, StreamRef stream) noexcept {
+inline bool same_device(const Producer& producer, StreamRef stream) noexcept {
     return producer.device < 0 || producer.device == stream.device().ordinal();
 }
 
 /// Whether an operation on `stream` waits for this producer, and the producer for it: unless it is that
 /// stream.
 inline bool needs_wait(const Producer& producer, StreamRef stream) noexcept {
-    return !lies_with(producer, stream) || StreamRef(producer.stream, stream.device()) != stream;
+    return !same_device(producer, stream) || StreamRef(producer.stream, stream.device()) != stream;
 }
 
 /// The producer's stream, on its own device.
 inline StreamRef stream_of(const Producer& producer, StreamRef stream) {
-    return {producer.stream, lies_with(producer, stream) ? stream.device() : Device(producer.device)};
+    return {producer.stream, same_device(producer, stream) ? stream.device() : Device(producer.device)};
 }
 
-/// Later work on `stream` waits for what each producer has enqueued so far: one record and one wait a stream
+/// Later work on `stream` waits for what each producer has enqueued so far: one record and one wait for each stream
 /// other than `stream`. Throws: CudaError; nothing was launched then.
 void wait_for_producers(StreamRef stream, std::span<const Producer> producers);
 
-/// Later work on each producer waits for what `stream` has enqueued so far: one record, one wait a producer.
-/// When that fails the host waits for `stream` before this throws CudaError: the order is never left open.
+/// Later work on each producer waits for what `stream` has enqueued so far: one record, and one wait for each producer.
+/// When that fails the host waits for `stream` before this throws CudaError: work is never left unordered.
 void order_producers_after(StreamRef stream, std::span<const Producer> producers);
 
 }  // namespace bascule

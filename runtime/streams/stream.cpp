@@ -1,24 +1,16 @@
-// Streams: waiting for them, asking them, owning them.
-#include <atomic>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/faults/race_check.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/streams/capture.hpp>
-#include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
 namespace {
 
-std::atomic<DefaultStream> default_kind{DefaultStream::legacy};
-
-/// Drivers take any number and clamp it, so that a mistake would go unnoticed.
+/// The driver clamps priorities silently, which would hide a mistake.
 void check_priority(Device device, int priority) {
     if (priority == 0) return;
     const PriorityRange range = priorities_of(device);
@@ -34,54 +26,13 @@ void check_priority(Device device, int priority) {
 
 }  // namespace
 
-void set_default_stream(DefaultStream which) noexcept {
-    default_kind.store(which, std::memory_order_relaxed);
-}
-DefaultStream default_stream_kind() noexcept { return default_kind.load(std::memory_order_relaxed); }
-
-void StreamRef::synchronize() const {
-    require_no_capture(*this, "synchronize");
-    const KeptMark mark = kept_so_far();
-    const Driver& driver = Driver::get();
-    CUresult code = CUDA_SUCCESS;
-    {
-        const ContextGuard context(device_.context());
-        const RelaxedCapture relaxed;  // of other streams: they do not matter here
-        code = driver.api().cuStreamSynchronize(native());
-    }
-    if (code == CUDA_SUCCESS) note_finished(*this, mark);
-    if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
-    if (code == CUDA_SUCCESS) return raise_races();
-    const ContextGuard context(device_.context());  // whose loss it is
-    driver.check(code, native(), "cuStreamSynchronize", "waiting for what was enqueued");
-}
-
-bool StreamRef::query() const {
-    require_no_capture(*this, "query");
-    const Driver& driver = Driver::get();
-    const ContextGuard context(device_.context());
-    const RelaxedCapture relaxed;
-    const CUresult code = driver.api().cuStreamQuery(native());
-    if (code == CUDA_ERROR_NOT_READY) return false;
-    driver.check(code, native(), "cuStreamQuery", "asking whether all is finished");
-    raise_races();
-    return true;
-}
-
-void StreamRef::wait(EventRef event) const {
-    const Driver& driver = Driver::get();
-    const ContextGuard context(device_.context());
-    driver.check(driver.api().cuStreamWaitEvent(native(), event.native(), CU_EVENT_WAIT_DEFAULT), native(),
-                 "cuStreamWaitEvent", "waiting for an event");
-}
-
 Stream::Stream(Device device, int priority) : device_(device) {
     const Driver& driver = Driver::get();
     check_priority(device, priority);
     const ContextGuard context(device.context());
     CUstream native = nullptr;
     driver.check(driver.api().cuStreamCreateWithPriority(&native, CU_STREAM_NON_BLOCKING, priority),
-                 "cuStreamCreateWithPriority", "making a stream");
+                 "making a stream");
     handle_ = reinterpret_cast<std::uint64_t>(native);
 }
 
@@ -89,7 +40,7 @@ Stream::~Stream() {
     if (handle_ == 0) return;
     retire(*this);
     const Driver& driver = *Driver::existing();
-    driver.report(driver.api().cuStreamDestroy(ref().native()), "cuStreamDestroy", "destroying a stream");
+    driver.report(driver.api().cuStreamDestroy(ref().native()), "destroying a stream");
 }
 
 Stream::Stream(Stream&& other) noexcept : handle_(std::exchange(other.handle_, 0)), device_(other.device_) {}
@@ -105,7 +56,7 @@ PriorityRange priorities_of(Device device) {
     const ContextGuard context(device.context());
     PriorityRange range;
     driver.check(driver.api().cuCtxGetStreamPriorityRange(&range.least_urgent, &range.most_urgent),
-                 "cuCtxGetStreamPriorityRange", "asking which priorities streams can have");
+                 "asking which priorities streams can have");
     return range;
 }
 
@@ -114,46 +65,20 @@ int priority_of(StreamRef stream) {
     const ContextGuard context(stream.context());
     int priority = 0;
     driver.check(driver.api().cuStreamGetPriority(stream.native(), &priority), stream.native(),
-                 "cuStreamGetPriority", "asking which priority work has");
+                 "asking which priority work has");
     return priority;
-}
-
-std::string name_of_stream(std::uint64_t handle) {
-    if (handle <= 1) return "the legacy default stream";
-    if (handle == 2) return "the per-thread default stream";
-    return fmt::format("stream {:#x}", handle);
-}
-
-std::string doubtful_name_of_stream(std::uint64_t handle) {
-    return handle <= 2 ? name_of_stream(handle) : name_of_stream(handle) + " (is it still alive?)";
 }
 
 Device device_of_stream(std::uint64_t handle, Device assumed) {
     if (handle <= 2 || Device::count() < 2) return assumed;
     const Driver& driver = Driver::get();
     CUcontext context = nullptr;
-    driver.check(driver.api().cuStreamGetCtx(reinterpret_cast<CUstream>(handle), &context), "cuStreamGetCtx",
+    driver.check(driver.api().cuStreamGetCtx(reinterpret_cast<CUstream>(handle), &context),
                  fmt::format("asking which device {} belongs to", doubtful_name_of_stream(handle)));
     for (int ordinal = 0; ordinal < Device::count(); ++ordinal) {
         if (const Device device(ordinal); device.context() == context) return device;
     }
-    return assumed;  // of a context that somebody made beside the primary ones
-}
-
-void synchronize(Device device) {
-    require_no_capture(device, "synchronize");
-    const KeptMark mark = kept_so_far();
-    const Driver& driver = Driver::get();
-    CUresult code = CUDA_SUCCESS;
-    {
-        const ContextGuard context(device.context());
-        code = driver.api().cuCtxSynchronize();
-    }
-    if (code == CUDA_SUCCESS) note_finished(device, mark);
-    if (code == CUDA_SUCCESS || loses_context(code)) release_finished(device, mark);
-    if (code == CUDA_SUCCESS) return raise_races();
-    const ContextGuard context(device.context());  // whose loss it is
-    driver.check(code, "cuCtxSynchronize", "waiting for the device");
+    return assumed;  // its context is not a primary one
 }
 
 }  // namespace bascule

@@ -100,6 +100,6 @@ TEST_CASE("a pointer to no function is an invalid program counter") {
         REQUIRE(fault);
         CHECK(fault->kind == Fault::Kind::invalid_pc);
         CHECK(fault->other_threads == 31);
-        CHECK(fault->message.find("which is no function") != std::string::npos);
+        CHECK(fault->message.find("which is not a function") != std::string::npos);
     }
 }

@@ -443,5 +443,6 @@ TEST_CASE("a dropped record or wait is found missing") {
 TEST_CASE("an environment that asks for an unknown check is refused, with the ones there are") {
     const Library library({{"BASCULE_EMULATED_CHECKS", "memory,rases"}});
     CHECK(library.initialised == CUDA_ERROR_INVALID_VALUE);
-    CHECK(says(library.report(), "BASCULE_EMULATED_CHECKS has 'rases'; it is a list of: memory, races, all"));
+    CHECK(says(library.report(),
+               "BASCULE_EMULATED_CHECKS has 'rases'; it must be a list of: memory, races, all"));
 }

@@ -47,3 +47,14 @@ def test_a_breach_is_noticed(tmp_path, monkeypatch, check, path, content):
     subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
     monkeypatch.setattr(check_tree, "ROOT", tmp_path)
     assert any(path in finding or "notes.txt" in finding for finding in getattr(check_tree, check)())
+
+
+def test_a_folder_that_is_too_full_is_noticed(tmp_path, monkeypatch):
+    for number in range(check_tree.MOST_FILES + 1):
+        file = tmp_path / f"jit/text/part{number}.hpp"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("#pragma once\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    monkeypatch.setattr(check_tree, "ROOT", tmp_path)
+    assert [finding for finding in check_tree.no_folder_is_too_full() if "jit/text/" in finding]

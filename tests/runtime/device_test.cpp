@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
 
 #include "support.hpp"
 

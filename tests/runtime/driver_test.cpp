@@ -114,7 +114,7 @@ TEST_CASE("another_word_for_BASCULE_DEVICE_is_refused") {
 TEST_CASE("an_error_names_what_was_done_the_code_and_its_name") {
     const Driver& driver = Driver::get();
     try {
-        driver.check(CUDA_ERROR_INVALID_VALUE, "cuMemAlloc", "allocating");
+        driver.check({CUDA_ERROR_INVALID_VALUE, "cuMemAlloc"}, "allocating");
         FAIL("check did not throw");
     } catch (const CudaError& error) {
         const std::string message = error.what();

@@ -4,6 +4,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/streams/event.hpp>
+#include <bascule/runtime/streams/event_pool.hpp>
 
 #include "support.hpp"
 

@@ -32,9 +32,7 @@ struct Entry;
 
 template <class... Arguments>
 struct Entry<CUresult (*)(Arguments...)> {
-    using Function = CUresult (*)(Arguments...);
-
-    template <Function DriverFunctions::*member>
+    template <auto member>
     struct Of {
         static inline const char* name = nullptr;
         static CUresult call(Arguments... arguments) {
@@ -54,7 +52,7 @@ FailingDriver::FailingDriver() {
     {                                                                                       \
         using Wrapped = Entry<PFN_##function##_v##version>::Of<&DriverFunctions::function>; \
         Wrapped::name = #function;                                                          \
-        table().function = &Wrapped::call;                                                  \
+        table().function.pointer = &Wrapped::call;                                          \
     }
     BASCULE_DRIVER_FUNCTIONS(WRAP)
 #undef WRAP

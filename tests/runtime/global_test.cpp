@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/memory/global.hpp>
 
 #include "support.hpp"

@@ -167,7 +167,7 @@ TEST_CASE("what waits or loads code is refused in words, and the capture goes on
     f.launch(f.kernel, graph.stream(), x, 0);
     graph.end();
     CHECK(graph.size() == 1);
-    CHECK(error_of([&] { graph.end(); }).find("begin comes first") != std::string::npos);
+    CHECK(error_of([&] { graph.end(); }).find("call begin first") != std::string::npos);
     CHECK(error_of([&] { Graph().launch(f.c); }).find("capture something first") != std::string::npos);
 }
 

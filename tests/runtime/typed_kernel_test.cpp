@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/kernels/typed_kernel.hpp>
 #include <bascule/runtime/memory/global.hpp>
 
 #include "support.hpp"

@@ -39,7 +39,7 @@ Place place_of(const ArrayObject& array) {
     void* values[] = {&memory_type, &managed, &host};
     driver.check(driver.api().cuPointerGetAttributes(std::size(attributes), attributes, values,
                                                      static_cast<CUdeviceptr>(array.view.pointer)),
-                 "cuPointerGetAttributes", "asking where an array lies");
+                 "asking where an array lies");
     if (managed != 0) return {BASCULE_DL_CUDA_MANAGED, array.view.pointer};
     if (memory_type != CU_MEMORYTYPE_HOST) return {};
     return {BASCULE_DL_CUDA_HOST, reinterpret_cast<std::uintptr_t>(host)};

@@ -12,7 +12,7 @@
 
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
 
 #include "exchange/descr.hpp"
 #include "exchange/type_profile.hpp"

@@ -123,8 +123,9 @@ bool stays(Binding& binding, StreamRef stream, const LaunchPlan& plan) {
     };
     {
         const std::lock_guard lock(binding.mutex);
-        if (const UsedStream* used = known()) [[likely]]
-            return used->stays;
+        if (!binding.streams.empty() && binding.streams.front().stream == stream) [[likely]]
+            return binding.streams.front().stays;
+        if (const UsedStream* used = known()) return used->stays;
     }
     UsedStream used{stream, stream.handle() == 1, owner_of(stream, plan, binding.launch)};
     used.stays = used.stays || used.owned != nullptr;
@@ -142,7 +143,7 @@ void launch_bound(Bound& bound) {
     if (!bound.state->launches) return;
     const std::shared_ptr<Binding> binding = bound.binding();
     const StreamRef stream = binding->launch.stream();
-    const bool capturing = NotedCapture::any() || OthersCapture::seen();
+    const bool capturing = NotedCapture::any() || ForeignCapture::seen();
     if (!capturing && stream.handle() != 2 && stays(*binding, stream, plan)) {
         binding->launch.enqueue(stream, {});
         return;

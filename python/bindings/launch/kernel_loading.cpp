@@ -13,7 +13,7 @@ Kernel resolve_function(const Kernel& kernel, Device device) {
     if (kernel.is_function()) return kernel;
     prepare_toolkit();
     const GilReleased released;
-    return kernel.settled(device);
+    return kernel.resolve_function(device);
 }
 
 Kernel choose_function(const Kernel& kernel, std::span<const ArgumentValue> values, Device device) {

@@ -126,7 +126,7 @@ std::shared_ptr<const Image> image_of(const KernelObject& self) {
     }
     const Device device = current_device();
     const GilReleased released;
-    return self.kernel.settled(device).compile(device.arch()).image;
+    return self.kernel.resolve_function(device).compile(device.arch()).image;
 }
 
 Provenance provenance_of(const KernelObject& self) {

@@ -82,7 +82,7 @@ inline void trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint6
         detail::announce(kind, stream, bytes, name);
 }
 
-/// Counts a record or wait; true when somebody wants this one forgotten (bascule_emulated_drop).
+/// Counts a record or wait; true when a test wants this one left out (bascule_emulated_drop).
 inline bool drops() noexcept {
     return detail::dropping.load(std::memory_order_relaxed) && detail::is_dropped();
 }

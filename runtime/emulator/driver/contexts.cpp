@@ -1,7 +1,7 @@
 // Contexts: primary ones, created ones, the calling thread's stack, limits.
 #include <algorithm>
 
-#include "driver/capture.hpp"
+#include "driver/stream_calls/capture.hpp"
 
 using emulated::driver::Context;
 using emulated::driver::context_stack;
@@ -14,7 +14,7 @@ namespace {
 
 CUcontext to(Context* context) noexcept { return reinterpret_cast<CUcontext>(context); }
 
-/// What the device has unless somebody sets it; limits that it has not are not supported.
+/// The defaults of the limits; those that the device lacks are not supported.
 struct Limit {
     CUlimit which;
     std::size_t bytes;
@@ -220,7 +220,7 @@ EMULATED_API cuCtxGetLimit(std::size_t* value, CUlimit which) {
     return CUDA_SUCCESS;
 }
 
-/// Kept and told again; what the interpreter needs of stack and heap it takes as it goes.
+/// Kept and returned again; what the interpreter needs of stack and heap it takes as it goes.
 EMULATED_API cuCtxSetLimit(CUlimit which, std::size_t value) {
     EMULATED_COUNT("cuCtxSetLimit");
     EMULATED_NEEDS_CONTEXT();

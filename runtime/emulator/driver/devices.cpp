@@ -1,4 +1,4 @@
-// Devices: what an sm_80 answers, with what is emulated of it.
+// Devices: the attributes of an sm_80, as far as it is emulated.
 #include <cstdio>
 #include <cstring>
 
@@ -168,7 +168,7 @@ EMULATED_API cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
 
 EMULATED_API cuProfilerStart() {
     EMULATED_COUNT("cuProfilerStart");
-    return CUDA_SUCCESS;  // nobody profiles here
+    return CUDA_SUCCESS;  // there is no profiler
 }
 
 EMULATED_API cuProfilerStop() {

@@ -268,7 +268,7 @@ const EntryPoint entry_points[] = {
     ROW(cuEventSynchronize, 2000),
     ROW(cuEventElapsedTime, 12080),
 
-    ROW(cuProfilerStart, 4000),  // nobody profiles here
+    ROW(cuProfilerStart, 4000),  // there is no profiler
     ROW(cuProfilerStop, 4000),
 
     OLDER(cuGetProcAddress, 11030, emulated::driver::get_proc_address_v1),
@@ -312,6 +312,6 @@ EMULATED_API cuGetProcAddress(const char* symbol, void** function, int version, 
     if (result != nullptr) {
         *result = best == nullptr ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
     }
-    // Who asks for the result reads it there; who does not is told by the code.
+    // Callers that pass `result` read it there; for the others the code says it.
     return best != nullptr || result != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

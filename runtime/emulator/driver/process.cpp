@@ -31,14 +31,14 @@ bool is_set_to(const char* variable, const char* value) {
 constexpr const char* checks_variable = "BASCULE_EMULATED_CHECKS";
 constexpr const char* schedule_variable = "BASCULE_EMULATED_SCHEDULE";
 
-/// `eager` unless somebody asks for another: what runs is then on the stack of the call that asked for it,
+/// `eager` unless another is asked for: what runs is then on the stack of the call that asked for it,
 /// for debuggers and profilers, and the same program does the same every time.
 streams::Schedule schedule_from_environment(std::string& complaint) {
     const char* text = std::getenv(schedule_variable);
     if (text == nullptr || *text == '\0') return {};
     if (const auto schedule = streams::schedule_from(text)) return *schedule;
     complaint =
-        fmt::format("{} is '{}'; it may be one of: {}", schedule_variable, text, streams::schedule_names);
+        fmt::format("{} is '{}'; it must be one of: {}", schedule_variable, text, streams::schedule_names);
     return {};
 }
 
@@ -52,7 +52,7 @@ bool races_from_environment(std::string& complaint) {
         races |= name == "races" || name == "all";
         if (name != "memory" && name != "races" && name != "all" && complaint.empty())
             complaint =
-                fmt::format("{} has '{}'; it is a list of: memory, races, all", checks_variable, name);
+                fmt::format("{} has '{}'; it must be a list of: memory, races, all", checks_variable, name);
     }
     return races;
 }

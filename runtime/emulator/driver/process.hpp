@@ -15,7 +15,7 @@
 
 #include "driver/device_view.hpp"
 #include "driver/handles.hpp"
-#include "driver/memory_pool.hpp"
+#include "driver/memory_calls/memory_pool.hpp"
 #include "memory/heap.hpp"
 #include "program/module.hpp"
 #include "streams/capture.hpp"
@@ -121,7 +121,7 @@ class Process {
     static Process& get();
 
     bool initialised() const noexcept { return initialised_.load(std::memory_order_acquire); }
-    /// cuInit: refused where the environment says something that nobody understands, and in a forked process.
+    /// cuInit: refused where a variable of the environment has an unknown value, and in a forked process.
     CUresult initialise();
     int devices() const noexcept { return devices_; }
     bool is_device(int device) const noexcept { return device >= 0 && device < devices_; }
@@ -204,7 +204,7 @@ class ContextStack {
     std::size_t depth_ = 0;
 };
 
-/// Null for what is no context. Destroyed ones are found too, with `alive` false.
+/// Null for what is not a context. Destroyed ones are found too, with `alive` false.
 Context* find_context(CUcontext handle);
 
 /// The calling thread's.

@@ -207,7 +207,7 @@ Lifetime lifetime_of(Special special) {
     }
 }
 
-// A warp that only went round may go on when others have run.
+// A warp that only repeated itself may go on when others have run.
 bool has_ready(const Warp& warp) {
     return std::any_of(warp.groups.begin(), warp.groups.end(),
                        [](const Group& group) { return group.state == Group::State::ready; });
@@ -261,7 +261,7 @@ void Worker::place_block(std::uint64_t linear) {
     block_.votes.fill({});
 }
 
-// False: a fault, or nobody can go on.
+// False: a fault, or no warp can go on.
 bool Worker::run_all() {
     if (own_registers_) {
         for (Warp& warp : warps_) start(warp);
@@ -308,7 +308,7 @@ void Worker::let_go(std::uint32_t barrier) {
     block_.counted[barrier] = std::exchange(block_.votes[barrier], {});
 }
 
-// The common case: every warp that still runs stands at the same barrier as a whole, and nobody arrived from
+// The common case: every warp that still runs stands at the same barrier as a whole, and no thread arrived from
 // afar.
 bool Worker::release_whole_block() {
     std::uint32_t id = ~0u;

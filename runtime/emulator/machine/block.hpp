@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "machine/launch.hpp"
+#include "machine/grid.hpp"
 #include "machine/warp.hpp"
 
 namespace emulated::machine {
@@ -45,18 +45,18 @@ class Worker {
     enum class Turn : std::uint8_t {
         done,
         goes_on,
-        waits,  ///< some warps only went round: others may have to run first
+        waits,  ///< some warps only repeated themselves: others may have to run first
         stuck,  ///< at a fault, or at a barrier where not all can come
     };
-    /// Runs every warp until it exits, waits or has gone round for a while.
+    /// Runs every warp until it exits, waits or has repeated itself for a while.
     Turn turn();
     /// After a turn that was stuck.
     Fault fault() { return lanes_.stop == Stop::fault ? describe() : describe_deadlock(); }
-    /// Whether anything but going round has happened since this was asked last.
-    bool made_progress() noexcept { return std::exchange(steps_told_, block_.steps) != block_.steps; }
+    /// Whether a warp has got further since this was asked last.
+    bool made_progress() noexcept { return std::exchange(steps_reported_, block_.steps) != block_.steps; }
     /// `steps` of other blocks count as this one's for the watchdog, when they are more than they were.
     void note_progress_elsewhere(std::uint64_t steps) noexcept {
-        if (std::exchange(steps_elsewhere_, steps) != steps) steps_told_ = ++block_.steps;
+        if (std::exchange(steps_elsewhere_, steps) != steps) steps_reported_ = ++block_.steps;
     }
 
   private:
@@ -89,10 +89,10 @@ class Worker {
     std::vector<Warp> warps_;
     Lanes lanes_;
     Block block_;
-    std::uint64_t steps_told_ = 0, steps_elsewhere_ = 0;  ///< of a cooperative grid
-    Dim3 placed_{0, 0, 0};                                ///< the block shape that threads_ is for
-    std::vector<std::uint32_t> threads_[3];               ///< coordinates by linear thread index
-    bool cooperative_ = false;                            ///< its grid's blocks wait for each other
+    std::uint64_t steps_reported_ = 0, steps_elsewhere_ = 0;  ///< of a cooperative grid
+    Dim3 placed_{0, 0, 0};                                    ///< the block shape that threads_ is for
+    std::vector<std::uint32_t> threads_[3];                   ///< coordinates by linear thread index
+    bool cooperative_ = false;                                ///< its grid's blocks wait for each other
     bool own_registers_ = false;  ///< each warp has a register file, since a warp may wait for another
 };
 

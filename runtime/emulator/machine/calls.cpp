@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "machine/groups.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
 
@@ -12,28 +13,6 @@ using program::Code;
 using program::Operation;
 using program::Type;
 
-std::uint32_t index_of(const Lanes& s, const Instruction* i) {
-    return static_cast<std::uint32_t>(i - s.code);
-}
-
-const Instruction* reselect(Lanes& s, std::uint32_t pc) {
-    s.pc = pc;
-    s.stop = Stop::reselect;
-    return nullptr;
-}
-
-const Instruction* fault(Lanes& s, const Instruction* i, LaneFault::What what, std::uint32_t lanes,
-                         std::uint64_t address = 0) {
-    s.fault = {what, lanes, index_of(s, i), address, 0, false, ""};
-    s.stop = Stop::fault;
-    return nullptr;
-}
-
-template <class Visit>
-void each_lane(std::uint32_t mask, Visit&& visit) {
-    for (; mask != 0; mask &= mask - 1) visit(static_cast<unsigned>(__builtin_ctz(mask)));
-}
-
 // --- calls -------------------------------------------------------------------------------------------------
 
 // Each lane keeps where it returns to, so groups from different call sites can run a function together.
@@ -41,7 +20,7 @@ const Instruction* enter(Lanes& s, std::uint32_t next, std::uint32_t return_slot
     auto* back = reinterpret_cast<std::uint32_t*>(s.registers + return_slot);
     each_lane(s.mask, [&](unsigned l) { back[l] = next; });
     ++s.depth;
-    s.yield_pc = ~0u;  // nobody is deeper: the deepest run first
+    s.yield_pc = ~0u;  // no group is deeper: the deepest run first
     if (!s.alone) return reselect(s, start);
     return s.code + start;
 }

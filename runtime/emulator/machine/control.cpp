@@ -2,6 +2,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "machine/groups.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
 
@@ -12,27 +13,7 @@ using program::Flag;
 using program::Operation;
 using program::Type;
 
-std::uint32_t index_of(const Lanes& s, const Instruction* i) {
-    return static_cast<std::uint32_t>(i - s.code);
-}
-
-std::uint32_t& predicate_at(Lanes& s, std::uint32_t offset) {
-    return *reinterpret_cast<std::uint32_t*>(s.registers + offset);
-}
-
-const Instruction* fault(Lanes& s, const Instruction* i, LaneFault::What what) {
-    s.fault = {what, s.mask, index_of(s, i), 0, 0, false, ""};
-    s.stop = Stop::fault;
-    return nullptr;
-}
-
-const Instruction* reselect(Lanes& s, std::uint32_t pc) {
-    s.pc = pc;
-    s.stop = Stop::reselect;
-    return nullptr;
-}
-
-// The budget of backward branches is spent: is somebody else to run, is it time to give up?
+// The budget of backward branches is spent: should another group run, has the time limit passed?
 const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
     GridState& grid = *s.block->grid;
     if (grid.cancelled.load(std::memory_order_relaxed) || s.block->counting)
@@ -48,7 +29,7 @@ const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
     return s.code + next;
 }
 
-// Goes on at `next`, unless it is somebody else's turn.
+// Goes on at `next`, unless it is another group's turn.
 const Instruction* proceed(Lanes& s, const Instruction* i, std::uint32_t next, bool backward) {
     if (backward && --s.budget == 0) return spent(s, i, next);
     if (s.alone || next < s.yield_pc) return s.code + next;

@@ -11,7 +11,7 @@
 namespace emulated::machine {
 namespace {
 
-/// The blocks of one grid, whoever runs them. A block is in the queue, or one thread has it, or it is over.
+/// The blocks of one grid. A block is in the queue, or one thread has it, or it is over.
 class Residents {
   public:
     explicit Residents(GridState& grid) : grid_(grid), left_(grid.blocks) {

@@ -1,4 +1,4 @@
-// Threads that help whoever runs a grid: made when they are first needed, kept for as long as the process
+// Threads that help to run a grid: made when they are first needed, kept for as long as the process
 // lives.
 #pragma once
 
@@ -18,7 +18,7 @@ class Crew {
     static Crew& get();
 
     /// Calls `job` in this thread and in up to `workers` - 1 others, and returns when all of them have
-    /// returned. `job` must give up by itself when nothing is left to do. Throws what it threw, in whichever
+    /// returned. `job` must return by itself when nothing is left to do. Throws what it threw, in whichever
     /// thread.
     template <class Job>
     void work(const Job& job, unsigned workers) {

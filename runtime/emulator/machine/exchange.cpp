@@ -1,5 +1,6 @@
 // What the lanes of a warp do together: shuffles, votes, matches. They wait for each other as on Volta and
 // later.
+#include "machine/groups.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
 
@@ -14,12 +15,6 @@ using u32 = std::uint32_t;
 template <class T>
 T* lanes_at(Lanes& s, u32 offset) {
     return reinterpret_cast<T*>(s.registers + offset);
-}
-u32& predicate_at(Lanes& s, u32 offset) { return *lanes_at<u32>(s, offset); }
-
-template <class Visit>
-void each_lane(u32 mask, Visit&& visit) {
-    for (; mask; mask &= mask - 1) visit(static_cast<unsigned>(__builtin_ctz(mask)));
 }
 
 void write_predicate(Lanes& s, u32 offset, u32 value) {

@@ -68,7 +68,7 @@ Fault Worker::describe() {
             break;
         case What::timeout:
             fault.message = fmt::format(
-                "this looks like an infinite loop: for {} s the block only went round here. "
+                "this looks like an infinite loop: for {} s the block repeated itself here. "
                 "BASCULE_EMULATED_TIMEOUT sets how many seconds are allowed",
                 std::chrono::duration<double>(grid_->timeout).count());
             break;
@@ -77,7 +77,7 @@ Fault Worker::describe() {
             break;
         case What::bad_call:
             fault.message = fmt::format(
-                "a call through the pointer {:#x}, which is no function that takes these "
+                "a call through the pointer {:#x}, which is not a function that takes these "
                 "arguments",
                 lane.address);
             break;
@@ -135,7 +135,7 @@ Fault Worker::describe_deadlock() const {
     fault.kernel = request_->kernel->name;
     fault.block = block_.index;
     fault.message =
-        fmt::format("divergent barrier: this thread waits for {}, and not all of them can come",
+        fmt::format("divergent barrier: this thread waits for {}, and not all of them can arrive",
                     places[0].state == Group::State::meeting ? "lanes of its warp" : "the rest of its block");
     for (std::size_t i = 1; i < places.size(); ++i)
         fault.waiting.push_back(place_of(places[i].pc, places[i].thread));

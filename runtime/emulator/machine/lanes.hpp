@@ -29,7 +29,7 @@ struct AllocationCache {
     std::uint64_t bytes = 0;
     std::byte* host = nullptr;
     bool read_only = false;
-    std::uint8_t pattern = 0;   ///< how the lanes' addresses lay the last time (handlers_memory.cpp)
+    std::uint8_t pattern = 0;   ///< how the lanes' addresses lay the last time (handlers/memory.cpp)
     std::uint8_t patience = 1;  ///< how often to take scattered addresses for granted
 };
 
@@ -73,13 +73,13 @@ struct Warp;
 struct alignas(64) Lanes {
     std::byte* registers = nullptr;
     std::uint32_t mask = 0;  ///< active lanes
-    /// Active lanes, and those whose registers nobody will read again: exited, or never there.
+    /// Active lanes, and those whose registers are not read again: exited, or never there.
     std::uint32_t write_mask = 0;
     std::uint32_t dead = 0;
     std::uint32_t unguarded = 0;   ///< while a guarded instruction runs: the active lanes around it
     std::uint32_t depth = 0;       ///< of calls
     std::uint32_t yield_pc = ~0u;  ///< others wait here: stop at or after it
-    std::uint32_t budget = 0;      ///< backward branches until somebody looks at the clock or at other lanes
+    std::uint32_t budget = 0;      ///< backward branches until the next look at the clock or at other lanes
     bool alone = true;             ///< no other group in the warp
     bool rotated = false;          ///< runs out of order for a while, so that a lock's holder gets on
     Stop stop = Stop::none;
@@ -96,7 +96,7 @@ struct alignas(64) Lanes {
     std::uint64_t shared_bytes = 0, local_bytes = 0, parameter_bytes = 0;
     Warp* warp = nullptr;
     Block* block = nullptr;
-    races::AccessLog* log = nullptr;  ///< of accesses to memory that others see; null: nobody asks
+    races::AccessLog* log = nullptr;  ///< of accesses to memory that others see; null: not asked for
 
     /// Where the lanes' accesses lie in this process: base + offset[lane]. Filled by locate().
     std::uintptr_t base = 0;

@@ -1,80 +1,11 @@
 // Runs one grid of a kernel to its end, or to its first fault.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "memory/memory.hpp"
-#include "program/module.hpp"
-#include "races/access_log.hpp"
+#include "machine/grid.hpp"
 
 namespace emulated::machine {
-
-struct Dim3 {
-    std::uint32_t x = 1, y = 1, z = 1;
-    bool operator==(const Dim3&) const = default;
-};
-
-/// What cooperative_groups keeps in a grid's workspace: its size, and the word of the grid's barrier.
-inline constexpr std::size_t workspace_bytes = 64;
-
-/// Everything a grid needs; borrowed for the length of `launch`.
-struct LaunchRequest {
-    const program::Kernel* kernel = nullptr;  ///< not refused
-    Dim3 grid, block;                         ///< already checked against the device's limits
-    std::uint32_t dynamic_shared_bytes = 0;
-    /// Per thread, for recursion (CU_LIMIT_STACK_SIZE); a small one is made larger.
-    std::uint64_t stack_bytes = 0;
-    const std::byte* parameters = nullptr;  ///< kernel->parameter_bytes of them
-    /// The address of each of the module's globals, by index.
-    const memory::DeviceAddress* globals = nullptr;
-    const memory::Memory* memory = nullptr;
-    races::AccessLog* log = nullptr;  ///< what the grid reads and writes is added; null: nobody asks
-    /// Device memory of a cooperative grid, at least workspace_bytes that begin as zeros; 0: its blocks do
-    /// not wait for each other.
-    memory::DeviceAddress workspace = 0;
-    unsigned workers = 1;                                 ///< threads that share the blocks out
-    std::function<void(const char*, std::size_t)> print;  ///< where device printf goes; stdout when empty
-};
-
-/// Where a thread stood.
-struct FaultPlace {
-    Dim3 thread{0, 0, 0};
-    std::uint32_t ptx_line = 0;
-    std::string file;        ///< from .file/.loc; empty when unknown
-    std::uint32_t line = 0;  ///< from .loc; 0 when unknown
-};
-
-/// What went wrong, and where the first thread that did it stood. Whoever owns the memory describes the
-/// address.
-struct Fault : FaultPlace {
-    using Place = FaultPlace;
-    enum class Kind : std::uint8_t {
-        illegal_address,        ///< CUDA_ERROR_ILLEGAL_ADDRESS (700)
-        misaligned_address,     ///< 716
-        invalid_address_space,  ///< 717
-        invalid_pc,             ///< 718: a call through a pointer to no function
-        stack_error,            ///< 714: calls nested deeper than the stack allows
-        launch_failed,          ///< 719: divergent barrier
-        assertion,              ///< 710
-        illegal_instruction,    ///< 715: trap
-        timeout,                ///< 702
-    };
-    Kind kind = Kind::launch_failed;
-    std::string kernel;  ///< mangled name as in the PTX
-    Dim3 block{0, 0, 0};
-    memory::DeviceAddress address = 0;  ///< of the access, when there is one
-    std::uint32_t access_bytes = 0;     ///< 0: not a memory access
-    bool write = false;
-    const char* space = "";           ///< "global", "shared", "local", "const", "generic"
-    std::uint64_t other_threads = 0;  ///< how many more of the block did the same
-    std::vector<Place> waiting = {};  ///< where other threads of the block wait
-    std::string message = {};         ///< one sentence more, without places; may be empty
-};
 
 /// Runs the grid. Returns the first fault, or nothing. Never throws on behalf of a kernel. Thread-safe.
 std::optional<Fault> launch(const LaunchRequest& request);

@@ -1,5 +1,5 @@
 // Which group of a warp runs next: the one deepest in calls, then the one that is furthest behind in the
-// text. Groups that stand at the same place become one. A group that only goes round gives others a turn, so
+// text. Groups that stand at the same place become one. A group that only repeats itself gives others a turn, so
 // that the lane that holds a lock can release it.
 #include "machine/warp.hpp"
 
@@ -57,7 +57,7 @@ void take(Lanes& lanes, Warp& warp, Group chosen, bool rotated) {
     lanes.pc = chosen.pc;
 }
 
-// The common case: nobody else to wait for.
+// The common case: no other group to wait for.
 void take_only(Lanes& lanes, Warp& warp) {
     const Group& chosen = warp.groups.front();
     lanes.mask = chosen.mask;

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "machine/grid.hpp"
 #include "machine/lanes.hpp"
-#include "machine/launch.hpp"
 
 namespace emulated::machine {
 
@@ -66,13 +66,13 @@ struct Block {
     std::uint64_t steps = 0;                  ///< barriers passed and ends: each is progress for the watchdog
     std::uint64_t steps_seen = 0;             ///< by the watchdog, at `progress`
     std::chrono::steady_clock::time_point progress;
-    bool warps_take_turns = false;    ///< a warp that only goes round lets the others run
-    std::uint32_t most_rounds = ~0u;  ///< that any group may go round before it lets others run
+    bool warps_take_turns = false;    ///< a warp that only repeats itself lets the others run
+    std::uint32_t most_rounds = ~0u;  ///< backward branches of a group before it lets others run
     bool counting = false;            ///< a fault was found; the other warps run on only to be counted
     std::string message;              ///< of an assertion
 };
 
-/// Runs every group of the warp until each has exited or waits for other warps: at a barrier, or going round
+/// Runs every group of the warp until each has exited or waits for other warps: at a barrier, or repeating itself
 /// where warps take turns. False: lanes.fault says why.
 bool run_warp(Lanes& lanes, Warp& warp);
 
@@ -83,8 +83,8 @@ bool meet(Lanes& lanes, const Instruction* at, std::uint32_t required);
 /// Backward branches between two looks at the clock, or at the other groups of the warp.
 inline constexpr std::uint32_t alone_budget = 1u << 16;
 inline constexpr std::uint32_t shared_budget = 1u << 10;
-/// The same where blocks wait for each other: whoever goes round mostly waits for a block whose turn it is
-/// not, so at first it gives way soon, and less so the longer nothing else happens.
+/// The same where blocks wait for each other: a group that repeats itself mostly waits for a block that does
+/// not run, so at first it gives way soon, and later the longer nothing else happens.
 inline constexpr std::uint32_t least_cooperative_budget = 1u << 3, most_cooperative_budget = 1u << 10;
 
 }  // namespace emulated::machine

@@ -16,7 +16,7 @@ namespace emulated::memory {
 /// Thread-safe. One for the process, handed to its users.
 class Heap final : public Memory {
   public:
-    /// `capacity` bytes a device. Throws std::bad_alloc when not even a small window can be reserved.
+    /// `capacity` bytes per device. Throws std::bad_alloc when not even a small window can be reserved.
     Heap(int devices, std::uint64_t capacity);
     ~Heap() override;
     Heap(const Heap&) = delete;
@@ -35,7 +35,7 @@ class Heap final : public Memory {
     enum class FreedBy : std::uint8_t { host, stream };
     /// False when no live allocation starts at `address`, or it is of another kind. The range is quarantined.
     bool free(DeviceAddress address, Allocation::Kind kind, FreedBy by = FreedBy::host);
-    /// Host memory of somebody else's that kernels may use (cuMemHostRegister); its address stays what it is.
+    /// Host memory of the client that kernels may use (cuMemHostRegister); its address stays what it is.
     bool register_host(void* host, std::uint64_t bytes, int device);
     bool unregister_host(void* host);
 

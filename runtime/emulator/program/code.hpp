@@ -90,7 +90,7 @@ inline constexpr std::uint32_t least_stack_bytes = 64 * 1024;
 struct Code {
     struct Constant {
         std::uint32_t offset = 0;     ///< in the register file
-        std::uint32_t bytes = 4;      ///< a lane
+        std::uint32_t bytes = 4;      ///< per lane
         std::uint64_t value = 0;      ///< or the addend
         std::int32_t global = -1;     ///< plus the address of this global
         Type parameter = Type::none;  ///< or what stands in the parameters at offset `value`, as this type
@@ -125,7 +125,7 @@ struct Code {
     std::vector<Callee> callees;         ///< by address
     std::uint32_t register_bytes = 0;    ///< of a warp's register file
     std::uint32_t shared_bytes = 0;      ///< static
-    std::uint32_t local_bytes = 0;       ///< a thread, without its stack
+    std::uint32_t local_bytes = 0;       ///< per thread, without its stack
     std::uint32_t caches = 0;
     bool has_barrier = false;
     bool may_spin = false;   ///< a thread may wait for what another warp writes

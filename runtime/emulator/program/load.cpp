@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "program/layout.hpp"
 #include "program/module.hpp"
+#include "program/symbols.hpp"
 #include "program/translate.hpp"
 #include "ptx/lexer.hpp"
 #include "ptx/parser.hpp"
@@ -25,7 +27,7 @@ Global global_of(const ptx::Variable& variable) {
     return made;
 }
 
-// By name, and those whose address something takes: as an initial value or in an instruction that is no call.
+// By name, and those whose address something takes: as an initial value or in an instruction that is not a call.
 void find_functions(const ptx::Module& module, Symbols& symbols) {
     symbols.first_function = module.functions.data();
     for (const ptx::Function& function : module.functions) {
@@ -125,7 +127,7 @@ std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view tex
                     return LoadError{variable.line,
                                      "the initialiser of '" + std::string(variable.name) + "' names '" +
                                          std::string(reference.symbol) +
-                                         "', which is no global variable or function of this module"};
+                                         "', which is not a global variable or function of this module"};
                 }
                 module->globals[at->second].relocations.push_back(
                     {reference.offset, target->second, reference.addend});

@@ -15,61 +15,7 @@ namespace {
 
 using OperandKind = ptx::Operand::Kind;
 
-/// A call's operands: (results), target, (arguments), prototype; the lists may be missing.
-struct CallOperands {
-    const ptx::Operand* results = nullptr;
-    const ptx::Operand* target = nullptr;
-    const ptx::Operand* arguments = nullptr;
-};
-
-CallOperands call_operands(const ptx::Instruction& instruction) {
-    CallOperands found;
-    for (const ptx::Operand& each : instruction.operands) {
-        if (each.kind == OperandKind::list && !found.target)
-            found.results = &each;
-        else if (each.kind == OperandKind::list)
-            found.arguments = &each;
-        else if (!found.target)
-            found.target = &each;
-    }
-    return found;
-}
-
 }  // namespace
-
-// --- which function can be entered again -------------------------------------------------------------------
-
-std::vector<const ptx::Function*> Functions::callees(const ptx::Function& function) const {
-    std::vector<const ptx::Function*> found;
-    for (const ptx::Instruction& instruction : function.body) {
-        if (!instruction.opcode.starts_with("call")) continue;
-        const ptx::Operand* target = call_operands(instruction).target;
-        if (!target) continue;
-        if (target->kind == OperandKind::reg) {
-            found.insert(found.end(), symbols_.address_taken.begin(), symbols_.address_taken.end());
-            continue;
-        }
-        const auto named = symbols_.functions.find(target->name);
-        if (named != symbols_.functions.end() && named->second->has_body) found.push_back(named->second);
-    }
-    return found;
-}
-
-bool Functions::can_reenter(const ptx::Function& function) {
-    const auto known = reentrant_.find(&function);
-    if (known != reentrant_.end()) return known->second;
-    std::vector<const ptx::Function*> seen, open = callees(function);
-    bool again = false;
-    while (!open.empty() && !again) {
-        const ptx::Function* next = open.back();
-        open.pop_back();
-        again = next == &function;
-        if (std::find(seen.begin(), seen.end(), next) != seen.end()) continue;
-        seen.push_back(next);
-        for (const ptx::Function* each : callees(*next)) open.push_back(each);
-    }
-    return reentrant_[&function] = again;
-}
 
 // --- frames ------------------------------------------------------------------------------------------------
 

@@ -150,7 +150,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     }
 }
 
-// red is atom whose result nobody reads.
+// red is atom without a result.
 void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool reduces = opcode.row->operation == Operation::red;
     if (!reduces) functions_.layout().may_spin();

@@ -1,25 +1,36 @@
-// The lowering of one function: which method lowers which family is decided in lower.cpp.
+// PTX instructions -> steps, one function at a time: which method lowers which family is decided in lowering.cpp.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "program/lower.hpp"
+#include "program/code.hpp"
+#include "program/functions.hpp"
+#include "program/module.hpp"
 #include "program/operations.hpp"
+#include "program/step.hpp"
 
 namespace emulated::program {
+
+/// This kernel cannot run here. Caught by translate.
+struct Refused {
+    std::uint32_t line = 0;
+    std::string reason;
+};
 
 class Lowering {
   public:
     Lowering(Functions& functions, std::size_t index, const std::map<std::uint32_t, std::uint32_t>& files,
              const std::vector<Kernel::Parameter>& parameters);
+    /// Throws: Refused.
     Body run();
 
   private:
-    // lower.cpp: the frame around every instruction
+    // lowering.cpp: the frame around every instruction
     void instruction(const ptx::Instruction& instruction);
     void dispatch(const ptx::Instruction& instruction, const Opcode& opcode);
     void by_letters(const ptx::Instruction& instruction, const Opcode& opcode);
@@ -57,7 +68,7 @@ class Lowering {
 
     // lower_calls.cpp: calls, and frames of functions that may be entered again
     struct Argument {
-        std::uint32_t place = 0, stride = 0;  ///< bytes a lane; 0: a result that nobody takes
+        std::uint32_t place = 0, stride = 0;  ///< bytes per lane; 0: a result that is not used
     };
     void enter_function();
     void leave_function();

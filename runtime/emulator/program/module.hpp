@@ -13,7 +13,7 @@ namespace emulated::program {
 
 struct Code;  // bytecode; program/code.hpp
 
-/// A module-scope variable. Its memory is made by whoever loads the module into a context.
+/// A module-scope variable. Its memory is made when the module is loaded into a context.
 struct Global {
     /// At `offset` in the variable stands the address of another symbol plus `addend`.
     struct Relocation {
@@ -40,12 +40,12 @@ struct Kernel {
     std::vector<Parameter> parameters;
     std::uint32_t parameter_bytes = 0;
     std::uint32_t static_shared_bytes = 0;
-    std::uint32_t local_bytes = 0;  ///< a thread, the deepest known call chain included where it is known
-    std::uint32_t registers = 0;    ///< a thread: what is alive at once, in 32-bit registers
+    std::uint32_t local_bytes = 0;  ///< per thread, the deepest known call chain included where it is known
+    std::uint32_t registers = 0;    ///< per thread: what is alive at once, in 32-bit registers
     std::uint32_t constant_bytes = 0;
-    std::uint32_t max_threads = 1024;  ///< a block, from .maxntid
+    std::uint32_t max_threads = 1024;  ///< per block, from .maxntid
     /// What the text asks of the assembler, 0 where it does not: at most so many registers, at least so many
-    /// blocks a multiprocessor, room for blocks of so many threads.
+    /// blocks per multiprocessor, room for blocks of so many threads.
     std::uint32_t max_registers = 0, min_blocks = 0, bound_threads = 0;
     /// Empty, or why this kernel cannot run here: "line 412: redux.sync.f32 is not supported".
     std::string refusal;
@@ -63,7 +63,7 @@ struct Module {
     const Global* find_global(std::string_view name) const noexcept;
 };
 
-/// Why a text is no module: CUDA_ERROR_INVALID_PTX with this in the caller's log.
+/// Why a text is not a module: CUDA_ERROR_INVALID_PTX with this in the caller's log.
 struct LoadError {
     std::uint32_t line = 0;  ///< PTX line, from 1
     std::string message;

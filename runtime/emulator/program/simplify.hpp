@@ -1,7 +1,7 @@
 // Steps that need not run: what a launch fixes is known before its first thread.
 #pragma once
 
-#include "program/lower.hpp"
+#include "program/layout.hpp"
 #include "program/step.hpp"
 
 namespace emulated::program {

@@ -110,7 +110,7 @@ class Parser {
         if (accept(".func")) return function(false);
         if (accept(".alias")) return skip_past(";");
         if (const auto space = variable_space()) return variables(*space, module_.variables, nullptr);
-        fail("'" + std::string(peek().text) + "' cannot stand at module scope");
+        fail("'" + std::string(peek().text) + "' is not allowed at module scope");
     }
 
     void version() {
@@ -470,7 +470,7 @@ class Parser {
             if (const auto space = variable_space()) {
                 return variables(*space, function_->variables, &scopes_.back());
             }
-            fail("'" + std::string(token.text) + "' cannot stand in a function");
+            fail("'" + std::string(token.text) + "' is not allowed in a function");
         }
         if (token.kind == TokenKind::word && peek(1).is(":")) {
             scopes_.back().labels[token.text] = static_cast<std::int32_t>(function_->labels.size());

@@ -1,4 +1,4 @@
-// Which bytes an operation read and wrote: one bit a byte and kind of access.
+// Which bytes an operation read and wrote: one bit per byte and kind of access.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ class AccessLog {
     AccessLog& operator=(const AccessLog&) = delete;
 
     void add(std::uint64_t address, std::uint64_t bytes, Access access);
-    /// `bytes` at the address of each lane in `mask`; those between `skip` and `skip_end` are no memory that
+    /// `bytes` at the address of each lane in `mask`; those between `skip` and `skip_end` are not memory that
     /// others see.
     void add_lanes(const std::uint64_t* addresses, std::uint32_t mask, std::uint64_t bytes, Access access,
                    std::uint64_t skip, std::uint64_t skip_end);

@@ -82,7 +82,7 @@ class Detector {
     static bool bookkeeping() noexcept;
     /// The operation has run; its accesses are compared with everybody else's.
     void finish(const std::shared_ptr<Operation>& operation);
-    /// New memory: what was done there before concerns nobody any more.
+    /// New memory: what was done there before no longer counts.
     void forget(std::uint64_t address, std::uint64_t bytes);
 
     /// The reports of the races found since the last call.

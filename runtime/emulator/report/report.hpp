@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "machine/launch.hpp"
+#include "machine/grid.hpp"
 #include "memory/heap.hpp"
 
 namespace emulated::report {

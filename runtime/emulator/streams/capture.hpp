@@ -36,7 +36,7 @@ class Captures;
 class CapturingStream {
   public:
     CapturingStream() = default;
-    ~CapturingStream();  // what it began is given up
+    ~CapturingStream();  // cancels what it began
     CapturingStream(const CapturingStream&) = delete;
     CapturingStream& operator=(const CapturingStream&) = delete;
 
@@ -89,7 +89,7 @@ class Captures {
     /// `graph` is empty and grows until the end. Refusing changes nothing.
     Refusal begin(const CaptureTarget& target, CaptureMode mode, std::uint64_t thread,
                   std::shared_ptr<CapturedGraph> graph);
-    /// Whatever it answers, but for a wrong thread, an unmatched stream and an illegal state, the capture is
+    /// Whatever it returns, but for a wrong thread, an unmatched stream and an illegal state, the capture is
     /// over. `graph` is null unless all went well.
     Refusal end(const CaptureTarget& target, std::uint64_t thread, std::shared_ptr<CapturedGraph>& graph);
     /// The stream goes.

@@ -81,7 +81,7 @@ class Graph {
     void synchronize(Stream& stream);
     void synchronize(Event& event);
     void synchronize_all();
-    /// Everything pending has run. Unlike after a synchronisation, nobody may rely on it: frees and the like
+    /// Everything pending has run. Unlike after a synchronisation, callers may not rely on it: frees and the like
     /// wait more than they promise.
     void drain();
     /// True when everything has run, false while another thread runs it. Where nothing runs by itself this

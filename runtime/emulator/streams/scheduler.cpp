@@ -31,7 +31,7 @@ Nodes in_order(const std::shared_ptr<Node>& last) {
     };
     Nodes order;
     std::unordered_set<const Node*> seen = {last.get()};
-    std::vector<Visit> path = {{last}};  // no recursion: chains grow as long as nobody synchronises
+    std::vector<Visit> path = {{last}};  // no recursion: chains grow until the host synchronises
     while (!path.empty()) {
         Visit& visit = path.back();
         if (visit.next < visit.node->after.size()) {
@@ -66,7 +66,7 @@ void Scheduler::retire(std::chrono::milliseconds moment) {
     changed_.wait_for(lock, moment, [&] { return running_ <= mine; });
     for (std::thread& worker : workers_) worker.detach();
     workers_.clear();
-    changed_.notify_all();  // whoever waits for a worker runs its operation now
+    changed_.notify_all();  // a thread that waits for a worker runs its operation now
 }
 
 std::shared_ptr<Node> Scheduler::add(const Nodes& after, std::function<void()> work) {
@@ -166,7 +166,7 @@ void Scheduler::run(Lock& lock, std::shared_ptr<Node> node) {
     changed_.notify_all();
 }
 
-/// Marks pass at once, and with the last end before them, however late somebody looks.
+/// Marks pass at once, and with the last end before them, however late they are queried.
 void Scheduler::finish(std::shared_ptr<Node> node) {
     Nodes over = {std::move(node)};
     while (!over.empty()) {
@@ -218,7 +218,7 @@ bool Scheduler::start_worker() noexcept {
 
 void Scheduler::work() {
     Lock lock(mutex_);
-    for (;;) {  // idle: whoever started this thread has counted it
+    for (;;) {  // idle: counted by the thread that started this one
         wanted_.wait(lock, [&] { return retired_ || (!ready_.empty() && exclusive_ == 0); });
         --idle_;
         if (retired_) return;

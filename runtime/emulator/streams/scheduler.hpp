@@ -18,13 +18,13 @@ namespace emulated::streams {
 
 using Clock = std::chrono::steady_clock;
 
-/// One operation. The scheduler keeps it until it is done; whoever waits for it may keep it longer.
+/// One operation. The scheduler keeps it until it is done; a thread that waits for it may keep it longer.
 struct Node {
     enum class State : std::uint8_t { pending, running, done };
     std::function<void()> work;  ///< empty for a mark or a join, which pass with what they come after
     State state = State::pending;
     Clock::time_point finished;  ///< of a pending one: the latest end among what it came after, so far
-    // Between pending ones only; whoever is done has left both lists.
+    // Between pending ones only; those that are done have left both lists.
     std::vector<Node*> after, before;
     std::list<std::shared_ptr<Node>>::iterator self;
 };
@@ -67,7 +67,7 @@ class Scheduler {
         }
     }
 
-    /// No thread of ours begins anything any more; what somebody still waits for runs in the thread that
+    /// No thread of ours begins anything any more; what is still waited for runs in the thread that
     /// waits. Gives those that run now a moment to finish. For the end of the process: a retired scheduler is
     /// never destroyed, because threads that did not finish still use it.
     void retire(std::chrono::milliseconds moment);

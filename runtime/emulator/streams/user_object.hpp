@@ -58,7 +58,7 @@ class HeldObject {
 };
 
 /// Calls the destructors that are due when it ends, in the calling thread, which holds no lock then: it is
-/// the first thing in a function. (A driver has a thread for that; nobody can wait for it.)
+/// the first thing in a function. (A driver has a thread for that, which cannot be waited for.)
 class DueDestructors {
   public:
     DueDestructors() = default;

@@ -167,8 +167,8 @@ def test_a_template_argument_that_is_no_type_and_no_value_is_refused(value):
         bascule.compile(BLOCK).block_sum.instantiate(value)
 
 
-def test_a_function_that_is_no_template_cannot_be_instantiated():
-    with pytest.raises(TypeError, match="no template"):
+def test_a_function_that_is_not_a_template_cannot_be_instantiated():
+    with pytest.raises(TypeError, match="is not a template"):
         bascule.compile("__global__ void k() {}").k.instantiate("int")
 
 

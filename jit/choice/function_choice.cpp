@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <cstdint>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/choice/function_choice.hpp>
+#include <bascule/jit/choice/kernel_declaration.hpp>
+#include <bascule/jit/text/lexer.hpp>
+
+namespace bascule {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+/// A function that may be the one.
+struct Candidate {
+    Instance function;
+    bool is_template = false;
+    std::vector<Fit> fits;  // one for each argument
+    std::string spelling;
+    std::vector<int> weak_integers;
+};
+
+/// Chooses once for a list of argument types.
+struct Chooser {
+    const ChoiceRequest& request;
+
+    Candidate choose() const {
+        if (request.declarations.size() == 1) return instance(request.declarations.front());
+
+        std::vector<Candidate> candidates;
+        std::vector<std::string> refusals;
+        const auto consider = [&](const std::string& spelling, auto&& make) {
+            try {
+                if (std::optional<Candidate> candidate = make()) {
+                    candidates.push_back(std::move(*candidate));
+                    return;
+                }
+                refusals.push_back(spelling);
+            } catch (const ArgumentError& error) {
+                refusals.push_back(fmt::format("{}: {}", spelling, error.what()));
+            } catch (const CompileError& error) {
+                refusals.push_back(fmt::format("{}: {}", spelling, error.what()));
+            }
+        };
+        if (request.given.empty()) {
+            for (const KernelImage& image : plain_functions()) {
+                consider(to_string(image.signature), [&] { return function(image); });
+            }
+        }
+        for (const KernelDeclaration& declaration : request.declarations) {
+            if (!declaration.is_template) continue;
+            consider(spell(declaration), [&]() -> std::optional<Candidate> {
+                if (!takes(declaration, request.arguments.size())) return std::nullopt;
+                Candidate candidate = instance(declaration);
+                return rated(std::move(candidate));
+            });
+        }
+        return best(std::move(candidates), refusals);
+    }
+
+    // --- Functions that are not templates
+
+    std::vector<KernelImage> plain_functions() const {
+        const bool any = std::any_of(request.declarations.begin(), request.declarations.end(),
+                                     [](const KernelDeclaration& each) { return !each.is_template; });
+        if (!any) return {};
+        return functions_named(request.name, *request.compile({{}, {}}));
+    }
+
+    std::optional<Candidate> function(const KernelImage& image) const {
+        Candidate candidate;
+        candidate.function.expression = image.expression;
+        candidate.spelling = to_string(image.signature);
+        return rated(std::move(candidate), image.signature);
+    }
+
+    // --- Instances of templates
+
+    Candidate instance(const KernelDeclaration& declaration) const {
+        std::vector<TypePattern> patterns =
+            read_patterns(declaration.parameter_types, declaration.template_parameters);
+        const Deduction given = place_explicit(declaration, request.given);
+        Deduction deduction = deduce(declaration, patterns, request.arguments, given);
+        if (!deduction.complete()) {
+            patterns = asked_patterns(declaration, std::move(patterns));
+            deduction = deduce(declaration, patterns, request.arguments, given);
+        }
+        if (!deduction.complete())
+            throw missing_argument(declaration, patterns, request.arguments, deduction);
+        Candidate candidate;
+        candidate.is_template = true;
+        candidate.function = {declaration.name, expression_for(declaration, deduction)};
+        candidate.spelling = spell(declaration);
+        for (const Deduction::Entry& entry : deduction.entries) {
+            if (entry.weak.empty() || entry.texts.front() != "int") continue;
+            candidate.weak_integers.insert(candidate.weak_integers.end(), entry.weak.begin(),
+                                           entry.weak.end());
+        }
+        return candidate;
+    }
+
+    /// The instance's own name; among several templates of a name, the one whose parameter types these are.
+    std::string expression_for(const KernelDeclaration& declaration, const Deduction& deduction) const {
+        std::string name = instance_name(declaration, deduction);
+        const auto templates = std::count_if(request.declarations.begin(), request.declarations.end(),
+                                             [](const KernelDeclaration& each) { return each.is_template; });
+        if (templates == 1) return name;
+        std::vector<std::string> types;
+        for (const std::string& type : declaration.parameter_types) {
+            types.push_back(substituted(type, declaration, deduction));
+        }
+        return overload_expression(name, types);
+    }
+
+    /// What the compiler says when it is asked for the signature with markers for the template parameters: it
+    /// sees through macros and aliases. The patterns of the text where it refuses markers.
+    std::vector<TypePattern> asked_patterns(const KernelDeclaration& declaration,
+                                            std::vector<TypePattern> in_text) const {
+        const bool has_pack = std::any_of(in_text.begin(), in_text.end(),
+                                          [](const TypePattern& pattern) { return pattern.is_pack; });
+        const bool unclear = std::any_of(in_text.begin(), in_text.end(), [](const TypePattern& pattern) {
+            return pattern.kind == TypePattern::Kind::unclear || pattern.kind == TypePattern::Kind::fixed;
+        });
+        if (has_pack || !unclear) return in_text;
+        if (const auto known = request.asked.find(declaration)) return *known;
+        std::vector<TypePattern> patterns = in_text;
+        const std::vector<std::string> markers =
+            markers_for(declaration.template_parameters, request.source.text);
+        if (const auto types = types_with_markers(declaration, markers)) {
+            patterns = read_marked_patterns(*types, markers);
+        }
+        request.asked.add(declaration, patterns);
+        return patterns;
+    }
+
+    std::optional<std::vector<std::string>> types_with_markers(const KernelDeclaration& declaration,
+                                                               std::span<const std::string> markers) const {
+        Program program{request.source, request.options, request.arch, {}, Program::Purpose::signatures};
+        const std::string expression = fmt::format("{}<{}>", declaration.name, fmt::join(markers, ", "));
+        program.instances = {{declaration.name, expression}};
+        try {
+            const auto image = request.cache.image(program).image;
+            std::vector<std::string> types;
+            for (const Parameter& parameter : image->find(expression)->signature.parameters) {
+                types.push_back(parameter.spelling);
+            }
+            return types;
+        } catch (const CompileError&) {
+            return std::nullopt;  // constraints, or members that markers lack: the text's patterns have to do
+        }
+    }
+
+    // --- The best of several
+
+    std::optional<Candidate> rated(Candidate candidate) const {
+        const auto image = request.compile(candidate.function);
+        const Signature& signature = image->find(candidate.function.expression)->signature;
+        return rated(std::move(candidate), signature);
+    }
+
+    /// Nothing when an argument does not fit.
+    std::optional<Candidate> rated(Candidate candidate, const Signature& signature) const {
+        if (signature.parameters.size() != request.arguments.size()) return std::nullopt;
+        for (std::size_t i = 0; i < request.arguments.size(); ++i) {
+            candidate.fits.push_back(fit(request.arguments[i], signature.parameters[i].type));
+            if (candidate.fits.back() == Fit::none) return std::nullopt;
+        }
+        return candidate;
+    }
+
+    /// As in C++: at least as good for every argument and better for one, or no template where all is equal.
+    static bool better(const Candidate& a, const Candidate& b) {
+        bool some = !a.is_template && b.is_template;
+        for (std::size_t i = 0; i < a.fits.size(); ++i) {
+            if (a.fits[i] < b.fits[i]) return false;
+            some = some || a.fits[i] > b.fits[i];
+        }
+        return some;
+    }
+
+    Candidate best(std::vector<Candidate> candidates, const std::vector<std::string>& refusals) const {
+        for (const Candidate& candidate : candidates) {
+            const bool wins = std::all_of(candidates.begin(), candidates.end(), [&](const Candidate& other) {
+                return &other == &candidate || better(candidate, other);
+            });
+            if (wins) return candidate;
+        }
+        std::vector<std::string> given;
+        for (const ArgumentType& argument : request.arguments) given.push_back(describe(argument));
+        std::vector<std::string> spellings;
+        spellings.reserve(candidates.size());
+        for (const Candidate& candidate : candidates) spellings.push_back(candidate.spelling);
+        if (candidates.empty()) {
+            throw ArgumentError(
+                ErrorKind::type,
+                fmt::format("no overload of kernel '{}' takes ({}). It has:\n  {}", request.name,
+                            fmt::join(given, ", "), fmt::join(refusals, "\n  ")));
+        }
+        throw ArgumentError(
+            ErrorKind::type,
+            fmt::format("several overloads of kernel '{}' take ({}). Choose one by its parameter types, "
+                        ".overload(\"{}\"), or pass NumPy scalars of the exact types:\n  {}",
+                        request.name, fmt::join(given, ", "),
+                        fmt::join(request.declarations.front().parameter_types, ", "),
+                        fmt::join(spellings, "\n  ")));
+    }
+};
+
+}  // namespace
+
+FunctionChoice choose_function(const ChoiceRequest& request) {
+    Candidate chosen = Chooser{request}.choose();
+    return {std::move(chosen.function), std::move(chosen.weak_integers)};
+}
+
+void check_weak_integers(const std::string& kernel, const Signature& declared,
+                         const std::vector<int>& weak_integers, std::span<const ArgumentValue> arguments) {
+    for (const int index : weak_integers) {
+        const auto* scalar = std::get_if<Scalar>(&arguments[static_cast<std::size_t>(index)]);
+        const bool fits = scalar != nullptr && scalar->kind == Scalar::Kind::integer &&
+                          scalar->integer >= INT32_MIN && scalar->integer <= INT32_MAX;
+        if (fits) continue;
+        const Parameter& parameter = declared.parameters[static_cast<std::size_t>(index)];
+        throw ArgumentError(
+            ErrorKind::overflow,
+            fmt::format(
+                "`{}` became int because of a Python int, and this value does not fit one. Choose the type: "
+                "module.{}.instantiate(\"long long\"), or pass a NumPy scalar: np.int64(x).",
+                parameter.spelling, kernel))
+            .with_argument(index, parameter.name);
+    }
+}
+
+std::vector<KernelImage> functions_named(const std::string& name, const Image& image) {
+    std::vector<KernelImage> found;
+    for (const KernelImage& each : image.kernels) {
+        // A declaration and its definition may differ in spelling: they are one function.
+        const bool known = std::any_of(found.begin(), found.end(), [&](const KernelImage& other) {
+            return other.lowered_name == each.lowered_name;
+        });
+        if (each.name == name && !known) found.push_back(each);
+    }
+    return found;
+}
+
+bool says_all(const KernelDeclaration& declaration, const Deduction& deduction) {
+    if (!deduction.complete()) return false;
+    const std::vector<TypePattern> patterns =
+        read_patterns(declaration.parameter_types, declaration.template_parameters);
+    for (std::size_t i = 0; i < deduction.entries.size(); ++i) {
+        if (deduction.entries[i].known) continue;
+        for (const TypePattern& pattern : patterns) {
+            if (pattern.element == static_cast<int>(i) || pattern.rank == static_cast<int>(i)) return false;
+        }
+    }
+    return true;
+}
+
+std::vector<std::string> split_types(const std::string& text) {
+    const LexedText lexed = lex(text);
+    std::vector<std::string> types;
+    for (std::span<const Token> part :
+         split_at_commas(std::span(lexed.tokens).first(lexed.tokens.size() - 1))) {
+        if (!part.empty()) types.push_back(spell(part));
+    }
+    return types;
+}
+
+std::optional<std::vector<TypePattern>> AskedPatterns::find(const KernelDeclaration& declaration) const {
+    const std::lock_guard lock(mutex_);
+    const auto known = patterns_.find(&declaration);
+    return known == patterns_.end() ? std::nullopt : std::optional(known->second);
+}
+
+void AskedPatterns::add(const KernelDeclaration& declaration, std::vector<TypePattern> patterns) {
+    const std::lock_guard lock(mutex_);
+    patterns_.emplace(&declaration, std::move(patterns));
+}
+
+}  // namespace bascule

@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <bascule/jit/choice/kernel_declaration.hpp>
+#include <bascule/jit/types/specialization.hpp>
+#include <bascule/jit/types/type_pattern.hpp>
+
+namespace bascule {
+namespace {
+
+/// What is known of a parameter from the text: enough for messages, and to know whether bytes may be passed.
+ParameterType type_in_text(const std::string& text, const TypePattern& pattern) {
+    ParameterType type;
+    using Declared = ParameterType::Kind;
+    const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
+    if (pattern.kind == TypePattern::Kind::value || pattern.kind == TypePattern::Kind::pointer || has("*")) {
+        type.kind = Declared::pointer;
+    } else if (has("masked_view")) {
+        type.kind = Declared::masked_view;
+    } else if (pattern.kind == TypePattern::Kind::view || has("array_view") || has("span")) {
+        type.kind = Declared::array_view;
+    }
+    return type;
+}
+
+}  // namespace
+
+bool takes(const KernelDeclaration& declaration, std::size_t arguments) {
+    const std::size_t parameters = declaration.parameters.size();
+    const bool has_pack = std::any_of(declaration.parameter_types.begin(), declaration.parameter_types.end(),
+                                      [](const std::string& type) { return type.find("...") != type.npos; });
+    return has_pack ? arguments + 1 >= parameters : arguments == parameters;
+}
+
+std::string spell(const KernelDeclaration& declaration) {
+    std::string text;
+    for (const TemplateParameter& parameter : declaration.template_parameters) {
+        if (parameter.is_auto) continue;
+        text += fmt::format("{}{}{}", text.empty() ? "template <" : ", ", parameter.name,
+                            parameter.is_pack ? "..." : "");
+    }
+    text += fmt::format("{}void {}(", text.empty() ? "" : "> ", declaration.name);
+    for (std::size_t i = 0; i < declaration.parameters.size(); ++i) {
+        text += fmt::format("{}{}{}{}", i == 0 ? "" : ", ", declaration.parameter_types[i],
+                            declaration.parameters[i].empty() ? "" : " ", declaration.parameters[i]);
+    }
+    return text + ")";
+}
+
+Signature signature_in_text(const KernelDeclaration& declaration, std::size_t arguments) {
+    const std::vector<TypePattern> patterns =
+        read_patterns(declaration.parameter_types, declaration.template_parameters);
+    Signature signature;
+    signature.kernel = declaration.name;
+    for (std::size_t i = 0; i < arguments; ++i) {
+        const auto at = static_cast<std::size_t>(pattern_index(patterns, arguments, i));
+        Parameter parameter;
+        parameter.name = declaration.parameters[at];
+        if (parameter.name.empty()) parameter.name = fmt::format("arg{}", i + 1);
+        if (patterns[at].is_pack) parameter.name += fmt::format("{}", i + 1 - at);
+        parameter.spelling = declaration.parameter_types[at];
+        parameter.type = type_in_text(parameter.spelling, patterns[at]);
+        signature.parameters.push_back(std::move(parameter));
+    }
+    return signature;
+}
+
+}  // namespace bascule

@@ -1,0 +1,355 @@
+// Libraries, modules and their kernels: PTX in, handles out.
+#include "driver/code_calls/code.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "driver/code_calls/jit_log.hpp"
+#include "driver/limits.hpp"
+#include "driver/stream_calls/capture.hpp"
+
+namespace limits = emulated::driver::limits;
+using emulated::driver::Context;
+using emulated::driver::current_context;
+using emulated::driver::find_library;
+using emulated::driver::handle_of;
+using emulated::driver::JitLog;
+using emulated::driver::KernelHandle;
+using emulated::driver::Library;
+using emulated::driver::Process;
+using emulated::memory::Allocation;
+
+namespace emulated::driver {
+
+namespace {
+
+/// Memory for every variable, with what PTX puts into it. Null when there is not enough.
+std::shared_ptr<const Instance> instantiate(const program::Module& module, Context& context) {
+    memory::Heap& heap = Process::get().heap();
+    auto instance = std::make_shared<Instance>();
+    std::vector<memory::DeviceAddress>& addresses = instance->globals;
+    for (const program::Global& global : module.globals) {
+        const auto bytes = std::max<std::uint64_t>(global.bytes, 1);
+        const auto address =
+            heap.allocate(context.device, bytes, Allocation::Kind::module_global, global.alignment);
+        if (!address) {
+            for (const auto made : addresses) heap.free(made, Allocation::Kind::module_global);
+            return nullptr;
+        }
+        addresses.push_back(*address);
+        std::copy(global.initial.begin(), global.initial.end(), heap.host(*address, bytes));
+        heap.set_name(*address, fmt::format("'{}'", global.name));
+    }
+    // Addresses in initialisers are known only once every variable has one.
+    for (std::size_t i = 0; i < module.globals.size(); ++i) {
+        for (const program::Global::Relocation& relocation : module.globals[i].relocations) {
+            const std::uint64_t value =
+                addresses[relocation.global] + static_cast<std::uint64_t>(relocation.addend);
+            std::byte* to = heap.host(addresses[i] + relocation.offset, sizeof value);
+            if (to != nullptr) std::memcpy(to, &value, sizeof value);
+        }
+        if (module.globals[i].constant) heap.set_read_only(addresses[i]);
+    }
+    for (const auto address : addresses)
+        Process::get().own(address, Allocation::Kind::module_global, context);
+    return instance;
+}
+
+}  // namespace
+
+std::shared_ptr<const Instance> instance_of(Library& library, Context& context) {
+    const std::lock_guard lock(library.mutex);
+    std::shared_ptr<const Instance>& instance = library.instances[&context];
+    if (instance == nullptr) instance = instantiate(*library.module, context);
+    return instance;
+}
+
+int max_dynamic_shared_bytes(const KernelHandle& handle, int device) noexcept {
+    const int set = handle.settings->max_dynamic_shared_bytes[static_cast<std::size_t>(device)].load();
+    return set >= 0 ? set : limits::shared_per_block - static_cast<int>(handle.kernel->static_shared_bytes);
+}
+
+std::shared_ptr<Library> find_library(const void* handle) {
+    return Process::get().handles().find<Library>(handle);
+}
+
+std::shared_ptr<KernelHandle> find_handle(const void* handle) {
+    return Process::get().handles().find<KernelHandle>(handle);
+}
+
+/// The handle of a kernel, made at its first request. `context` is null for a CUkernel.
+KernelHandle* handle_of(const std::shared_ptr<Library>& library, const program::Kernel& kernel,
+                        Context* context) {
+    const std::lock_guard lock(library->mutex);
+    std::shared_ptr<KernelHandle>& handle = library->kernels[{&kernel, context}];
+    if (handle == nullptr) {
+        auto made = std::make_shared<KernelHandle>();
+        made->kernel = &kernel;
+        made->library = library;
+        made->context = context;
+        // What is set on a CUkernel holds for its CUfunctions.
+        const auto same = std::find_if(
+            library->kernels.begin(), library->kernels.end(),
+            [&](const auto& entry) { return entry.first.first == &kernel && entry.second != nullptr; });
+        made->settings = same == library->kernels.end() ? std::make_shared<KernelHandle::Settings>()
+                                                        : same->second->settings;
+        handle = made;
+        Process::get().handles().add(std::move(made));
+    }
+    return handle.get();
+}
+
+}  // namespace emulated::driver
+
+namespace {
+
+bool is_binary(const void* code) noexcept {
+    static constexpr unsigned char elf[] = {0x7f, 'E', 'L', 'F'};
+    static constexpr unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba};
+    static constexpr unsigned char wrapper[] = {0xb1, 0x43, 0x62, 0x46};
+    return std::memcmp(code, elf, 4) == 0 || std::memcmp(code, fatbin, 4) == 0 ||
+           std::memcmp(code, wrapper, 4) == 0;
+}
+
+/// What each refused kernel lacks, for the caller's log.
+std::string refusals(const emulated::program::Module& module) {
+    std::string text;
+    for (const auto& kernel : module.kernels) {
+        if (!kernel.refusal.empty()) {
+            text += fmt::format("the emulated device cannot run kernel '{}': PTX {}\n", kernel.name,
+                                kernel.refusal);
+        }
+    }
+    return text;
+}
+
+CUresult load(void** out, const void* code, Context* context, unsigned int count, const CUjit_option* options,
+              void** values) {
+    EMULATED_REQUIRE(out != nullptr && code != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(emulated::driver::unsafe_now("loading code"));
+    const JitLog errors(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+    const JitLog notes(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
+    const auto refuse = [&](CUresult code_of_error, const std::string& message) {
+        errors.write(message);
+        Process::get().set_report(message);
+        return code_of_error;
+    };
+    if (is_binary(code)) {
+        return refuse(CUDA_ERROR_NO_BINARY_FOR_GPU,
+                      "this is machine code for a GPU, and the emulated device runs PTX: compile for "
+                      "compute_80 and pass the PTX");
+    }
+    auto loaded = emulated::program::load(static_cast<const char*>(code));
+    if (const auto* error = std::get_if<emulated::program::LoadError>(&loaded)) {
+        return refuse(CUDA_ERROR_INVALID_PTX, fmt::format("PTX line {}: {}", error->line, error->message));
+    }
+    auto library = std::make_shared<Library>();
+    library->module = std::get<std::shared_ptr<const emulated::program::Module>>(std::move(loaded));
+    library->context = context;
+    errors.write("");
+    notes.write(refusals(*library->module));
+    *out = Process::get().handles().add(std::move(library));
+    emulated::driver::trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuLibraryLoadData");
+    return CUDA_SUCCESS;
+}
+
+CUresult load_file(void** out, const char* path, Context* context, unsigned int count,
+                   const CUjit_option* options, void** values) {
+    EMULATED_REQUIRE(path != nullptr, CUDA_ERROR_INVALID_VALUE);
+    std::ifstream file(path, std::ios::binary);
+    EMULATED_REQUIRE(file, CUDA_ERROR_FILE_NOT_FOUND);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    return load(out, text.c_str(), context, count, options, values);
+}
+
+CUresult find_kernel(void** out, const void* library_handle, const char* name, Context* context) {
+    EMULATED_REQUIRE(out != nullptr && name != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const auto library = find_library(library_handle);
+    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    const emulated::program::Kernel* kernel = library->module->find_kernel(name);
+    EMULATED_REQUIRE(kernel != nullptr, CUDA_ERROR_NOT_FOUND);
+    if (!kernel->refusal.empty()) {
+        Process::get().set_report(
+            fmt::format("the emulated device cannot run kernel '{}': PTX {}", name, kernel->refusal));
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    *out = handle_of(library, *kernel, context);
+    return CUDA_SUCCESS;
+}
+
+CUresult find_global(CUdeviceptr* address, std::size_t* bytes, const void* library_handle, const char* name) {
+    const auto library = find_library(library_handle);
+    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(name != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const auto& globals = library->module->globals;
+    const auto global =
+        std::find_if(globals.begin(), globals.end(), [&](const auto& each) { return each.name == name; });
+    EMULATED_REQUIRE(global != globals.end(), CUDA_ERROR_NOT_FOUND);
+    const auto instance = emulated::driver::instance_of(
+        *library, library->context == nullptr ? *current_context() : *library->context);
+    EMULATED_REQUIRE(instance != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+    if (address != nullptr) *address = instance->globals[static_cast<std::size_t>(global - globals.begin())];
+    if (bytes != nullptr) *bytes = global->bytes;
+    return CUDA_SUCCESS;
+}
+
+/// Works after a fault too. What still runs finishes first.
+CUresult unload(const void* handle) {
+    Process& process = Process::get();
+    EMULATED_REQUIRE(process.initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    EMULATED_CHECK(emulated::driver::unsafe_now("unloading code"));
+    const auto library = process.handles().remove<Library>(handle);
+    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuLibraryUnload");
+    decltype(library->instances) instances;
+    decltype(library->kernels) kernels;
+    {
+        const std::lock_guard lock(library->mutex);
+        instances.swap(library->instances);
+        kernels.swap(library->kernels);
+    }
+    for (const auto& [key, kernel] : kernels) process.handles().remove<KernelHandle>(kernel.get());
+    for (const auto& [context, instance] : instances) {
+        context->graph.drain();
+        if (instance == nullptr) continue;
+        process.scheduler().exclusively([&, &addresses = instance->globals] {
+            for (const auto address : addresses) {
+                process.heap().free(address, Allocation::Kind::module_global);
+                process.disown(address);
+            }
+        });
+    }
+    return CUDA_SUCCESS;
+}
+
+/// How many kernels there are; or their handles, as far as there is room.
+CUresult count(unsigned int* out, const void* handle) {
+    const auto library = find_library(handle);
+    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *out = static_cast<unsigned int>(library->module->kernels.size());
+    return CUDA_SUCCESS;
+}
+
+template <class Handle>
+CUresult enumerate(Handle* out, unsigned int room, const void* handle, Context* context) {
+    const auto library = find_library(handle);
+    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    const auto& kernels = library->module->kernels;
+    for (std::size_t i = 0; i < std::min<std::size_t>(room, kernels.size()); ++i) {
+        out[i] = reinterpret_cast<Handle>(handle_of(library, kernels[i], context));
+    }
+    return CUDA_SUCCESS;
+}
+
+template <class Handle>
+void** slot(Handle* out) noexcept {
+    return reinterpret_cast<void**>(out);
+}
+
+}  // namespace
+
+EMULATED_API cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* options, void** values,
+                               unsigned int count, CUlibraryOption*, void**, unsigned int) {
+    EMULATED_COUNT("cuLibraryLoadData");
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    return load(slot(library), code, nullptr, count, options, values);
+}
+
+EMULATED_API cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option* options, void** values,
+                                   unsigned int count, CUlibraryOption*, void**, unsigned int) {
+    EMULATED_COUNT("cuLibraryLoadFromFile");
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    return load_file(slot(library), path, nullptr, count, options, values);
+}
+
+EMULATED_API cuLibraryUnload(CUlibrary library) {
+    EMULATED_COUNT("cuLibraryUnload");
+    return unload(library);
+}
+
+EMULATED_API cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
+    EMULATED_COUNT("cuLibraryGetKernel");
+    return find_kernel(slot(kernel), library, name, nullptr);
+}
+
+EMULATED_API cuLibraryGetKernelCount(unsigned int* out, CUlibrary library) {
+    EMULATED_COUNT("cuLibraryGetKernelCount");
+    return count(out, library);
+}
+
+EMULATED_API cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int room, CUlibrary library) {
+    EMULATED_COUNT("cuLibraryEnumerateKernels");
+    return enumerate(kernels, room, library, nullptr);
+}
+
+EMULATED_API cuLibraryGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUlibrary library,
+                                const char* name) {
+    EMULATED_COUNT("cuLibraryGetGlobal");
+    EMULATED_NEEDS_CONTEXT();
+    return find_global(address, bytes, library, name);
+}
+
+EMULATED_API cuModuleLoadDataEx(CUmodule* module, const void* code, unsigned int count, CUjit_option* options,
+                                void** values) {
+    EMULATED_COUNT("cuModuleLoadDataEx");
+    EMULATED_NEEDS_CONTEXT();
+    return load(slot(module), code, current_context(), count, options, values);
+}
+
+EMULATED_API cuModuleLoadData(CUmodule* module, const void* code) {
+    EMULATED_COUNT("cuModuleLoadData");
+    EMULATED_NEEDS_CONTEXT();
+    return load(slot(module), code, current_context(), 0, nullptr, nullptr);
+}
+
+EMULATED_API cuModuleLoadFatBinary(CUmodule* module, const void* code) {
+    EMULATED_COUNT("cuModuleLoadFatBinary");
+    EMULATED_NEEDS_CONTEXT();
+    return load(slot(module), code, current_context(), 0, nullptr, nullptr);
+}
+
+EMULATED_API cuModuleLoad(CUmodule* module, const char* path) {
+    EMULATED_COUNT("cuModuleLoad");
+    EMULATED_NEEDS_CONTEXT();
+    return load_file(slot(module), path, current_context(), 0, nullptr, nullptr);
+}
+
+EMULATED_API cuModuleUnload(CUmodule module) {
+    EMULATED_COUNT("cuModuleUnload");
+    return unload(module);
+}
+
+EMULATED_API cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+    EMULATED_COUNT("cuModuleGetFunction");
+    EMULATED_NEEDS_CONTEXT();
+    return find_kernel(slot(function), module, name, current_context());
+}
+
+EMULATED_API cuModuleGetFunctionCount(unsigned int* out, CUmodule module) {
+    EMULATED_COUNT("cuModuleGetFunctionCount");
+    return count(out, module);
+}
+
+EMULATED_API cuModuleEnumerateFunctions(CUfunction* functions, unsigned int room, CUmodule module) {
+    EMULATED_COUNT("cuModuleEnumerateFunctions");
+    EMULATED_NEEDS_CONTEXT();
+    return enumerate(functions, room, module, current_context());
+}
+
+EMULATED_API cuModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
+    EMULATED_COUNT("cuModuleGetGlobal");
+    EMULATED_NEEDS_CONTEXT();
+    return find_global(address, bytes, module, name);
+}
+
+EMULATED_API cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+    EMULATED_COUNT("cuModuleGetLoadingMode");
+    *mode = CU_MODULE_EAGER_LOADING;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,186 @@
+// What kernels and functions tell of themselves, and what can be set.
+#include "driver/call.hpp"
+#include "driver/code_calls/code.hpp"
+#include "driver/code_calls/occupancy.hpp"
+#include "driver/limits.hpp"
+
+namespace limits = emulated::driver::limits;
+using emulated::driver::current_context;
+using emulated::driver::device_state;
+using emulated::driver::find_handle;
+using emulated::driver::handle_of;
+using emulated::driver::KernelHandle;
+
+namespace {
+
+int device_of(const KernelHandle& handle) noexcept {
+    if (handle.context != nullptr) return handle.context->device;
+    return current_context() == nullptr ? 0 : current_context()->device;
+}
+
+CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {
+    const emulated::program::Kernel& kernel = *handle.kernel;
+    EMULATED_REQUIRE(value != nullptr && which >= 0 && which < CU_FUNC_ATTRIBUTE_MAX,
+                     CUDA_ERROR_INVALID_VALUE);
+    const auto answer = [&]() -> int {
+        switch (which) {
+            case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+                return static_cast<int>(kernel.max_threads);
+            case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+                return static_cast<int>(kernel.static_shared_bytes);
+            case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+                return static_cast<int>(kernel.constant_bytes);
+            case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+                return static_cast<int>(kernel.local_bytes);
+            case CU_FUNC_ATTRIBUTE_NUM_REGS:
+                return emulated::driver::registers_of(kernel);
+            case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+            case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+                return 80;
+            case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+                return emulated::driver::max_dynamic_shared_bytes(handle, device);
+            case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+                return -1;
+            default:
+                return 0;  // caches and clusters
+        }
+    };
+    *value = answer();
+    return CUDA_SUCCESS;
+}
+
+CUresult set_attribute(CUfunction_attribute which, int value, KernelHandle& handle, int device) {
+    switch (which) {
+        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
+            const int most =
+                limits::shared_per_block_optin - static_cast<int>(handle.kernel->static_shared_bytes);
+            EMULATED_REQUIRE(value >= 0 && value <= most, CUDA_ERROR_INVALID_VALUE);
+            handle.settings->max_dynamic_shared_bytes[static_cast<std::size_t>(device)] = value;
+            return CUDA_SUCCESS;
+        }
+        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        default:
+            return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+
+CUresult parameter_info(const void* handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+    const auto found = find_handle(handle);
+    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    const auto& parameters = found->kernel->parameters;
+    EMULATED_REQUIRE(index < parameters.size(), CUDA_ERROR_INVALID_VALUE);
+    if (offset != nullptr) *offset = parameters[index].offset;
+    if (bytes != nullptr) *bytes = parameters[index].bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult name_of(const char** name, const void* handle) {
+    const auto found = find_handle(handle);
+    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(name != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *name = found->kernel->name.c_str();
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+EMULATED_API cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
+    EMULATED_COUNT("cuKernelGetFunction");
+    EMULATED_NEEDS_CONTEXT();
+    const auto handle = find_handle(kernel);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    *function = reinterpret_cast<CUfunction>(handle_of(handle->library, *handle->kernel, current_context()));
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
+    EMULATED_COUNT("cuKernelGetLibrary");
+    const auto handle = find_handle(kernel);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    *library = reinterpret_cast<CUlibrary>(handle->library.get());
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuKernelGetAttribute(int* value, CUfunction_attribute which, CUkernel kernel, CUdevice device) {
+    EMULATED_COUNT("cuKernelGetAttribute");
+    EMULATED_CHECK(device_state(device));
+    const auto handle = find_handle(kernel);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    return get_attribute(value, which, *handle, device);
+}
+
+EMULATED_API cuKernelSetAttribute(CUfunction_attribute which, int value, CUkernel kernel, CUdevice device) {
+    EMULATED_COUNT("cuKernelSetAttribute");
+    EMULATED_CHECK(device_state(device));
+    const auto handle = find_handle(kernel);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    return set_attribute(which, value, *handle, device);
+}
+
+EMULATED_API cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache, CUdevice device) {
+    EMULATED_COUNT("cuKernelSetCacheConfig");
+    EMULATED_CHECK(device_state(device));
+    return find_handle(kernel) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;  // a preference
+}
+
+EMULATED_API cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset,
+                                  std::size_t* bytes) {
+    EMULATED_COUNT("cuKernelGetParamInfo");
+    return parameter_info(kernel, index, offset, bytes);
+}
+
+EMULATED_API cuKernelGetName(const char** name, CUkernel kernel) {
+    EMULATED_COUNT("cuKernelGetName");
+    return name_of(name, kernel);
+}
+
+EMULATED_API cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction function) {
+    EMULATED_COUNT("cuFuncGetAttribute");
+    const auto handle = find_handle(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    return get_attribute(value, which, *handle, device_of(*handle));
+}
+
+EMULATED_API cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {
+    EMULATED_COUNT("cuFuncSetAttribute");
+    const auto handle = find_handle(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    return set_attribute(which, value, *handle, device_of(*handle));
+}
+
+EMULATED_API cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {
+    EMULATED_COUNT("cuFuncSetCacheConfig");
+    return find_handle(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;  // a preference
+}
+
+EMULATED_API cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset,
+                                std::size_t* bytes) {
+    EMULATED_COUNT("cuFuncGetParamInfo");
+    return parameter_info(function, index, offset, bytes);
+}
+
+EMULATED_API cuFuncGetName(const char** name, CUfunction function) {
+    EMULATED_COUNT("cuFuncGetName");
+    return name_of(name, function);
+}
+
+EMULATED_API cuFuncGetModule(CUmodule* module, CUfunction function) {
+    EMULATED_COUNT("cuFuncGetModule");
+    const auto handle = find_handle(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    *module = reinterpret_cast<CUmodule>(handle->library.get());
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
+    EMULATED_COUNT("cuFuncIsLoaded");
+    EMULATED_REQUIRE(find_handle(function) != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuFuncLoad(CUfunction function) {
+    EMULATED_COUNT("cuFuncLoad");
+    return find_handle(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}

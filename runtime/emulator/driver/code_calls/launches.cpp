@@ -1,0 +1,340 @@
+// Launches.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "driver/code_calls/code.hpp"
+#include "driver/code_calls/occupancy.hpp"
+#include "driver/limits.hpp"
+#include "driver/stream_calls/capture.hpp"
+#include "machine/launch.hpp"
+#include "report/report.hpp"
+
+namespace limits = emulated::driver::limits;
+using emulated::driver::CaptureGate;
+using emulated::driver::Context;
+using emulated::driver::current_context;
+using emulated::driver::Instance;
+using emulated::driver::KernelHandle;
+using emulated::driver::Process;
+using emulated::driver::Stream;
+using emulated::driver::StreamTarget;
+using emulated::machine::Dim3;
+using emulated::streams::CapturedNode;
+using emulated::streams::Captures;
+
+namespace {
+
+bool within(unsigned value, int most) noexcept { return value >= 1 && value <= static_cast<unsigned>(most); }
+
+bool fits(const CUlaunchConfig& config, const KernelHandle& handle, int device) noexcept {
+    const std::uint64_t threads = std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
+    const int shared_limit = emulated::driver::max_dynamic_shared_bytes(handle, device);
+    return within(config.gridDimX, limits::grid_x) && within(config.gridDimY, limits::grid_y) &&
+           within(config.gridDimZ, limits::grid_z) && within(config.blockDimX, limits::block_x) &&
+           within(config.blockDimY, limits::block_y) && within(config.blockDimZ, limits::block_z) &&
+           threads <= handle.kernel->max_threads &&
+           config.sharedMemBytes <= static_cast<unsigned>(shared_limit);
+}
+
+/// What a launch attribute asks of us.
+enum class Wish : std::uint8_t {
+    granted,      ///< a hint, or an order that we keep anyway
+    cooperative,  ///< all blocks resident at once
+    refused,
+};
+
+Wish wish(const CUlaunchAttribute& attribute) noexcept {
+    switch (attribute.id) {
+        case CU_LAUNCH_ATTRIBUTE_IGNORE:
+        case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:  // may overlap; need not
+        case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            return Wish::granted;
+        case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+            return attribute.value.cooperative == 0 ? Wish::granted : Wish::cooperative;
+        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
+            const auto& cluster = attribute.value.clusterDim;
+            return cluster.x <= 1 && cluster.y <= 1 && cluster.z <= 1 ? Wish::granted : Wish::refused;
+        }
+        default:
+            return Wish::refused;
+    }
+}
+
+CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& handle, int device) {
+    for (const CUlaunchAttribute& attribute :
+         std::span(config.attrs, config.attrs == nullptr ? 0 : config.numAttrs)) {
+        switch (wish(attribute)) {
+            case Wish::granted:
+                break;
+            case Wish::cooperative: {
+                const auto block = static_cast<int>(config.blockDimX * config.blockDimY * config.blockDimZ);
+                const std::uint64_t blocks =
+                    std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
+                const int fitting =
+                    limits::multiprocessors *
+                    emulated::driver::resident_blocks(handle, device, block, config.sharedMemBytes);
+                if (blocks > static_cast<std::uint64_t>(fitting))
+                    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+                break;
+            }
+            case Wish::refused:
+                Process::get().set_report(
+                    fmt::format("the emulated device has no launch attribute {} (CUlaunchAttributeID)",
+                                static_cast<int>(attribute.id)));
+                return CUDA_ERROR_NOT_SUPPORTED;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+/// The parameter buffer: one pointer per parameter, or the whole buffer in `extra`.
+CUresult pack(std::vector<std::byte>& buffer, const emulated::program::Kernel& kernel, void** parameters,
+              void** extra) {
+    buffer.resize(kernel.parameter_bytes);
+    if (kernel.parameters.empty()) return CUDA_SUCCESS;
+    if (parameters != nullptr) {
+        for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
+            if (parameters[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+            std::memcpy(buffer.data() + kernel.parameters[i].offset, parameters[i],
+                        kernel.parameters[i].bytes);
+        }
+        return CUDA_SUCCESS;
+    }
+    if (extra == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const void* bytes = nullptr;
+    std::size_t size = 0;
+    for (void** entry = extra; *entry != CU_LAUNCH_PARAM_END; entry += 2) {
+        if (*entry == CU_LAUNCH_PARAM_BUFFER_POINTER) bytes = entry[1];
+        if (*entry == CU_LAUNCH_PARAM_BUFFER_SIZE) size = *static_cast<std::size_t*>(entry[1]);
+    }
+    if (bytes == nullptr || size < buffer.size()) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(buffer.data(), bytes, buffer.size());
+    return CUDA_SUCCESS;
+}
+
+/// Device memory for a cooperative grid while it runs, used again by the context's later ones.
+class Workspace {
+  public:
+    /// Its address is 0 when there is no memory.
+    explicit Workspace(Context& context) : context_(context) {
+        {
+            const std::lock_guard lock(context.mutex);
+            if (!context.workspaces.empty()) {
+                address = context.workspaces.back();
+                context.workspaces.pop_back();
+            }
+        }
+        emulated::memory::Heap& heap = Process::get().heap();
+        constexpr auto kind = emulated::memory::Allocation::Kind::module_global;  // no client's to free
+        if (address == 0) {
+            address = heap.allocate(context.device, emulated::machine::workspace_bytes, kind).value_or(0);
+            if (address == 0) return;
+            Process::get().own(address, kind, context);
+            heap.set_name(address, "a cooperative grid's workspace");
+        }
+        std::byte* bytes = heap.host(address, emulated::machine::workspace_bytes);
+        std::memset(bytes, 0, emulated::machine::workspace_bytes);
+        emulated::races::Detector::get().forget(address, emulated::machine::workspace_bytes);
+    }
+    ~Workspace() {
+        if (address == 0) return;
+        const std::lock_guard lock(context_.mutex);
+        context_.workspaces.push_back(address);
+    }
+    Workspace(const Workspace&) = delete;
+    Workspace& operator=(const Workspace&) = delete;
+
+    emulated::memory::DeviceAddress address = 0;
+
+  private:
+    Context& context_;
+};
+
+/// One launch, kept until it runs.
+struct Job {
+    std::shared_ptr<const KernelHandle> handle;
+    std::shared_ptr<const Instance> instance;
+    Context* context;
+    Dim3 grid, block;
+    std::uint32_t shared_bytes;
+    std::size_t stack_bytes;
+    std::vector<std::byte> parameters;
+    bool cooperative = false;
+
+    /// After a fault nothing more runs in the context, as on a GPU.
+    void operator()() const {
+        Process& process = Process::get();
+        if (context->error.load() != CUDA_SUCCESS || !process.executes()) return;
+        emulated::machine::LaunchRequest request;
+        request.kernel = handle->kernel;
+        request.grid = grid;
+        request.block = block;
+        request.dynamic_shared_bytes = shared_bytes;
+        request.stack_bytes = stack_bytes;
+        request.parameters = parameters.data();
+        request.globals = instance->globals.data();
+        request.memory = &context->memory;
+        request.log = emulated::races::Running::log();
+        request.workers = process.workers();
+        std::optional<Workspace> workspace;
+        if (cooperative) request.workspace = workspace.emplace(*context).address;
+        if (cooperative && request.workspace == 0) {
+            return context->fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                                 fmt::format("kernel '{}' could not run: no device memory is left for the "
+                                             "workspace of its cooperative grid",
+                                             handle->kernel->name));
+        }
+        try {
+            if (const auto fault = emulated::machine::launch(request)) {
+                context->fail(static_cast<CUresult>(emulated::report::driver_code(fault->kind)),
+                              emulated::report::describe(*fault, process.heap()) + peer_advice(*fault));
+            }
+        } catch (const std::exception& error) {  // no memory for the grid's registers, no threads
+            context->fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                          fmt::format("kernel '{}' could not run: {}", handle->kernel->name, error.what()));
+        }
+    }
+
+    /// Empty unless the fault is about another device's memory.
+    std::string peer_advice(const emulated::machine::Fault& fault) const {
+        const auto* allocation = Process::get().heap().find(fault.address);
+        if (fault.access_bytes == 0 || allocation == nullptr || context->memory.sees(*allocation)) return "";
+        return fmt::format(
+            "\n  this is memory of device {}, and the kernel runs on device {}: "
+            "cuCtxEnablePeerAccess makes it accessible",
+            allocation->device, context->device);
+    }
+};
+
+/// Bytes per thread; 0 where it was not set: the machine has a minimum.
+std::size_t stack_limit(Context& context) {
+    const std::lock_guard lock(context.mutex);
+    const auto set = context.limits.find(CU_LIMIT_STACK_SIZE);
+    return set == context.limits.end() ? 0 : set->second;
+}
+
+bool is_cooperative(const CUlaunchConfig& config) noexcept {
+    const std::span attributes(config.attrs, config.attrs == nullptr ? 0 : config.numAttrs);
+    return std::any_of(attributes.begin(), attributes.end(),
+                       [](const CUlaunchAttribute& each) { return wish(each) == Wish::cooperative; });
+}
+
+CUresult capture(const CaptureGate& gate, Job job) {
+    CapturedNode node;
+    node.kind = CapturedNode::Kind::kernel;
+    node.attributes = job.cooperative ? 1 : 0;
+    node.work = CaptureGate::share(std::move(job));
+    return gate.add(std::move(node));
+}
+
+bool is_default(CUstream stream) noexcept {
+    return stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
+/// A launch that is not executed: all its checks, one lock, nothing allocated.
+CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
+    EMULATED_NEEDS_CONTEXT();
+    const Context* context = current_context();
+    return Process::get().handles().borrow([&](const auto& handles) {
+        const auto* handle = handles.template get<KernelHandle>(function);
+        EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+        if (!is_default(config.hStream)) {
+            const auto* stream = handles.template get<Stream>(config.hStream);
+            EMULATED_REQUIRE(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
+            EMULATED_CHECK(stream->context->error.load(std::memory_order_relaxed));
+        }
+        EMULATED_REQUIRE(fits(config, *handle, context->device), CUDA_ERROR_INVALID_VALUE);
+        EMULATED_CHECK(check_attributes(config, *handle, context->device));
+        emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, handle->kernel->name);
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {
+    if (!Process::get().executes() && !Captures::any()) return pretend(config, function);
+    EMULATED_NEEDS_CONTEXT();
+    auto handle = Process::get().handles().find<KernelHandle>(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    const StreamTarget target(config.hStream);
+    EMULATED_CHECK(target.state);
+    Context& context = *target.context;
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
+    EMULATED_REQUIRE(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(fits(config, *handle, context.device), CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(check_attributes(config, *handle, context.device));
+    auto instance = emulated::driver::instance_of(*handle->library, context);
+    EMULATED_REQUIRE(instance != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+
+    Job job{std::move(handle),
+            std::move(instance),
+            &context,
+            {config.gridDimX, config.gridDimY, config.gridDimZ},
+            {config.blockDimX, config.blockDimY, config.blockDimZ},
+            config.sharedMemBytes,
+            stack_limit(context),
+            {},
+            is_cooperative(config)};
+    EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
+    emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
+    if (gate.captures()) return capture(gate, std::move(job));
+    context.graph.submit(*target.stream, std::move(job));
+    return CUDA_SUCCESS;
+}
+
+CUlaunchConfig config_of(Dim3 grid, Dim3 block, unsigned shared_bytes, CUstream stream) noexcept {
+    CUlaunchConfig config = {};
+    config.gridDimX = grid.x;
+    config.gridDimY = grid.y;
+    config.gridDimZ = grid.z;
+    config.blockDimX = block.x;
+    config.blockDimY = block.y;
+    config.blockDimZ = block.z;
+    config.sharedMemBytes = shared_bytes;
+    config.hStream = stream;
+    return config;
+}
+
+}  // namespace
+
+EMULATED_API cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                              void** extra) {
+    EMULATED_COUNT("cuLaunchKernelEx");
+    if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return launch(*config, function, parameters, extra);
+}
+
+EMULATED_API cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                            unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                            unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                            void** parameters, void** extra) {
+    EMULATED_COUNT("cuLaunchKernel");
+    const auto config =
+        config_of({grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream);
+    return launch(config, function, parameters, extra);
+}
+
+EMULATED_API cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                       unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                       unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                       void** parameters) {
+    EMULATED_COUNT("cuLaunchCooperativeKernel");
+    auto config = config_of({grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream);
+    CUlaunchAttribute cooperative = {};
+    cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    cooperative.value.cooperative = 1;
+    config.attrs = &cooperative;
+    config.numAttrs = 1;
+    return launch(config, function, parameters, nullptr);
+}

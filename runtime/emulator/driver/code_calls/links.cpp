@@ -1,0 +1,113 @@
+// cuLink*: what numba and others do with PTX before they load it. One PTX text goes through unchanged; cubins
+// and several texts are refused with the reason in the caller's log.
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "driver/call.hpp"
+#include "driver/code_calls/jit_log.hpp"
+
+using emulated::driver::JitLog;
+using emulated::driver::Process;
+
+namespace {
+
+/// What a CUlinkState points to.
+struct Link {
+    static constexpr emulated::driver::HandleKind kind = emulated::driver::HandleKind::link;
+    JitLog errors;
+    std::string text;   ///< of the one input
+    std::string first;  ///< its name
+    bool complete = false;
+};
+
+std::shared_ptr<Link> find(CUlinkState state) { return Process::get().handles().find<Link>(state); }
+
+CUresult refuse(const Link& link, CUresult code, const std::string& message) {
+    link.errors.write(message);
+    Process::get().set_report(message);
+    return code;
+}
+
+CUresult add(Link& link, CUjitInputType type, std::string text, const char* name) {
+    EMULATED_REQUIRE(!link.complete, CUDA_ERROR_INVALID_HANDLE);
+    const std::string called = name == nullptr ? "<unnamed>" : name;
+    if (type != CU_JIT_INPUT_PTX) {
+        return refuse(link, CUDA_ERROR_NO_BINARY_FOR_GPU,
+                      fmt::format("'{}' is not PTX, and the emulated device runs PTX alone: compile for "
+                                  "compute_80 and link that",
+                                  called));
+    }
+    if (!link.first.empty()) {
+        return refuse(link, CUDA_ERROR_NOT_SUPPORTED,
+                      fmt::format("the emulated device links one PTX text, and '{}' is a second one after "
+                                  "'{}': compile them as one program",
+                                  called, link.first));
+    }
+    while (!text.empty() && text.back() == '\0') text.pop_back();  // the size may count the terminator
+    const auto loaded = emulated::program::load(text);
+    if (const auto* error = std::get_if<emulated::program::LoadError>(&loaded)) {
+        return refuse(link, CUDA_ERROR_INVALID_PTX,
+                      fmt::format("{}, PTX line {}: {}", called, error->line, error->message));
+    }
+    link.text = std::move(text);
+    link.first = called;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+EMULATED_API cuLinkCreate(unsigned int count, CUjit_option* options, void** values, CUlinkState* state) {
+    EMULATED_COUNT("cuLinkCreate");
+    EMULATED_NEEDS_CONTEXT();
+    EMULATED_REQUIRE(state != nullptr, CUDA_ERROR_INVALID_VALUE);
+    auto link = std::make_shared<Link>();
+    link->errors =
+        JitLog(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+    *state = reinterpret_cast<CUlinkState>(Process::get().handles().add(std::move(link)));
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, std::size_t bytes,
+                           const char* name, unsigned int, CUjit_option*, void**) {
+    EMULATED_COUNT("cuLinkAddData");
+    EMULATED_NEEDS_CONTEXT();
+    const auto link = find(state);
+    EMULATED_REQUIRE(link != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(data != nullptr && bytes > 0, CUDA_ERROR_INVALID_VALUE);
+    return add(*link, type, std::string(static_cast<const char*>(data), bytes), name);
+}
+
+EMULATED_API cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* path, unsigned int,
+                           CUjit_option*, void**) {
+    EMULATED_COUNT("cuLinkAddFile");
+    EMULATED_NEEDS_CONTEXT();
+    const auto link = find(state);
+    EMULATED_REQUIRE(link != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(path != nullptr, CUDA_ERROR_INVALID_VALUE);
+    std::ifstream file(path, std::ios::binary);
+    EMULATED_REQUIRE(file, CUDA_ERROR_FILE_NOT_FOUND);
+    return add(*link, type, {std::istreambuf_iterator<char>(file), {}}, path);
+}
+
+/// The image is the PTX itself, and lives as long as the link does.
+EMULATED_API cuLinkComplete(CUlinkState state, void** image, std::size_t* bytes) {
+    EMULATED_COUNT("cuLinkComplete");
+    EMULATED_NEEDS_CONTEXT();
+    const auto link = find(state);
+    EMULATED_REQUIRE(link != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(!link->first.empty() && image != nullptr, CUDA_ERROR_INVALID_VALUE);
+    link->complete = true;
+    link->errors.write("");
+    *image = link->text.data();
+    if (bytes != nullptr) *bytes = link->text.size() + 1;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuLinkDestroy(CUlinkState state) {
+    EMULATED_COUNT("cuLinkDestroy");
+    return Process::get().handles().remove<Link>(state) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}

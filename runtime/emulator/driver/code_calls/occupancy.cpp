@@ -1,0 +1,133 @@
+// Sources: the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" (8.0), for the
+// limits; the occupancy calculator of Nsight Compute for the granularities in which they are given out.
+#include "driver/code_calls/occupancy.hpp"
+
+#include <algorithm>
+
+#include "driver/call.hpp"
+#include "driver/code_calls/code.hpp"
+#include "driver/limits.hpp"
+
+namespace limits = emulated::driver::limits;
+using emulated::driver::current_context;
+using emulated::driver::KernelHandle;
+using emulated::driver::Process;
+using emulated::driver::resident_blocks;
+
+namespace emulated::driver {
+namespace {
+
+constexpr int divided_up(int value, int by) noexcept { return (value + by - 1) / by; }
+constexpr int rounded_up(int value, int to) noexcept { return divided_up(value, to) * to; }
+
+/// Warps that hold their registers at once; each of the four schedulers has a quarter of the file, and gives
+/// it out a warp at a time.
+int resident_warps(int registers) noexcept {
+    const int warp = rounded_up(registers * limits::warp, limits::register_granularity);
+    return limits::registers_per_multiprocessor / limits::schedulers / warp * limits::schedulers;
+}
+
+}  // namespace
+
+int registers_of(const program::Kernel& kernel) noexcept {
+    int most = limits::registers_per_thread;
+    if (kernel.bound_threads != 0) {
+        const int threads = std::min(static_cast<int>(kernel.bound_threads), limits::threads_per_block);
+        const int blocks =
+            std::clamp(static_cast<int>(kernel.min_blocks), 1, limits::blocks_per_multiprocessor);
+        const int warps = blocks * rounded_up(divided_up(threads, limits::warp), limits::schedulers);
+        const int each = limits::registers_per_multiprocessor / (warps * limits::warp);
+        most = std::min(most, each / limits::registers_step * limits::registers_step);
+    }
+    if (kernel.max_registers != 0) most = std::min(most, static_cast<int>(kernel.max_registers));
+    most = std::max(most, limits::fewest_registers);
+    return std::clamp(static_cast<int>(kernel.registers), limits::fewest_registers, most);
+}
+
+int resident_blocks(const KernelHandle& handle, int device, int block_size,
+                    std::size_t dynamic_shared_bytes) noexcept {
+    const program::Kernel& kernel = *handle.kernel;
+    if (block_size > static_cast<int>(kernel.max_threads)) return 0;
+    if (dynamic_shared_bytes > static_cast<std::size_t>(max_dynamic_shared_bytes(handle, device))) return 0;
+    const int warps = divided_up(block_size, limits::warp);
+    const int by_threads = limits::threads_per_multiprocessor / (warps * limits::warp);
+    const int by_registers = resident_warps(registers_of(kernel)) / warps;
+    const int shared =
+        rounded_up(static_cast<int>(kernel.static_shared_bytes) + static_cast<int>(dynamic_shared_bytes) +
+                       limits::shared_reserved_per_block,
+                   limits::shared_granularity);
+    const int by_shared = limits::shared_per_multiprocessor / shared;
+    return std::min({limits::blocks_per_multiprocessor, by_threads, by_registers, by_shared});
+}
+
+}  // namespace emulated::driver
+
+EMULATED_API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size,
+                                                         std::size_t dynamic_shared_bytes) {
+    EMULATED_COUNT("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    EMULATED_NEEDS_CONTEXT();
+    const auto handle = Process::get().handles().find<KernelHandle>(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(block_size >= 1 && blocks != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *blocks = resident_blocks(*handle, current_context()->device, block_size, dynamic_shared_bytes);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function,
+                                                                  int block_size,
+                                                                  std::size_t dynamic_shared_bytes,
+                                                                  unsigned int flags) {
+    EMULATED_COUNT("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
+    EMULATED_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE, CUDA_ERROR_INVALID_VALUE);
+    return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_shared_bytes);
+}
+
+/// The largest block that keeps the most threads resident.
+EMULATED_API cuOccupancyMaxPotentialBlockSize(int* grid_size, int* block_size, CUfunction function,
+                                              CUoccupancyB2DSize shared_bytes_of,
+                                              std::size_t dynamic_shared_bytes, int block_limit) {
+    EMULATED_COUNT("cuOccupancyMaxPotentialBlockSize");
+    EMULATED_NEEDS_CONTEXT();
+    const auto handle = Process::get().handles().find<KernelHandle>(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    int largest = static_cast<int>(handle->kernel->max_threads);
+    if (block_limit > 0) largest = std::min(largest, block_limit);
+    int most_threads = 0;
+    for (int size = (largest + 31) / 32 * 32; size > 0; size -= 32) {
+        const int block = std::min(size, largest);
+        const std::size_t shared = shared_bytes_of == nullptr ? dynamic_shared_bytes : shared_bytes_of(block);
+        const int blocks = resident_blocks(*handle, current_context()->device, block, shared);
+        if (blocks * block > most_threads) {
+            most_threads = blocks * block;
+            *block_size = block;
+            *grid_size = blocks * limits::multiprocessors;
+        }
+    }
+    return most_threads > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EMULATED_API cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid_size, int* block_size, CUfunction function,
+                                                       CUoccupancyB2DSize shared_bytes_of,
+                                                       std::size_t dynamic_shared_bytes, int block_limit,
+                                                       unsigned int flags) {
+    EMULATED_COUNT("cuOccupancyMaxPotentialBlockSizeWithFlags");
+    EMULATED_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE, CUDA_ERROR_INVALID_VALUE);
+    return cuOccupancyMaxPotentialBlockSize(grid_size, block_size, function, shared_bytes_of,
+                                            dynamic_shared_bytes, block_limit);
+}
+
+/// What is left of a multiprocessor's shared memory when `blocks` share it.
+EMULATED_API cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, CUfunction function, int blocks,
+                                                     int block_size) {
+    EMULATED_COUNT("cuOccupancyAvailableDynamicSMemPerBlock");
+    EMULATED_NEEDS_CONTEXT();
+    const auto handle = Process::get().handles().find<KernelHandle>(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(blocks >= 1 && block_size >= 1, CUDA_ERROR_INVALID_VALUE);
+    const int each = limits::shared_per_multiprocessor / blocks - limits::shared_reserved_per_block;
+    const int left = std::min(each, limits::shared_per_block_optin) -
+                     static_cast<int>(handle->kernel->static_shared_bytes);
+    EMULATED_REQUIRE(left >= 0, CUDA_ERROR_INVALID_VALUE);
+    *bytes = static_cast<std::size_t>(left) / limits::shared_granularity * limits::shared_granularity;
+    return CUDA_SUCCESS;
+}

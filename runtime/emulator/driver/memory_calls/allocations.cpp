@@ -1,0 +1,253 @@
+// Device, pinned and managed memory, and what a pointer is.
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+
+#include <fmt/format.h>
+
+#include "driver/stream_calls/capture.hpp"
+
+using emulated::driver::Context;
+using emulated::driver::current_context;
+using emulated::driver::Process;
+using emulated::driver::unsafe_now;
+using emulated::memory::Allocation;
+
+namespace {
+
+CUresult allocate(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind) {
+    EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuMemAlloc"));
+    Context& context = *current_context();
+    auto made = Process::get().heap().allocate(context.device, bytes, kind);
+    if (!made) {  // stream-ordered frees that are pending may make room
+        for (Context* each : Process::get().contexts()) each->graph.drain();
+        made = Process::get().heap().allocate(context.device, bytes, kind);
+    }
+    EMULATED_REQUIRE(made.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
+    Process::get().own(*made, kind, context);
+    *address = *made;
+    emulated::driver::trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, bytes, "cuMemAlloc");
+    return CUDA_SUCCESS;
+}
+
+/// Why `address` cannot be freed, for the report.
+CUresult not_freeable(CUdeviceptr address) {
+    Process::get().set_report(
+        fmt::format("{:#x} cannot be freed: it is {}", address, Process::get().heap().describe(address, 1)));
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+/// Freeing waits for everything that may still use the memory.
+CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> kinds) {
+    EMULATED_CHECK(unsafe_now("cuMemFree"));
+    Process& process = Process::get();
+    for (Context* context : process.contexts()) context->graph.drain();
+    EMULATED_CHECK(current_context()->error.load());
+    const bool freed = process.scheduler().exclusively([&] {
+        const Allocation* allocation = process.heap().find(address);
+        const bool fits = allocation != nullptr && allocation->base == address && allocation->serial != 0 &&
+                          std::find(kinds.begin(), kinds.end(), allocation->kind) != kinds.end();
+        if (!fits) return false;
+        process.disown(address);  // first: host memory's address may be another's as soon as it is free
+        return process.heap().free(address, allocation->kind);
+    });
+    if (!freed) return not_freeable(address);
+    emulated::driver::trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
+    return CUDA_SUCCESS;
+}
+
+/// Live, or allocated in stream order and not freed so: what a client may ask about. Null for the rest.
+const Allocation* find(CUdeviceptr address) {
+    const Allocation* known = Process::get().heap().find_known(address);
+    return known == nullptr || Process::get().is_being_freed(known->base) ? nullptr : known;
+}
+
+void write(void* out, CUpointer_attribute which, const Allocation* allocation, CUdeviceptr address) {
+    const bool device_memory = allocation != nullptr && (allocation->kind == Allocation::Kind::device ||
+                                                         allocation->kind == Allocation::Kind::module_global);
+    const bool managed = allocation != nullptr && allocation->kind == Allocation::Kind::managed;
+    switch (which) {
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+            *static_cast<void**>(out) =
+                allocation == nullptr ? nullptr : Process::get().owner(allocation->base);
+            break;
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            *static_cast<unsigned*>(out) = allocation == nullptr ? 0U
+                                           : device_memory || managed
+                                               ? static_cast<unsigned>(CU_MEMORYTYPE_DEVICE)
+                                               : static_cast<unsigned>(CU_MEMORYTYPE_HOST);
+            break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+            *static_cast<CUdeviceptr*>(out) = allocation == nullptr ? 0 : address;
+            break;
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+            *static_cast<void**>(out) = allocation == nullptr || device_memory
+                                            ? nullptr
+                                            : allocation->host + (address - allocation->base);
+            break;
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+            *static_cast<unsigned*>(out) = managed ? 1 : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            *static_cast<int*>(out) = allocation == nullptr ? -2 : allocation->device;
+            break;
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+            *static_cast<unsigned long long*>(out) = allocation == nullptr ? 0 : allocation->serial;
+            break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+            *static_cast<CUdeviceptr*>(out) = allocation == nullptr ? 0 : allocation->base;
+            break;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            *static_cast<std::size_t*>(out) = allocation == nullptr ? 0 : allocation->bytes;
+            break;
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+            *static_cast<unsigned*>(out) = allocation != nullptr ? 1 : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            *static_cast<void**>(out) =
+                allocation == nullptr ? nullptr : Process::get().pool_of(allocation->base).get();
+            break;
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+            *static_cast<unsigned*>(out) = 0;
+            break;
+        default:
+            *static_cast<std::uint64_t*>(out) = 0;
+            break;
+    }
+}
+
+}  // namespace
+
+EMULATED_API cuMemAlloc(CUdeviceptr* address, std::size_t bytes) {
+    EMULATED_COUNT("cuMemAlloc");
+    EMULATED_NEEDS_CONTEXT();
+    return allocate(address, bytes, Allocation::Kind::device);
+}
+
+EMULATED_API cuMemFree(CUdeviceptr address) {
+    EMULATED_COUNT("cuMemFree");
+    EMULATED_NEEDS_CONTEXT();
+    if (address == 0) return CUDA_SUCCESS;
+    return release(address, {Allocation::Kind::device, Allocation::Kind::managed});
+}
+
+/// Rows begin at multiples of 512 bytes, as texture hardware wants them.
+EMULATED_API cuMemAllocPitch(CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
+                             unsigned int element_bytes) {
+    EMULATED_COUNT("cuMemAllocPitch");
+    EMULATED_NEEDS_CONTEXT();
+    const bool element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
+    EMULATED_REQUIRE(pitch != nullptr && width > 0 && height > 0 && element, CUDA_ERROR_INVALID_VALUE);
+    *pitch = (width + 511) / 512 * 512;
+    return allocate(address, *pitch * height, Allocation::Kind::device);
+}
+
+EMULATED_API cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
+    EMULATED_COUNT("cuMemAllocManaged");
+    EMULATED_NEEDS_CONTEXT();
+    EMULATED_REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST, CUDA_ERROR_INVALID_VALUE);
+    return allocate(address, bytes, Allocation::Kind::managed);
+}
+
+/// Portable, mapped and write-combined are what pinned memory here is anyway.
+EMULATED_API cuMemHostAlloc(void** host, std::size_t bytes, unsigned int flags) {
+    EMULATED_COUNT("cuMemHostAlloc");
+    EMULATED_NEEDS_CONTEXT();
+    constexpr unsigned known =
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    EMULATED_REQUIRE(host != nullptr && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
+    CUdeviceptr address = 0;
+    const CUresult result = allocate(&address, bytes, Allocation::Kind::pinned);
+    if (result == CUDA_SUCCESS) *host = reinterpret_cast<void*>(address);
+    return result;
+}
+
+EMULATED_API cuMemAllocHost(void** host, std::size_t bytes) {
+    EMULATED_COUNT("cuMemAllocHost");
+    return cuMemHostAlloc(host, bytes, 0);
+}
+
+EMULATED_API cuMemFreeHost(void* host) {
+    EMULATED_COUNT("cuMemFreeHost");
+    EMULATED_NEEDS_CONTEXT();
+    if (host == nullptr) return CUDA_SUCCESS;
+    return release(reinterpret_cast<CUdeviceptr>(host), {Allocation::Kind::pinned});
+}
+
+EMULATED_API cuMemHostRegister(void* host, std::size_t bytes, unsigned int flags) {
+    EMULATED_COUNT("cuMemHostRegister");
+    EMULATED_NEEDS_CONTEXT();
+    constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                               CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+    EMULATED_REQUIRE(host != nullptr && bytes > 0 && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuMemHostRegister"));
+    const bool done = Process::get().heap().register_host(host, bytes, current_context()->device);
+    if (done) emulated::races::Detector::get().forget(reinterpret_cast<CUdeviceptr>(host), bytes);
+    return done ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+}
+
+EMULATED_API cuMemHostUnregister(void* host) {
+    EMULATED_COUNT("cuMemHostUnregister");
+    EMULATED_NEEDS_CONTEXT();
+    EMULATED_CHECK(unsafe_now("cuMemHostUnregister"));
+    for (Context* context : Process::get().contexts()) context->graph.drain();
+    return Process::get().heap().unregister_host(host) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+/// The same address: host and kernels share one for pinned memory ("unified addressing").
+EMULATED_API cuMemHostGetDevicePointer(CUdeviceptr* address, void* host, unsigned int flags) {
+    EMULATED_COUNT("cuMemHostGetDevicePointer");
+    EMULATED_NEEDS_CONTEXT();
+    EMULATED_REQUIRE(address != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    const auto at = reinterpret_cast<CUdeviceptr>(host);
+    const Allocation* allocation = Process::get().heap().find(at);
+    const bool is_pinned = allocation != nullptr && allocation->kind == Allocation::Kind::pinned;
+    EMULATED_REQUIRE(is_pinned, CUDA_ERROR_INVALID_VALUE);
+    *address = at;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuMemGetInfo(std::size_t* free, std::size_t* total) {
+    EMULATED_COUNT("cuMemGetInfo");
+    EMULATED_NEEDS_CONTEXT();
+    const int device = current_context()->device;
+    *total = Process::get().heap().capacity(device);
+    *free = *total - Process::get().heap().used(device);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
+    EMULATED_COUNT("cuMemGetAddressRange");
+    EMULATED_NEEDS_CONTEXT();
+    const Allocation* allocation = find(address);
+    if (allocation == nullptr) return CUDA_ERROR_NOT_FOUND;
+    if (base != nullptr) *base = allocation->base;
+    if (bytes != nullptr) *bytes = allocation->bytes;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuPointerGetAttribute(void* value, CUpointer_attribute which, CUdeviceptr address) {
+    EMULATED_COUNT("cuPointerGetAttribute");
+    EMULATED_NEEDS_CONTEXT();
+    const Allocation* allocation = find(address);
+    if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    write(value, which, allocation, address);
+    return CUDA_SUCCESS;
+}
+
+/// Unlike the single query this succeeds for unknown pointers, and returns zeros.
+EMULATED_API cuPointerGetAttributes(unsigned int count, CUpointer_attribute* which, void** values,
+                                    CUdeviceptr address) {
+    EMULATED_COUNT("cuPointerGetAttributes");
+    EMULATED_NEEDS_CONTEXT();
+    const Allocation* allocation = find(address);
+    for (unsigned int i = 0; i < count; ++i) write(values[i], which[i], allocation, address);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuPointerSetAttribute(const void*, CUpointer_attribute which, CUdeviceptr) {
+    EMULATED_COUNT("cuPointerSetAttribute");
+    return which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}

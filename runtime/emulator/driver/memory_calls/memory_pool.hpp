@@ -1,0 +1,99 @@
+// Pools of stream-ordered memory: what each has given out.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "driver/handles.hpp"
+
+namespace emulated::driver {
+
+/// What a CUmemoryPool points to. The memory is the device's; a pool counts, and keeps settings. Thread-safe.
+class MemoryPool {
+  public:
+    static constexpr HandleKind kind = HandleKind::memory_pool;
+
+    /// `most` bytes; 0: as many as the device has.
+    MemoryPool(int device, bool is_default, std::uint64_t most)
+        : device_(device), default_(is_default), most_(most) {}
+
+    int device() const noexcept { return device_; }
+    bool is_default() const noexcept { return default_; }
+
+    struct Numbers {
+        std::uint64_t release_threshold = 0;
+        std::uint64_t reserved = 0, reserved_high = 0;
+        std::uint64_t used = 0, used_high = 0;
+        int reuse_follow_events = 1, reuse_opportunistic = 1, reuse_internal = 1;
+    };
+    Numbers numbers() const {
+        const std::lock_guard lock(mutex_);
+        return numbers_;
+    }
+    template <class Change>
+    void change(const Change& change) {
+        const std::lock_guard lock(mutex_);
+        change(numbers_);
+    }
+
+    /// False when that is more than the pool may hold.
+    bool take(std::uint64_t bytes) {
+        const std::lock_guard lock(mutex_);
+        if (most_ != 0 && bytes > most_ - std::min(most_, numbers_.used)) return false;
+        numbers_.used += bytes;
+        numbers_.reserved = std::max(numbers_.reserved, numbers_.used);
+        numbers_.used_high = std::max(numbers_.used_high, numbers_.used);
+        numbers_.reserved_high = std::max(numbers_.reserved_high, numbers_.reserved);
+        return true;
+    }
+    /// What is above the release threshold goes back at once: a driver may wait for a synchronisation.
+    void give_back(std::uint64_t bytes) {
+        const std::lock_guard lock(mutex_);
+        numbers_.used -= bytes;
+        trim(numbers_.release_threshold);
+    }
+    void trim_to(std::uint64_t least) {
+        const std::lock_guard lock(mutex_);
+        trim(least);
+    }
+
+  private:
+    void trim(std::uint64_t least) {
+        numbers_.reserved = std::min(numbers_.reserved, std::max(numbers_.used, least));
+    }
+
+    const int device_;
+    const bool default_;
+    const std::uint64_t most_;
+    mutable std::mutex mutex_;
+    Numbers numbers_;
+};
+
+/// Bytes of a pool that are in use, given back with the object. A pool lives as long as they do.
+class PoolShare {
+  public:
+    PoolShare() = default;
+    /// `pool` has given them already.
+    PoolShare(std::shared_ptr<MemoryPool> pool, std::uint64_t bytes) noexcept
+        : pool_(std::move(pool)), bytes_(bytes) {}
+    PoolShare(PoolShare&& other) noexcept
+        : pool_(std::move(other.pool_)), bytes_(std::exchange(other.bytes_, 0)) {}
+    PoolShare& operator=(PoolShare&& other) noexcept {
+        std::swap(pool_, other.pool_);
+        std::swap(bytes_, other.bytes_);
+        return *this;
+    }
+    ~PoolShare() {
+        if (pool_ != nullptr) pool_->give_back(bytes_);
+    }
+    const std::shared_ptr<MemoryPool>& pool() const noexcept { return pool_; }
+
+  private:
+    std::shared_ptr<MemoryPool> pool_;
+    std::uint64_t bytes_ = 0;
+};
+
+}  // namespace emulated::driver

@@ -1,0 +1,225 @@
+// In stream order. Memory that is neither pinned nor the device's is read or written before the call returns.
+// Device memory is looked up when the call is made, which refuses what is not memory, and again when the
+// operation runs: memory that is allocated and freed in stream order may come later and go earlier.
+#include "driver/memory_calls/transfers.hpp"
+
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "driver/stream_calls/capture.hpp"
+
+namespace emulated::driver {
+namespace {
+
+using memory::Allocation;
+
+/// Where an end lies, as the call finds it.
+enum class Place : std::uint8_t { nowhere, pageable, pinned, managed, device };
+
+struct End {
+    Rows rows;
+    Place place = Place::nowhere;
+};
+
+/// From the first byte of the first row to the last of the last; the largest number when it has none.
+std::size_t span_of(const Rows& rows, const Extent& extent) noexcept {
+    std::size_t span = 0;
+    const bool too_big = __builtin_mul_overflow(rows.pitch, extent.height - 1, &span) ||
+                         __builtin_add_overflow(span, extent.width, &span);
+    return too_big ? std::numeric_limits<std::size_t>::max() : span;
+}
+
+/// Of memory that the driver knows.
+Place place_of_known(const Rows& rows, const Extent& extent) {
+    Process& process = Process::get();
+    const Allocation* known = process.heap().find_known(rows.address);
+    if (known == nullptr || process.is_being_freed(known->base)) return Place::nowhere;
+    if (span_of(rows, extent) > known->bytes - (rows.address - known->base)) return Place::nowhere;
+    if (known->kind == Allocation::Kind::pinned) return Place::pinned;
+    return known->kind == Allocation::Kind::managed ? Place::managed : Place::device;
+}
+
+End look_up(const CopyEnd& end, const Extent& extent) {
+    const memory::Heap& heap = Process::get().heap();
+    const CUdeviceptr address = end.rows.address;
+    const bool foreign = heap.find_known(address) == nullptr && !heap.is_device_address(address);
+    if (end.side != Side::device && foreign)
+        return {end.rows, address == 0 ? Place::nowhere : Place::pageable};
+    return {end.rows, place_of_known(end.rows, extent)};
+}
+
+std::string where(const char* name, const char* role, const Rows& rows, const Extent& extent) {
+    const std::string size = extent.height == 1
+                                 ? fmt::format("{} bytes", extent.width)
+                                 : fmt::format("{} rows of {} bytes", extent.height, extent.width);
+    return fmt::format("{}: the {} is {} at {:#x}, {}", name, role, size, rows.address,
+                       Process::get().heap().describe(rows.address, span_of(rows, extent)));
+}
+
+/// Says in the report which range is not memory.
+CUresult refuse(const char* name, const char* role, const Rows& rows, const Extent& extent) {
+    std::string report = where(name, role, rows, extent);
+    const Allocation* known = Process::get().heap().find_known(rows.address);
+    if (known != nullptr && Process::get().is_being_freed(known->base))
+        report += "; a stream-ordered free (cuMemFreeAsync) of it was issued before";
+    Process::get().set_report(std::move(report));
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+/// The bytes of an end when the operation runs; null, and the context has a fault, when they are gone or not
+/// there yet.
+std::byte* bytes_of(const End& end, const Extent& extent, Context& context, const char* name,
+                    const char* role) {
+    if (end.place == Place::pageable) return reinterpret_cast<std::byte*>(end.rows.address);
+    std::byte* bytes = Process::get().heap().host(end.rows.address, span_of(end.rows, extent));
+    if (bytes == nullptr) context.fail(CUDA_ERROR_ILLEGAL_ADDRESS, where(name, role, end.rows, extent));
+    return bytes;
+}
+
+void move_rows(std::byte* to, std::size_t to_pitch, const std::byte* from, std::size_t from_pitch,
+               const Extent& extent) {
+    for (std::size_t row = 0; row < extent.height; ++row)
+        std::memmove(to + row * to_pitch, from + row * from_pitch, extent.width);
+}
+
+/// For the search for races: pageable memory is the host's alone.
+void note(const End& end, const Extent& extent, races::Access access) {
+    races::AccessLog* log = races::Running::log();
+    if (log == nullptr || end.place == Place::pageable) return;
+    for (std::size_t row = 0; row < extent.height; ++row)
+        log->add(end.rows.address + row * end.rows.pitch, extent.width, access);
+}
+
+template <class Value>
+void fill_row(std::byte* to, std::uint32_t value, std::size_t width) {
+    const auto element = static_cast<Value>(value);
+    for (std::size_t i = 0; i < width; ++i) std::memcpy(to + i * sizeof element, &element, sizeof element);
+}
+
+/// The device whose memory an end is; a number that no device has for the host's.
+std::uint64_t device_of(const End& end) {
+    const Allocation* known = Process::get().heap().find_known(end.rows.address);
+    return known == nullptr ? ~std::uint64_t{0} : static_cast<std::uint64_t>(known->device);
+}
+
+/// A graph reads pageable memory when it is launched: nothing is copied before.
+CUresult capture(const CaptureGate& gate, const End& to, const End& from, streams::SharedWork work) {
+    streams::CapturedNode node;
+    node.kind = streams::CapturedNode::Kind::copy;
+    node.operands = {static_cast<std::uint64_t>(to.place), device_of(to),
+                     static_cast<std::uint64_t>(from.place), device_of(from)};
+    node.work = std::move(work);
+    return gate.add(std::move(node));
+}
+
+/// "For 2d memsets, only address and assigned value may be updated."
+CUresult capture(const CaptureGate& gate, const End& to, const Extent& extent, std::size_t element_bytes,
+                 streams::SharedWork work) {
+    streams::CapturedNode node;
+    node.kind = streams::CapturedNode::Kind::fill;
+    node.operands = {static_cast<std::uint64_t>(to.place), device_of(to), extent.height};
+    if (extent.height > 1) {
+        node.operands[3] = to.rows.pitch;
+        node.operands[4] = extent.width;
+        node.operands[5] = element_bytes;
+    }
+    node.work = std::move(work);
+    return gate.add(std::move(node));
+}
+
+}  // namespace
+
+void note_write(CUdeviceptr address, std::size_t bytes) {
+    if (races::AccessLog* log = races::Running::log()) log->add(address, bytes, races::Access::write);
+}
+
+CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream handle, Wait wait,
+                   const char* name) {
+    const StreamTarget target(handle);
+    EMULATED_CHECK(target.state);
+    if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
+    if (extent.width == 0 || extent.height == 0) return CUDA_SUCCESS;
+    const End to = look_up(to_end, extent);
+    const End from = look_up(from_end, extent);
+    if (to.place == Place::nowhere) return refuse(name, "destination", to.rows, extent);
+    if (from.place == Place::nowhere) return refuse(name, "source", from.rows, extent);
+    trace(BASCULE_EMULATED_COPY, handle, nullptr, extent.width * extent.height, name);
+
+    Context& context = *target.context;
+    const bool device_to_device = to.place == Place::device && from.place == Place::device;
+    const auto is_host = [](const End& end) {
+        return end.place == Place::pageable || end.place == Place::pinned;
+    };
+    const bool host_to_host = is_host(to) && is_host(from);
+    const bool waits = !gate.captures() && (to.place == Place::pageable || host_to_host ||
+                                            (wait == Wait::yes && !device_to_device));
+    std::vector<std::byte> staged;  // the caller may change pageable memory as soon as the call returns
+    if (from.place == Place::pageable && !waits && !gate.captures()) {
+        staged.resize(extent.width * extent.height);
+        move_rows(staged.data(), extent.width, reinterpret_cast<const std::byte*>(from.rows.address),
+                  from.rows.pitch, extent);
+    }
+    auto work = [&context, to, from, extent, name, staged = std::move(staged)] {
+        if (context.error.load() != CUDA_SUCCESS) return;
+        std::byte* target_bytes = bytes_of(to, extent, context, name, "destination");
+        if (target_bytes == nullptr) return;
+        note(to, extent, races::Access::write);
+        if (!staged.empty())
+            return move_rows(target_bytes, to.rows.pitch, staged.data(), extent.width, extent);
+        const std::byte* source_bytes = bytes_of(from, extent, context, name, "source");
+        if (source_bytes == nullptr) return;
+        note(from, extent, races::Access::read);
+        move_rows(target_bytes, to.rows.pitch, source_bytes, from.rows.pitch, extent);
+    };
+    if (gate.captures()) return capture(gate, to, from, CaptureGate::share(std::move(work)));
+    context.graph.submit(*target.stream, std::move(work));
+    if (!waits) return CUDA_SUCCESS;
+    context.graph.synchronize(*target.stream);
+    return context.error.load();
+}
+
+CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes, std::size_t width,
+                   std::size_t height, CUstream handle, Wait wait, const char* name) {
+    const StreamTarget target(handle);
+    EMULATED_CHECK(target.state);
+    if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
+    if (width == 0 || height == 0) return CUDA_SUCCESS;
+    const bool aligned =
+        to_rows.address % element_bytes == 0 && (height == 1 || to_rows.pitch % element_bytes == 0);
+    EMULATED_REQUIRE(aligned, CUDA_ERROR_INVALID_VALUE);
+    Extent extent{0, height};
+    EMULATED_REQUIRE(!__builtin_mul_overflow(width, element_bytes, &extent.width), CUDA_ERROR_INVALID_VALUE);
+    const End to{to_rows, place_of_known(to_rows, extent)};
+    if (to.place == Place::nowhere) return refuse(name, "destination", to_rows, extent);
+    trace(BASCULE_EMULATED_FILL, handle, nullptr, extent.width * height, name);
+
+    Context& context = *target.context;
+    auto work = [&context, to, extent, value, element_bytes, width, name] {
+        if (context.error.load() != CUDA_SUCCESS) return;
+        std::byte* bytes = bytes_of(to, extent, context, name, "destination");
+        if (bytes == nullptr) return;
+        note(to, extent, races::Access::write);
+        for (std::size_t row = 0; row < extent.height; ++row) {
+            std::byte* at = bytes + row * to.rows.pitch;
+            if (element_bytes == 1) std::memset(at, static_cast<int>(value & 0xFF), width);
+            if (element_bytes == 2) fill_row<std::uint16_t>(at, value, width);
+            if (element_bytes == 4) fill_row<std::uint32_t>(at, value, width);
+        }
+    };
+    if (gate.captures()) return capture(gate, to, extent, element_bytes, CaptureGate::share(std::move(work)));
+    context.graph.submit(*target.stream, std::move(work));
+    // "Asynchronous with respect to the host except when the target is pinned host memory or unified memory".
+    if (wait == Wait::no || to.place == Place::device) return CUDA_SUCCESS;
+    context.graph.synchronize(*target.stream);
+    return context.error.load();
+}
+
+}  // namespace emulated::driver

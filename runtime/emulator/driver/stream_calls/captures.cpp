@@ -1,0 +1,228 @@
+// Stream capture: beginning, ending, asking; and what other calls may do meanwhile.
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "driver/older_versions.hpp"
+#include "driver/stream_calls/capture.hpp"
+
+using emulated::driver::capture_target;
+using emulated::driver::GraphObject;
+using emulated::driver::Process;
+using emulated::driver::StreamTarget;
+using emulated::driver::thread_number;
+using emulated::driver::to_result;
+using emulated::streams::CapturedGraph;
+using emulated::streams::CapturedNode;
+using emulated::streams::CaptureInfo;
+using emulated::streams::CaptureMode;
+using emulated::streams::Captures;
+using emulated::streams::CaptureTarget;
+using emulated::streams::DueDestructors;
+using emulated::streams::Refusal;
+
+namespace {
+
+thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+/// Read as a number: callers pass what is none of the modes.
+bool is_mode(const CUstreamCaptureMode* mode) noexcept {
+    unsigned number = 0;
+    static_assert(sizeof number == sizeof *mode);
+    std::memcpy(&number, mode, sizeof number);
+    return number <= CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+CUstreamCaptureStatus to_status(CaptureInfo::Status status) noexcept {
+    switch (status) {
+        case CaptureInfo::Status::none:
+            return CU_STREAM_CAPTURE_STATUS_NONE;
+        case CaptureInfo::Status::active:
+            return CU_STREAM_CAPTURE_STATUS_ACTIVE;
+        case CaptureInfo::Status::invalidated:
+            return CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    }
+    return CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/// The report says which call was refused: its code alone does not tell who made it.
+CUresult refuse(Refusal refusal, const char* name, const char* reason) {
+    if (refusal != Refusal::none) Process::get().set_report(fmt::format("{}: {}", name, reason));
+    return to_result(refusal);
+}
+
+/// The functions that give a graph away do so by its base.
+CUgraph handle_of(const CapturedGraph* graph) noexcept {
+    return reinterpret_cast<CUgraph>(const_cast<GraphObject*>(static_cast<const GraphObject*>(graph)));
+}
+
+}  // namespace
+
+namespace emulated::driver {
+
+CUresult to_result(Refusal refusal) noexcept {
+    switch (refusal) {
+        case Refusal::none:
+            return CUDA_SUCCESS;
+        case Refusal::unsupported:
+            return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        case Refusal::invalidated:
+            return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        case Refusal::merge:
+            return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+        case Refusal::unmatched:
+            return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+        case Refusal::unjoined:
+            return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+        case Refusal::isolation:
+            return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+        case Refusal::implicit:
+            return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+        case Refusal::captured_event:
+            return CUDA_ERROR_CAPTURED_EVENT;
+        case Refusal::wrong_thread:
+            return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+        case Refusal::illegal_state:
+            return CUDA_ERROR_ILLEGAL_STATE;
+    }
+    return CUDA_ERROR_UNKNOWN;
+}
+
+CaptureTarget capture_target(const StreamTarget& target) noexcept {
+    CaptureTarget found;
+    found.context = target.context;
+    if (target.owner == nullptr) return found;
+    found.stream = &target.owner->capture;
+    found.blocking = target.owner->stream.blocking;
+    return found;
+}
+
+void CaptureGate::ask() {
+    const Captures::Use use = Captures::get().use(capture_target(target_));
+    state = to_result(use.refusal);
+    captures_ = use.captured;
+}
+
+CUresult CaptureGate::add(CapturedNode node) const {
+    node.context = target_.context;
+    node.announced = races::Detector::take_announcement();
+    return to_result(
+        Captures::get().add(capture_target(target_), std::make_shared<CapturedNode>(std::move(node))));
+}
+
+CUresult detail::refuse_unsafe(const char* name) {
+    return refuse(Captures::get().unsafe(thread_number(), static_cast<CaptureMode>(thread_mode)), name,
+                  "not while a stream is being captured, because captures do not see such calls; "
+                  "cuThreadExchangeStreamCaptureMode(RELAXED) allows those that they do not need");
+}
+
+/// A stream that is not captured may be asked where unsafe calls may be made.
+CUresult detail::refuse_question(const StreamTarget& target, const char* name) {
+    const CUresult state = refuse(Captures::get().ask(capture_target(target)), name,
+                                  "the stream is being captured, so nothing of it has been executed");
+    return state == CUDA_SUCCESS ? refuse_unsafe(name) : state;
+}
+
+CUresult detail::refuse_question(const Context& context, const char* name) {
+    const CUresult state =
+        refuse(Captures::get().ask_context(&context), name, "a stream of the context is being captured");
+    return state == CUDA_SUCCESS ? refuse_unsafe(name) : state;
+}
+
+CUresult detail::refuse_allocation(const char* name) {
+    Process::get().set_report(
+        fmt::format("{}: the emulated device has no graph nodes that allocate or free memory: allocate "
+                    "before the capture",
+                    name));
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult question_now(Event& event, const char* name) {
+    if (event.capture.exists()) {
+        const Refusal refusal = Captures::get().ask(event.capture);
+        if (refusal != Refusal::none) {
+            return refuse(refusal, name, "the event was last recorded on a stream that was captured");
+        }
+    }
+    return unsafe_now(name);
+}
+
+}  // namespace emulated::driver
+
+EMULATED_API cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
+    EMULATED_COUNT("cuStreamBeginCapture");
+    const StreamTarget target(handle);
+    EMULATED_CHECK(target.state);
+    EMULATED_REQUIRE(is_mode(&mode), CUDA_ERROR_INVALID_VALUE);
+    auto graph = std::make_shared<GraphObject>();
+    EMULATED_CHECK(to_result(Captures::get().begin(capture_target(target), static_cast<CaptureMode>(mode),
+                                                   thread_number(), graph)));
+    Process::get().handles().add(std::move(graph));
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuStreamEndCapture(CUstream handle, CUgraph* out) {
+    EMULATED_COUNT("cuStreamEndCapture");
+    const DueDestructors due;
+    const StreamTarget target(handle);
+    EMULATED_CHECK(target.state);
+    EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *out = nullptr;
+    CaptureInfo info;
+    Captures::get().info(capture_target(target), info);
+    std::shared_ptr<CapturedGraph> graph;
+    const CUresult result = to_result(Captures::get().end(capture_target(target), thread_number(), graph));
+    const bool over = result != CUDA_ERROR_ILLEGAL_STATE && result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED &&
+                      result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    if (result == CUDA_SUCCESS) {
+        *out = handle_of(graph.get());
+    } else if (over) {
+        Process::get().handles().remove<GraphObject>(handle_of(info.graph));
+    }
+    return result;
+}
+
+EMULATED_API cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
+    EMULATED_COUNT("cuStreamIsCapturing");
+    if (!Captures::any()) {
+        EMULATED_CHECK(emulated::driver::stream_state(handle));
+        EMULATED_REQUIRE(status != nullptr, CUDA_ERROR_INVALID_VALUE);
+        *status = CU_STREAM_CAPTURE_STATUS_NONE;
+        return CUDA_SUCCESS;
+    }
+    const StreamTarget target(handle);
+    EMULATED_CHECK(target.state);
+    EMULATED_REQUIRE(status != nullptr, CUDA_ERROR_INVALID_VALUE);
+    CaptureInfo info;
+    EMULATED_CHECK(to_result(Captures::get().info(capture_target(target), info)));
+    *status = to_status(info.status);
+    return CUDA_SUCCESS;
+}
+
+/// Without a capture that is going on well nothing but the status is written. Edges have no data here.
+EMULATED_API cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                    CUgraph* graph, const CUgraphNode** dependencies,
+                                    const CUgraphEdgeData** edges, std::size_t* dependency_count) {
+    EMULATED_COUNT("cuStreamGetCaptureInfo");
+    const StreamTarget target(handle);
+    EMULATED_CHECK(target.state);
+    EMULATED_REQUIRE(status != nullptr && (edges == nullptr || dependencies != nullptr),
+                     CUDA_ERROR_INVALID_VALUE);
+    CaptureInfo info;
+    if (Captures::any()) EMULATED_CHECK(to_result(Captures::get().info(capture_target(target), info)));
+    *status = to_status(info.status);
+    if (info.status != CaptureInfo::Status::active) return CUDA_SUCCESS;
+    if (id != nullptr) *id = info.id;
+    if (graph != nullptr) *graph = handle_of(info.graph);
+    if (dependencies != nullptr) *dependencies = reinterpret_cast<const CUgraphNode*>(info.ends);
+    if (edges != nullptr) *edges = nullptr;
+    if (dependency_count != nullptr) *dependency_count = info.end_count;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+    EMULATED_COUNT("cuThreadExchangeStreamCaptureMode");
+    EMULATED_REQUIRE(mode != nullptr && is_mode(mode), CUDA_ERROR_INVALID_VALUE);
+    std::swap(*mode, thread_mode);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,109 @@
+// Events.
+#include "driver/stream_calls/capture.hpp"
+
+using emulated::driver::capture_target;
+using emulated::driver::CaptureGate;
+using emulated::driver::Context;
+using emulated::driver::current_context;
+using emulated::driver::Event;
+using emulated::driver::Process;
+using emulated::driver::question_now;
+using emulated::driver::StreamTarget;
+using emulated::streams::Captures;
+
+namespace {
+
+std::shared_ptr<Event> find(CUevent handle) { return Process::get().handles().find<Event>(handle); }
+
+}  // namespace
+
+EMULATED_API cuEventCreate(CUevent* handle, unsigned int flags) {
+    EMULATED_COUNT("cuEventCreate");
+    EMULATED_NEEDS_CONTEXT();
+    constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+    EMULATED_REQUIRE(handle != nullptr && flags <= (known | CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
+    auto event = std::make_shared<Event>();
+    event->context = current_context();
+    event->timing = (flags & CU_EVENT_DISABLE_TIMING) == 0;
+    *handle = reinterpret_cast<CUevent>(Process::get().handles().add(std::move(event)));
+    emulated::driver::trace(BASCULE_EMULATED_CREATE, nullptr, *handle, 0, "cuEventCreate");
+    return CUDA_SUCCESS;
+}
+
+/// Streams that wait for it still do. Works after a fault too.
+EMULATED_API cuEventDestroy(CUevent handle) {
+    EMULATED_COUNT("cuEventDestroy");
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    EMULATED_REQUIRE(Process::get().handles().remove<Event>(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, handle, 0, "cuEventDestroy");
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuEventRecordWithFlags(CUevent event_handle, CUstream handle, unsigned int flags) {
+    EMULATED_COUNT("cuEventRecordWithFlags");
+    const StreamTarget target(handle);
+    EMULATED_CHECK(target.state);
+    EMULATED_REQUIRE(flags == CU_EVENT_RECORD_DEFAULT, CUDA_ERROR_INVALID_VALUE);
+    const auto event = find(event_handle);
+    EMULATED_REQUIRE(event != nullptr && event->context == target.context, CUDA_ERROR_INVALID_HANDLE);
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
+    emulated::driver::trace(BASCULE_EMULATED_RECORD, handle, event_handle, 0, "cuEventRecord");
+    if (emulated::driver::drops()) return CUDA_SUCCESS;
+    if (gate.captures()) {
+        return emulated::driver::to_result(Captures::get().record(capture_target(target), event->capture));
+    }
+    if (event->capture.exists()) Captures::get().forget(event->capture);
+    target.context->graph.record(event->event, *target.stream);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuEventRecord(CUevent event, CUstream stream) {
+    EMULATED_COUNT("cuEventRecord");
+    return cuEventRecordWithFlags(event, stream, 0);
+}
+
+EMULATED_API cuEventQuery(CUevent handle) {
+    EMULATED_COUNT("cuEventQuery");
+    EMULATED_NEEDS_CONTEXT();
+    const auto event = find(handle);
+    EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(question_now(*event, "cuEventQuery"));
+    if (!event->context->graph.query(event->event)) return CUDA_ERROR_NOT_READY;
+    return event->context->error.load();
+}
+
+EMULATED_API cuEventSynchronize(CUevent handle) {
+    EMULATED_COUNT("cuEventSynchronize");
+    const emulated::streams::DueDestructors due;
+    EMULATED_NEEDS_CONTEXT();
+    const auto event = find(handle);
+    EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(question_now(*event, "cuEventSynchronize"));
+    emulated::driver::trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, handle, 0, "cuEventSynchronize");
+    event->context->graph.synchronize(event->event);
+    return event->context->error.load();
+}
+
+EMULATED_API cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent end_handle) {
+    EMULATED_COUNT("cuEventElapsedTime");
+    EMULATED_NEEDS_CONTEXT();
+    EMULATED_REQUIRE(milliseconds != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const auto start = find(start_handle);
+    const auto end = find(end_handle);
+    const bool timed = start != nullptr && end != nullptr && start->timing && end->timing;
+    EMULATED_REQUIRE(timed, CUDA_ERROR_INVALID_HANDLE);
+    for (const auto& event : {start, end}) EMULATED_CHECK(question_now(*event, "cuEventElapsedTime"));
+    const bool recorded =
+        start->context->graph.recorded(start->event) && end->context->graph.recorded(end->event);
+    EMULATED_REQUIRE(recorded, CUDA_ERROR_INVALID_HANDLE);
+    for (const auto& event : {start, end}) {
+        if (!event->context->graph.query(event->event)) return CUDA_ERROR_NOT_READY;
+        EMULATED_CHECK(event->context->error.load());
+    }
+    const auto between = start->context->graph.milliseconds(start->event, end->event);
+    EMULATED_REQUIRE(between.has_value(), CUDA_ERROR_NOT_READY);  // another thread has recorded it again
+    *milliseconds = *between;
+    return CUDA_SUCCESS;
+}

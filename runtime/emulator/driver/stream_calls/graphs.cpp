@@ -1,0 +1,285 @@
+// Graphs that were captured: asked, instantiated, launched, updated.
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "driver/older_versions.hpp"
+#include "driver/stream_calls/capture.hpp"
+
+using emulated::driver::CaptureGate;
+using emulated::driver::GraphExecObject;
+using emulated::driver::GraphObject;
+using emulated::driver::Process;
+using emulated::driver::StreamTarget;
+using emulated::streams::CapturedGraph;
+using emulated::streams::CapturedNode;
+using emulated::streams::Captures;
+using emulated::streams::DueDestructors;
+using Difference = emulated::streams::ExecutableGraph::Difference;
+
+namespace {
+
+std::shared_ptr<GraphObject> find_graph(CUgraph handle) {
+    return Process::get().handles().find<GraphObject>(handle);
+}
+
+std::shared_ptr<GraphExecObject> find_exec(CUgraphExec handle) {
+    return Process::get().handles().find<GraphExecObject>(handle);
+}
+
+CUgraphNode handle_of(const CapturedNode* node) noexcept {
+    return reinterpret_cast<CUgraphNode>(const_cast<CapturedNode*>(node));
+}
+
+CUgraphNodeType type_of(CapturedNode::Kind kind) noexcept {
+    switch (kind) {
+        case CapturedNode::Kind::kernel:
+            return CU_GRAPH_NODE_TYPE_KERNEL;
+        case CapturedNode::Kind::copy:
+            return CU_GRAPH_NODE_TYPE_MEMCPY;
+        case CapturedNode::Kind::fill:
+            return CU_GRAPH_NODE_TYPE_MEMSET;
+        case CapturedNode::Kind::host:
+            return CU_GRAPH_NODE_TYPE_HOST;
+        case CapturedNode::Kind::graph:
+            return CU_GRAPH_NODE_TYPE_GRAPH;
+        case CapturedNode::Kind::empty:
+            return CU_GRAPH_NODE_TYPE_EMPTY;
+    }
+    return CU_GRAPH_NODE_TYPE_EMPTY;
+}
+
+CUgraphExecUpdateResult result_of(Difference::What what) noexcept {
+    switch (what) {
+        case Difference::What::none:
+            return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+        case Difference::What::topology:
+            return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+        case Difference::What::kind:
+            return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+        case Difference::What::function:
+            return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
+        case Difference::What::parameters:
+            return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+        case Difference::What::attributes:
+            return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
+    }
+    return CU_GRAPH_EXEC_UPDATE_ERROR;
+}
+
+/// "`nodes` may be NULL, in which case this function will return the number": the convention of every
+/// function that lists nodes.
+CUresult list(const std::vector<const CapturedNode*>& all, CUgraphNode* nodes, std::size_t* count) {
+    EMULATED_REQUIRE(count != nullptr, CUDA_ERROR_INVALID_VALUE);
+    if (nodes != nullptr) {
+        for (std::size_t i = 0; i < *count; ++i) nodes[i] = i < all.size() ? handle_of(all[i]) : nullptr;
+        *count = std::min(*count, all.size());
+    } else {
+        *count = all.size();
+    }
+    return CUDA_SUCCESS;
+}
+
+/// The node behind a handle, kept while it is looked at; null for what is none of a live graph.
+std::shared_ptr<GraphObject> graph_with(CUgraphNode handle) {
+    const auto* wanted = reinterpret_cast<const CapturedNode*>(handle);
+    return Captures::get().paused([&]() -> std::shared_ptr<GraphObject> {
+        const auto found = Process::get().handles().all<GraphObject>(
+            [&](const GraphObject& graph) { return graph.has(wanted); });
+        return found.empty() ? nullptr : found.front();
+    });
+}
+
+/// A snapshot; nothing for a graph that a capture still fills.
+std::optional<CapturedGraph> finished(const GraphObject& graph) {
+    return Captures::get().paused([&]() -> std::optional<CapturedGraph> {
+        if (Captures::get().fills(graph)) return std::nullopt;
+        return graph.copy();
+    });
+}
+
+CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    constexpr unsigned long long known =
+        CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+        CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+    const auto graph = find_graph(handle);
+    EMULATED_REQUIRE(out != nullptr && graph != nullptr && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
+    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) {
+        Process::get().set_report("the emulated device does not launch graphs from kernels");
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    const auto snapshot = finished(*graph);
+    EMULATED_REQUIRE(snapshot.has_value(), CUDA_ERROR_ILLEGAL_STATE);
+    *out = reinterpret_cast<CUgraphExec>(
+        Process::get().handles().add(std::make_shared<GraphExecObject>(*snapshot)));
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+EMULATED_API cuGraphCreate(CUgraph* graph, unsigned int flags) {
+    EMULATED_COUNT("cuGraphCreate");
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    EMULATED_REQUIRE(graph != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    *graph = reinterpret_cast<CUgraph>(Process::get().handles().add(std::make_shared<GraphObject>()));
+    return CUDA_SUCCESS;
+}
+
+/// What was instantiated from it lives on. A graph that is being captured is its capture's.
+EMULATED_API cuGraphDestroy(CUgraph handle) {
+    EMULATED_COUNT("cuGraphDestroy");
+    const DueDestructors due;
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    const auto graph = find_graph(handle);
+    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const bool busy = Captures::get().paused([&] { return Captures::get().fills(*graph); });
+    EMULATED_REQUIRE(!busy, CUDA_ERROR_ILLEGAL_STATE);
+    Process::get().handles().remove<GraphObject>(handle);
+    graph->held.clear();  // events that were recorded in its capture may keep the rest
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+    EMULATED_COUNT("cuGraphGetNodes");
+    const auto graph = find_graph(handle);
+    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    std::vector<const CapturedNode*> all;
+    Captures::get().paused([&] {
+        for (const auto& node : graph->nodes) all.push_back(node.get());
+    });
+    return list(all, nodes, count);
+}
+
+EMULATED_API cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+    EMULATED_COUNT("cuGraphGetRootNodes");
+    const auto graph = find_graph(handle);
+    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    std::vector<const CapturedNode*> roots;
+    Captures::get().paused([&] {
+        for (const auto& node : graph->nodes) {
+            if (node->after.empty()) roots.push_back(node.get());
+        }
+    });
+    return list(roots, nodes, count);
+}
+
+/// Edges have no data here: all of it is zero, which is what "no data" means.
+EMULATED_API cuGraphNodeGetDependencies(CUgraphNode handle, CUgraphNode* dependencies, CUgraphEdgeData* edges,
+                                        std::size_t* count) {
+    EMULATED_COUNT("cuGraphNodeGetDependencies");
+    const auto graph = graph_with(handle);
+    EMULATED_REQUIRE(graph != nullptr && count != nullptr, CUDA_ERROR_INVALID_VALUE);
+    std::vector<const CapturedNode*> before;
+    Captures::get().paused([&] {
+        const auto* node = reinterpret_cast<const CapturedNode*>(handle);
+        before.assign(node->after.begin(), node->after.end());
+    });
+    if (edges != nullptr) std::fill_n(edges, std::min(*count, before.size()), CUgraphEdgeData{});
+    return list(before, dependencies, count);
+}
+
+EMULATED_API cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
+    EMULATED_COUNT("cuGraphNodeGetType");
+    const auto graph = graph_with(handle);
+    EMULATED_REQUIRE(graph != nullptr && type != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *type = type_of(reinterpret_cast<const CapturedNode*>(handle)->kind);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+    EMULATED_COUNT("cuGraphInstantiateWithFlags");
+    // "Only supported by cuGraphInstantiateWithParams."
+    EMULATED_REQUIRE((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0, CUDA_ERROR_INVALID_VALUE);
+    return instantiate(exec, graph, flags);
+}
+
+EMULATED_API cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
+                                          CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+    EMULATED_COUNT("cuGraphInstantiateWithParams");
+    EMULATED_REQUIRE(parameters != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const CUresult result = instantiate(exec, graph, parameters->flags);
+    parameters->hErrNode_out = nullptr;
+    parameters->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
+                             : result == CUDA_ERROR_NOT_SUPPORTED
+                                 ? CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED
+                                 : CUDA_GRAPH_INSTANTIATE_ERROR;
+    return result;
+}
+
+CUresult CUDAAPI emulated::driver::graph_instantiate_v1(CUgraphExec* exec, CUgraph graph, CUgraphNode* error,
+                                                        char* log, std::size_t log_bytes) {
+    if (error != nullptr) *error = nullptr;
+    if (log != nullptr && log_bytes > 0) *log = '\0';
+    return instantiate(exec, graph, 0);
+}
+
+/// What runs goes on, and is freed when it is done.
+EMULATED_API cuGraphExecDestroy(CUgraphExec handle) {
+    EMULATED_COUNT("cuGraphExecDestroy");
+    const DueDestructors due;
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    const auto exec = Process::get().handles().remove<GraphExecObject>(handle);
+    return exec == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/// There is nothing to move before a launch.
+EMULATED_API cuGraphUpload(CUgraphExec handle, CUstream stream) {
+    EMULATED_COUNT("cuGraphUpload");
+    const StreamTarget target(stream);
+    EMULATED_CHECK(target.state);
+    EMULATED_REQUIRE(find_exec(handle) != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
+    return gate.captures() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+/// On a stream that is being captured the graph becomes a node, as it is now.
+EMULATED_API cuGraphLaunch(CUgraphExec handle, CUstream stream) {
+    EMULATED_COUNT("cuGraphLaunch");
+    const StreamTarget target(stream);
+    EMULATED_CHECK(target.state);
+    const auto exec = find_exec(handle);
+    EMULATED_REQUIRE(exec != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
+    emulated::driver::trace(BASCULE_EMULATED_GRAPH_LAUNCH, stream, nullptr, 0, "cuGraphLaunch");
+    const std::lock_guard lock(exec->mutex);
+    if (gate.captures()) {
+        CapturedNode node;
+        node.kind = CapturedNode::Kind::graph;
+        node.child = std::make_shared<CapturedGraph>(exec->graph().copy());
+        return gate.add(std::move(node));
+    }
+    target.context->graph.launch(*target.stream, exec->steps(), exec->lanes());
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuGraphExecUpdate(CUgraphExec exec_handle, CUgraph graph_handle,
+                               CUgraphExecUpdateResultInfo* info) {
+    EMULATED_COUNT("cuGraphExecUpdate");
+    const DueDestructors due;
+    EMULATED_REQUIRE(info != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
+    const auto exec = find_exec(exec_handle);
+    const auto graph = find_graph(graph_handle);
+    EMULATED_REQUIRE(exec != nullptr && graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const std::lock_guard lock(exec->mutex);
+    const auto difference = Captures::get().paused([&]() -> std::optional<Difference> {
+        if (Captures::get().fills(*graph)) return std::nullopt;
+        return exec->update(*graph);
+    });
+    EMULATED_REQUIRE(difference.has_value(), CUDA_ERROR_ILLEGAL_STATE);
+    *info = {result_of(difference->what), handle_of(difference->node), handle_of(difference->from)};
+    return difference->what == Difference::What::none ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+}
+
+CUresult CUDAAPI emulated::driver::graph_exec_update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode* error,
+                                                        CUgraphExecUpdateResult* result) {
+    CUgraphExecUpdateResultInfo info = {};
+    const CUresult code = cuGraphExecUpdate_v2(exec, graph, &info);
+    if (error != nullptr) *error = info.errorNode;
+    if (result != nullptr) *result = info.result;
+    return code;
+}

@@ -1,0 +1,94 @@
+// User objects: made, counted, and kept by graphs.
+//
+// Semantics: CUDA driver API documentation, "Graph Management", and <cuda.h>. Releasing what one does not own
+// is undefined there; here it is refused where it shows.
+#include <algorithm>
+#include <climits>
+
+#include "driver/stream_calls/capture.hpp"
+
+using emulated::driver::GraphObject;
+using emulated::driver::Process;
+using emulated::driver::UserObjectHandle;
+using emulated::streams::Captures;
+using emulated::streams::DueDestructors;
+using emulated::streams::HeldObject;
+
+namespace {
+
+bool is_count(unsigned count) noexcept { return count != 0 && count <= INT_MAX; }
+
+/// Null for what is none, and for what has lost its last reference.
+std::shared_ptr<UserObjectHandle> find_object(CUuserObject handle) {
+    auto found = Process::get().handles().find<UserObjectHandle>(handle);
+    return found == nullptr || found->gone() ? nullptr : found;
+}
+
+}  // namespace
+
+EMULATED_API cuUserObjectCreate(CUuserObject* out, void* pointer, CUhostFn destroy, unsigned int references,
+                                unsigned int flags) {
+    EMULATED_COUNT("cuUserObjectCreate");
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    EMULATED_REQUIRE(out != nullptr && destroy != nullptr && is_count(references) &&
+                         flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC,
+                     CUDA_ERROR_INVALID_VALUE);
+    *out = reinterpret_cast<CUuserObject>(
+        Process::get().handles().add(std::make_shared<UserObjectHandle>(pointer, destroy, references)));
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuUserObjectRetain(CUuserObject handle, unsigned int count) {
+    EMULATED_COUNT("cuUserObjectRetain");
+    const auto object = find_object(handle);
+    EMULATED_REQUIRE(object != nullptr && is_count(count), CUDA_ERROR_INVALID_VALUE);
+    object->retain(count);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuUserObjectRelease(CUuserObject handle, unsigned int count) {
+    EMULATED_COUNT("cuUserObjectRelease");
+    const DueDestructors due;
+    const auto object = find_object(handle);
+    EMULATED_REQUIRE(object != nullptr && is_count(count) && object->drop(count), CUDA_ERROR_INVALID_VALUE);
+    return CUDA_SUCCESS;
+}
+
+/// Also for a graph that a capture still fills.
+EMULATED_API cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count,
+                                     unsigned int flags) {
+    EMULATED_COUNT("cuGraphRetainUserObject");
+    const auto graph = Process::get().handles().find<GraphObject>(graph_handle);
+    const auto object = find_object(handle);
+    EMULATED_REQUIRE(
+        graph != nullptr && object != nullptr && is_count(count) && (flags & ~CU_GRAPH_USER_OBJECT_MOVE) == 0,
+        CUDA_ERROR_INVALID_VALUE);
+    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) object->retain(count);
+    Captures::get().paused([&] { graph->held.emplace_back(object, count); });
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API cuGraphReleaseUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count) {
+    EMULATED_COUNT("cuGraphReleaseUserObject");
+    const DueDestructors due;
+    const auto graph = Process::get().handles().find<GraphObject>(graph_handle);
+    const auto object = find_object(handle);
+    EMULATED_REQUIRE(graph != nullptr && object != nullptr && is_count(count), CUDA_ERROR_INVALID_VALUE);
+    const bool had = Captures::get().paused([&] {
+        std::uint64_t held = 0;
+        for (const HeldObject& each : graph->held) held += each.object() == object.get() ? each.count() : 0;
+        if (held < count) return false;
+        std::uint64_t left = count;
+        for (HeldObject& each : graph->held) {
+            if (each.object() != object.get()) continue;
+            const std::uint64_t taken = std::min(left, each.count());
+            each.give_up(taken);
+            left -= taken;
+        }
+        std::erase_if(graph->held, [](const HeldObject& each) { return each.count() == 0; });
+        return true;
+    });
+    EMULATED_REQUIRE(had, CUDA_ERROR_INVALID_VALUE);
+    object->drop(count);
+    return CUDA_SUCCESS;
+}

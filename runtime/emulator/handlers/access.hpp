@@ -1,0 +1,216 @@
+// Where the lanes' accesses lie: locate() turns their addresses into places in this process, all 32 checked
+// at once. Compiled once for each instruction set, like the handlers that include it.
+#pragma once
+
+#include "handlers/half.hpp"
+#include "races/access_log.hpp"
+
+namespace emulated::machine::BASCULE_ISA {
+namespace {
+
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+using s64 = std::int64_t;
+
+enum class Space : std::uint8_t { generic, global, shared, local, param };
+
+constexpr const char* name_of(Space space) {
+    switch (space) {
+        case Space::global:
+            return "global";
+        case Space::shared:
+            return "shared";
+        case Space::local:
+            return "local";
+        case Space::param:
+            return "param";
+        default:
+            return "generic";
+    }
+}
+
+// Addresses into s.offset. Inactive lanes get the first active one's, so that they pass every check.
+inline void read_addresses(Lanes& s, const Instruction* i, u32 slot) {
+    const u64 displacement = static_cast<u64>(i->immediate);
+    if (i->bits & Instruction::narrow) {
+        const u32* a = lanes_at<u32>(s, slot);
+        const u32 add = static_cast<u32>(displacement);
+        BASCULE_LANE_LOOP
+        for (unsigned l = 0; l < 32; ++l) s.offset[l] = a[l] + add;
+    } else {
+        const u64* a = lanes_at<u64>(s, slot);
+        BASCULE_LANE_LOOP
+        for (unsigned l = 0; l < 32; ++l) s.offset[l] = a[l] + displacement;
+    }
+    if (s.mask == full_mask) return;
+    const u64 first = s.offset[__builtin_ctz(s.mask)];
+    const u32 mask = s.mask;
+    BASCULE_LANE_LOOP
+    for (unsigned l = 0; l < 32; ++l) {
+        const u64 skip = static_cast<u64>((mask >> l) & 1u) - 1u;
+        s.offset[l] = (s.offset[l] & ~skip) | (first & skip);
+    }
+}
+
+// Makes the addresses relative to `base`; false when one access leaves [base, base + bytes).
+inline bool within(Lanes& s, u64 base, u64 bytes, u32 access) {
+    const u64 limit = bytes - access;
+    u64 outside = bytes < access ? ~0ull : 0;
+    BASCULE_LANE_LOOP
+    for (unsigned l = 0; l < 32; ++l) {
+        const u64 offset = s.offset[l] - base;
+        outside |= offset | (limit - offset);
+    }
+    if (static_cast<s64>(outside) < 0) return false;
+    BASCULE_LANE_LOOP
+    for (unsigned l = 0; l < 32; ++l) s.offset[l] -= base;
+    return true;
+}
+
+__attribute__((noinline)) bool fail(Lanes& s, LaneFault::What what, u32 lanes, u64 address, u32 bytes,
+                                    bool write, const char* space) {
+    s.fault.what = what;
+    s.fault.lanes = lanes;
+    s.fault.address = address;
+    s.fault.bytes = bytes;
+    s.fault.write = write;
+    s.fault.space = space;
+    s.stop = Stop::fault;
+    return false;
+}
+
+const Instruction* stopped(Lanes& s, const Instruction* i) {
+    s.fault.pc = static_cast<u32>(i - s.code);
+    return nullptr;
+}
+
+races::Access access_of(const Instruction* i, bool write) {
+    if (i->bits & Instruction::strong)
+        return write ? races::Access::strong_write : races::Access::strong_read;
+    return write ? races::Access::write : races::Access::read;
+}
+
+// Shared, local and parameter memory, which other blocks do not see, have windows side by side.
+__attribute__((noinline)) void note_lanes(Lanes& s, const Instruction* i, u32 access, bool write) {
+    s.log->add_lanes(s.offset, s.mask, access, access_of(i, write), program::shared_window,
+                     program::shared_window + 3 * program::window_bytes);
+}
+
+// Where one lane's access lies, or 0. Local memory is a thread's own.
+u64 place_of(Lanes& s, Space space, unsigned lane, u64 address, u32 access, bool write, bool& read_only) {
+    const auto window = [&](u64 start, u64 bytes, const std::byte* host) -> u64 {
+        const u64 offset = address - start;
+        if (offset > bytes || bytes - offset < access) return 0;
+        return reinterpret_cast<u64>(host) + offset;
+    };
+    const bool generic = space == Space::generic;
+    if (space == Space::shared || (generic && address - program::shared_window < program::window_bytes)) {
+        return window(program::shared_window, s.shared_bytes, s.shared);
+    }
+    if (space == Space::local || (generic && address - program::local_window < program::window_bytes)) {
+        return window(program::local_window, s.local_bytes, s.local + lane * s.local_bytes);
+    }
+    if (space == Space::param || (generic && address - program::param_window < program::window_bytes)) {
+        if (write) {
+            read_only = true;
+            return 0;
+        }
+        return window(program::param_window, s.parameter_bytes, s.parameters);
+    }
+    const memory::Allocation* found = s.memory->find(address);
+    if (!found) return 0;
+    const u64 offset = address - found->base;
+    if (offset > found->bytes || found->bytes - offset < access) return 0;
+    if (write && found->read_only) {
+        read_only = true;
+        return 0;
+    }
+    return reinterpret_cast<u64>(found->host) + offset;
+}
+
+// Lane by lane, when they do not all lie in one place; tells which lanes are wrong.
+__attribute__((noinline)) bool locate_each(Lanes& s, Space space, u32 access, bool write) {
+    u32 wrong = 0;
+    u64 address = 0;
+    bool read_only = false;
+    for (unsigned l = 0; l < 32; ++l) {
+        const u64 at = s.offset[l];
+        const u64 place = place_of(s, space, l, at, access, write, read_only);
+        if (place == 0) {
+            if (wrong == 0) address = at;
+            wrong |= 1u << l;
+        }
+        s.offset[l] = place;
+    }
+    s.base = 0;
+    wrong &= s.mask;
+    if (wrong == 0) return true;
+    return fail(s, read_only ? LaneFault::What::read_only : LaneFault::What::out_of_bounds, wrong, address,
+                access, write, name_of(space));
+}
+
+bool locate_global(Lanes& s, AllocationCache& cache, u32 access, bool write) {
+    if (within(s, cache.base, cache.bytes, access) && !(write && cache.read_only)) {
+        s.base = reinterpret_cast<std::uintptr_t>(cache.host);
+        return true;
+    }
+    return false;
+}
+
+// A cache that misses learns the allocation of the first active lane.
+__attribute__((noinline)) bool learn_global(Lanes& s, AllocationCache& cache, u32 access, bool write) {
+    const memory::Allocation* found = s.memory->find(s.offset[__builtin_ctz(s.mask)]);
+    if (!found || (write && found->read_only)) return false;
+    cache.base = found->base;
+    cache.bytes = found->bytes;
+    cache.host = found->host;
+    cache.read_only = found->read_only;
+    return locate_global(s, cache, access, write);
+}
+
+template <Space Where>
+bool locate(Lanes& s, const Instruction* i, u32 slot, u32 access, u32 alignment, bool write) {
+    read_addresses(s, i, slot);
+    u64 low = 0;
+    BASCULE_LANE_LOOP
+    for (unsigned l = 0; l < 32; ++l) low |= s.offset[l];
+    if (low & (alignment - 1)) {
+        u32 wrong = 0;
+        for (unsigned l = 0; l < 32; ++l) wrong |= u32((s.offset[l] & (alignment - 1)) != 0) << l;
+        wrong &= s.mask;
+        return fail(s, LaneFault::What::misaligned, wrong, s.offset[__builtin_ctz(wrong)], access, write,
+                    name_of(Where));
+    }
+    if constexpr (Where == Space::shared) {
+        if (within(s, program::shared_window, s.shared_bytes, access)) {
+            s.base = reinterpret_cast<std::uintptr_t>(s.shared);
+            return true;
+        }
+        return locate_each(s, Where, access, write);
+    } else if constexpr (Where == Space::local) {
+        if (!within(s, program::local_window, s.local_bytes, access))
+            return locate_each(s, Where, access, write);
+        s.base = reinterpret_cast<std::uintptr_t>(s.local);
+        const u64 stride = s.local_bytes;
+        BASCULE_LANE_LOOP
+        for (unsigned l = 0; l < 32; ++l) s.offset[l] += l * stride;
+        return true;
+    } else if constexpr (Where == Space::param) {
+        return locate_each(s, Where, access, write);
+    } else {
+        if (s.log != nullptr) [[unlikely]]
+            note_lanes(s, i, access, write);
+        AllocationCache& cache = s.caches[i->extra];
+        if (locate_global(s, cache, access, write)) return true;
+        if constexpr (Where == Space::generic) {
+            const u64 first = s.offset[__builtin_ctz(s.mask)];
+            if (first - program::shared_window < 3 * program::window_bytes)
+                return locate_each(s, Where, access, write);
+        }
+        return learn_global(s, cache, access, write) || locate_each(s, Where, access, write);
+    }
+}
+
+}  // namespace
+}  // namespace emulated::machine::BASCULE_ISA

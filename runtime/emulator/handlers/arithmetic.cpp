@@ -1,0 +1,650 @@
+// Integers, bits, predicates, selection and movement.
+#include "handlers/simd.hpp"
+
+namespace emulated::machine::BASCULE_ISA {
+namespace {
+
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+using s16 = std::int16_t;
+using s32 = std::int32_t;
+using s64 = std::int64_t;
+
+template <class T>
+struct Double;
+template <>
+struct Double<u16> {
+    using type = u32;
+};
+template <>
+struct Double<u32> {
+    using type = u64;
+};
+template <>
+struct Double<s16> {
+    using type = s32;
+};
+template <>
+struct Double<s32> {
+    using type = s64;
+};
+__extension__ typedef unsigned __int128 u128;
+__extension__ typedef __int128 s128;
+template <>
+struct Double<u64> {
+    using type = u128;
+};
+template <>
+struct Double<s64> {
+    using type = s128;
+};
+template <class T>
+using Wide = typename Double<T>::type;
+
+template <class T>
+constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
+template <class T>
+constexpr unsigned bit_count = 8 * sizeof(T);
+template <class T>
+using Unsigned = typename BitsOf<sizeof(T)>::type;
+template <class T>
+constexpr T lowest = is_signed<T> ? static_cast<T>(Unsigned<T>(1) << (bit_count<T> - 1)) : T(0);
+template <class T>
+constexpr T highest = static_cast<T>(~lowest<T>);
+
+// Wrapping arithmetic goes through unsigned types: overflow is defined in PTX.
+template <class T>
+struct Add {
+    static T run(T a, T b) { return static_cast<T>(Unsigned<T>(a) + Unsigned<T>(b)); }
+};
+template <class T>
+struct Sub {
+    static T run(T a, T b) { return static_cast<T>(Unsigned<T>(a) - Unsigned<T>(b)); }
+};
+template <class T>
+struct MulLo {
+    static T run(T a, T b) { return static_cast<T>(u64(Unsigned<T>(a)) * u64(Unsigned<T>(b))); }
+};
+template <>
+struct MulLo<u32> {
+    static u32 run(u32 a, u32 b) { return a * b; }
+};
+template <class T>
+struct MulHi {
+    static T run(T a, T b) { return static_cast<T>((Wide<T>(a) * Wide<T>(b)) >> bit_count<T>); }
+};
+template <class T>
+struct MulWide {
+    static Wide<T> run(T a, T b) { return Wide<T>(a) * Wide<T>(b); }
+};
+template <class T>
+struct MadLo {
+    static T run(T a, T b, T c) { return Add<T>::run(MulLo<T>::run(a, b), c); }
+};
+template <class T>
+struct MadHi {
+    static T run(T a, T b, T c) { return Add<T>::run(MulHi<T>::run(a, b), c); }
+};
+template <class T>
+struct MadWide {
+    static Wide<T> run(T a, T b, Wide<T> c) { return Add<Wide<T>>::run(MulWide<T>::run(a, b), c); }
+};
+struct AddSaturated {
+    static s32 run(s32 a, s32 b) {
+        s32 r;
+        if (!__builtin_add_overflow(a, b, &r)) return r;
+        return b < 0 ? lowest<s32> : highest<s32>;
+    }
+};
+struct SubSaturated {
+    static s32 run(s32 a, s32 b) {
+        s32 r;
+        if (!__builtin_sub_overflow(a, b, &r)) return r;
+        return b > 0 ? lowest<s32> : highest<s32>;
+    }
+};
+template <class T>
+struct Mul24Lo {
+    static T run(T a, T b) {
+        const s64 x = is_signed<T> ? s64(s32(u32(a) << 8) >> 8) : s64(u32(a) & 0xffffff);
+        const s64 y = is_signed<T> ? s64(s32(u32(b) << 8) >> 8) : s64(u32(b) & 0xffffff);
+        return static_cast<T>(x * y);
+    }
+};
+template <class T>
+struct Mul24Hi {
+    static T run(T a, T b) {
+        const s64 x = is_signed<T> ? s64(s32(u32(a) << 8) >> 8) : s64(u32(a) & 0xffffff);
+        const s64 y = is_signed<T> ? s64(s32(u32(b) << 8) >> 8) : s64(u32(b) & 0xffffff);
+        return static_cast<T>((x * y) >> 16);
+    }
+};
+template <class T>
+struct Mad24Lo {
+    static T run(T a, T b, T c) { return Add<T>::run(Mul24Lo<T>::run(a, b), c); }
+};
+template <class T>
+struct Mad24Hi {
+    static T run(T a, T b, T c) { return Add<T>::run(Mul24Hi<T>::run(a, b), c); }
+};
+template <class T>
+struct Sad {
+    static T run(T a, T b, T c) { return Add<T>::run(c, a < b ? Sub<T>::run(b, a) : Sub<T>::run(a, b)); }
+};
+// Division by zero gives all ones, as the hardware does; the remainder is then the dividend.
+template <class T>
+struct Div {
+    static T run(T a, T b) {
+        if (b == 0) return static_cast<T>(~Unsigned<T>(0));
+        if (is_signed<T> && b == static_cast<T>(-1)) return Sub<T>::run(0, a);
+        return static_cast<T>(a / b);
+    }
+};
+template <class T>
+struct Rem {
+    static T run(T a, T b) {
+        if (b == 0) return a;
+        if (is_signed<T> && b == static_cast<T>(-1)) return 0;
+        return static_cast<T>(a % b);
+    }
+};
+template <class T>
+struct Neg {
+    static T run(T a) { return Sub<T>::run(0, a); }
+};
+template <class T>
+struct Abs {
+    static T run(T a) { return a < 0 ? Sub<T>::run(0, a) : a; }
+};
+template <class T>
+struct Min {
+    static T run(T a, T b) { return a < b ? a : b; }
+};
+template <class T>
+struct Max {
+    static T run(T a, T b) { return a > b ? a : b; }
+};
+template <class T>
+struct And {
+    static T run(T a, T b) { return static_cast<T>(a & b); }
+};
+template <class T>
+struct Or {
+    static T run(T a, T b) { return static_cast<T>(a | b); }
+};
+template <class T>
+struct Xor {
+    static T run(T a, T b) { return static_cast<T>(a ^ b); }
+};
+template <class T>
+struct Not {
+    static T run(T a) { return static_cast<T>(~a); }
+};
+template <class T>
+struct Cnot {
+    static T run(T a) { return a == 0; }
+};
+template <class T>
+struct Copy {
+    static T run(T a) { return a; }
+};
+
+// Shift amounts beyond the width behave as the width.
+template <class T>
+struct Shl {
+    static T run(T a, u32 n) {
+        return n >= bit_count<T> ? T(0) : static_cast<T>(Unsigned<T>(a) << (n & (bit_count<T> - 1)));
+    }
+};
+template <class T>
+struct Shr {
+    static T run(T a, u32 n) {
+        const u32 top = bit_count<T> - 1;
+        if (is_signed<T>) return static_cast<T>(a >> (n > top ? top : n));
+        return n > top ? T(0) : static_cast<T>(a >> (n & top));
+    }
+};
+
+template <class T>
+struct Popc {
+    static u32 run(T a) { return u32(__builtin_popcountll(a)); }
+};
+template <class T>
+struct Clz {
+    static u32 run(T a) { return a == 0 ? bit_count<T> : u32(__builtin_clzll(a)) - (64 - bit_count<T>); }
+};
+template <class T>
+struct Bfind {
+    static u32 run(T a) {
+        const Unsigned<T> v = is_signed<T> && a < 0 ? Unsigned<T>(~a) : Unsigned<T>(a);
+        return v == 0 ? ~0u : 63u - u32(__builtin_clzll(v));
+    }
+};
+template <class T>
+struct BfindShift {
+    static u32 run(T a) {
+        const u32 at = Bfind<T>::run(a);
+        return at == ~0u ? at : bit_count<T> - 1 - at;
+    }
+};
+template <class T>
+struct Brev {
+    static T run(T a) {
+        T r = 0;
+        for (unsigned k = 0; k < bit_count<T>; ++k) r = static_cast<T>((r << 1) | ((a >> k) & 1));
+        return r;
+    }
+};
+
+template <class T>
+T bfe(T a, u32 b, u32 c) {
+    const u32 pos = b & 0xff, len = c & 0xff;
+    using U = Unsigned<T>;
+    const u32 msb = bit_count<T> - 1;
+    if (len == 0) return 0;
+    const u32 top = pos + len - 1 < msb ? pos + len - 1 : msb;
+    const bool sign = is_signed<T> && ((U(a) >> top) & 1);
+    const U field = pos > msb ? U(0) : U(U(a) >> pos);
+    const U ones = len > msb ? ~U(0) : U((U(1) << len) - 1);
+    const u32 here = pos > msb ? 0 : (msb + 1 - pos < len ? msb + 1 - pos : len);
+    const U present = here > msb ? ~U(0) : U((U(1) << here) - 1);
+    U r = U(field & present);
+    if (sign) r = U(r | (~present & ones) | ~ones);
+    return static_cast<T>(r);
+}
+template <class T>
+struct Bfe {
+    static T run(T a, u32 b, u32 c) { return bfe<T>(a, b, c); }
+};
+
+template <class T>
+const Instruction* bfi(Lanes& s, const Instruction* i) {
+    const T* a = lanes_at<T>(s, i->operand[1]);
+    const T* b = lanes_at<T>(s, i->operand[2]);
+    const u32* c = lanes_at<u32>(s, i->operand[3]);
+    const u32* e = lanes_at<u32>(s, i->operand[4]);
+    alignas(64) T r[32];
+    for (unsigned l = 0; l < 32; ++l) {
+        const u32 pos = c[l] & 0xff, len = e[l] & 0xff;
+        const T ones = len >= bit_count<T> ? ~T(0) : T((T(1) << len) - 1);
+        const T mask = pos >= bit_count<T> ? T(0) : T(ones << pos);
+        const T field = pos >= bit_count<T> ? T(0) : T(a[l] << pos);
+        r[l] = T((b[l] & ~mask) | (field & mask));
+    }
+    blend(lanes_at<T>(s, i->operand[0]), r, s.write_mask);
+    return next(s, i + 1);
+}
+
+template <bool Wrap>
+struct Bmsk {
+    static u32 run(u32 a, u32 b) {
+        const u32 pos = Wrap ? a & 31 : a, len = Wrap ? b & 31 : b;
+        const u32 ones = len >= 32 ? ~0u : (1u << len) - 1;
+        return pos >= 32 ? 0 : ones << pos;
+    }
+};
+struct Fns {
+    static u32 run(u32 mask, u32 base, u32 offset) {
+        const s32 n = s32(offset);
+        if (n == 0) return base < 32 && (mask >> base & 1) ? base : ~0u;
+        const s32 step = n > 0 ? 1 : -1;
+        u32 left = n > 0 ? offset : 0u - offset;
+        for (s32 at = s32(base); at >= 0 && at < 32; at += step) {
+            if ((mask >> at & 1) && --left == 0) return u32(at);
+        }
+        return ~0u;
+    }
+};
+
+inline u32 prmt_byte(u64 both, u32 selector) {
+    const u32 byte = u32(both >> (8 * (selector & 7))) & 0xff;
+    return selector & 8 ? (byte & 0x80 ? 0xff : 0) : byte;
+}
+struct Prmt {
+    static u32 run(u32 a, u32 b, u32 c) {
+        const u64 both = u64(b) << 32 | a;
+        u32 r = 0;
+        for (u32 k = 0; k < 4; ++k) r |= prmt_byte(both, c >> (4 * k) & 15) << (8 * k);
+        return r;
+    }
+};
+// The named modes: which byte goes where depends on the low two bits of c only.
+template <Flag Mode>
+struct PrmtMode {
+    static u32 run(u32 a, u32 b, u32 c) {
+        const u64 both = u64(b) << 32 | a;
+        const u32 n = c & 3;
+        u32 r = 0;
+        for (u32 k = 0; k < 4; ++k) {
+            u32 from = 0;
+            if (Mode == Flag::f4e) from = n + k;
+            if (Mode == Flag::b4e) from = (n - k) & 7;
+            if (Mode == Flag::rc8) from = n;
+            if (Mode == Flag::ecl) from = k < n ? n : k;
+            if (Mode == Flag::ecr) from = k > n ? n : k;
+            if (Mode == Flag::rc16) from = (n & 1) * 2 + (k & 1);
+            r |= prmt_byte(both, from) << (8 * k);
+        }
+        return r;
+    }
+};
+template <bool Left, bool Wrap>
+struct Shf {
+    static u32 run(u32 a, u32 b, u32 c) {
+        const u32 n = Wrap ? c & 31 : (c < 32 ? c : 32);
+        const u64 both = u64(b) << 32 | a;
+        return Left ? u32((both << n) >> 32) : u32(both >> n);
+    }
+};
+
+const Instruction* lop3(Lanes& s, const Instruction* i) {
+    const u32* a = lanes_at<u32>(s, i->operand[1]);
+    const u32* b = lanes_at<u32>(s, i->operand[2]);
+    const u32* c = lanes_at<u32>(s, i->operand[3]);
+    const u32 table = u32(i->immediate);
+    alignas(64) u32 r[32];
+    BASCULE_LANE_LOOP
+    for (unsigned l = 0; l < 32; ++l) {
+        u32 v = 0;
+        for (u32 k = 0; k < 8; ++k) {
+            const u32 hit = (k & 4 ? a[l] : ~a[l]) & (k & 2 ? b[l] : ~b[l]) & (k & 1 ? c[l] : ~c[l]);
+            v |= (0u - (table >> k & 1)) & hit;
+        }
+        r[l] = v;
+    }
+    blend(lanes_at<u32>(s, i->operand[0]), r, s.write_mask);
+    return next(s, i + 1);
+}
+
+inline s64 byte_of(u32 word, unsigned k, bool sign) {
+    return sign ? s64(static_cast<std::int8_t>(word >> (8 * k))) : s64(word >> (8 * k) & 0xff);
+}
+template <bool SignA, bool SignB>
+struct Dp4a {
+    static u32 run(u32 a, u32 b, u32 c) {
+        s64 sum = 0;
+        for (unsigned k = 0; k < 4; ++k) sum += byte_of(a, k, SignA) * byte_of(b, k, SignB);
+        return c + u32(sum);
+    }
+};
+template <bool SignA, bool SignB, bool High>
+struct Dp2a {
+    static u32 run(u32 a, u32 b, u32 c) {
+        s64 sum = 0;
+        for (unsigned k = 0; k < 2; ++k) {
+            const s64 half = SignA ? s64(s16(a >> (16 * k))) : s64(a >> (16 * k) & 0xffff);
+            sum += half * byte_of(b, k + (High ? 2 : 0), SignB);
+        }
+        return c + u32(sum);
+    }
+};
+
+// Carries are predicates. All operands are read before anything is written.
+template <class T, bool Borrow>
+const Instruction* add_with_carry(Lanes& s, const Instruction* i) {
+    const T* a = lanes_at<T>(s, i->operand[2]);
+    const T* b = lanes_at<T>(s, i->operand[3]);
+    const u32 in = predicate_at(s, i->operand[4]);
+    u32 out = 0;
+    alignas(64) T r[32];
+    for (unsigned l = 0; l < 32; ++l) {
+        const T c = in >> l & 1;
+        T first;
+        bool over =
+            Borrow ? __builtin_sub_overflow(a[l], b[l], &first) : __builtin_add_overflow(a[l], b[l], &first);
+        over |= Borrow ? __builtin_sub_overflow(first, c, &r[l]) : __builtin_add_overflow(first, c, &r[l]);
+        out |= u32(over) << l;
+    }
+    blend(lanes_at<T>(s, i->operand[0]), r, s.write_mask);
+    write_predicate(s, i->operand[1], out);
+    return next(s, i + 1);
+}
+template <class T, bool High>
+const Instruction* mad_with_carry(Lanes& s, const Instruction* i) {
+    using U = Unsigned<T>;
+    const T* a = lanes_at<T>(s, i->operand[2]);
+    const T* b = lanes_at<T>(s, i->operand[3]);
+    const U* c = lanes_at<U>(s, i->operand[4]);
+    const u32 in = predicate_at(s, i->operand[5]);
+    u32 out = 0;
+    alignas(64) U r[32];
+    for (unsigned l = 0; l < 32; ++l) {
+        const U product = U(High ? MulHi<T>::run(a[l], b[l]) : MulLo<T>::run(a[l], b[l]));
+        U first;
+        bool over = __builtin_add_overflow(product, c[l], &first);
+        over |= __builtin_add_overflow(first, U(in >> l & 1), &r[l]);
+        out |= u32(over) << l;
+    }
+    blend(lanes_at<U>(s, i->operand[0]), r, s.write_mask);
+    write_predicate(s, i->operand[1], out);
+    return next(s, i + 1);
+}
+
+template <class T>
+const Instruction* select(Lanes& s, const Instruction* i) {
+    const T* a = lanes_at<T>(s, i->operand[1]);
+    const T* b = lanes_at<T>(s, i->operand[2]);
+    const u32 p = predicate_at(s, i->operand[3]);
+    alignas(64) T r[32];
+    BASCULE_LANE_LOOP
+    for (unsigned l = 0; l < 32; ++l) {
+        const T other = static_cast<T>(static_cast<T>((p >> l) & 1u) - 1);
+        r[l] = static_cast<T>((b[l] & other) | (a[l] & static_cast<T>(~other)));
+    }
+    if (s.write_mask == full_mask)
+        std::memcpy(lanes_at<T>(s, i->operand[0]), r, sizeof r);
+    else
+        blend(lanes_at<T>(s, i->operand[0]), r, s.write_mask);
+    return next(s, i + 1);
+}
+template <class T>
+struct SlctInteger {
+    static T run(T a, T b, s32 c) { return c >= 0 ? a : b; }
+};
+template <class T>
+struct SlctFlushed {  // a negative subnormal is -0, which is not below 0
+    static T run(T a, T b, float c) { return c > -0x1p-126f ? a : b; }
+};
+template <class T>
+struct SlctFloat {
+    static T run(T a, T b, float c) { return c >= 0 ? a : b; }
+};
+
+// --- predicates --------------------------------------------------------------------------------------------
+
+template <Operation O>
+const Instruction* logic(Lanes& s, const Instruction* i) {
+    const u32 a = predicate_at(s, i->operand[1]);
+    const u32 b = predicate_at(s, i->operand[2]);
+    write_predicate(s, i->operand[0], O == Operation::and_ ? a & b : O == Operation::or_ ? a | b : a ^ b);
+    return next(s, i + 1);
+}
+template <bool Invert>
+const Instruction* move_predicate(Lanes& s, const Instruction* i) {
+    const u32 a = predicate_at(s, i->operand[1]);
+    write_predicate(s, i->operand[0], Invert ? ~a : a);
+    return next(s, i + 1);
+}
+
+template <class T>
+struct Eq {
+    static bool run(T a, T b) { return a == b; }
+};
+template <class T>
+struct Ne {
+    static bool run(T a, T b) { return a != b; }
+};
+template <class T>
+struct Lt {
+    static bool run(T a, T b) { return a < b; }
+};
+template <class T>
+struct Le {
+    static bool run(T a, T b) { return a <= b; }
+};
+template <class T>
+struct Gt {
+    static bool run(T a, T b) { return a > b; }
+};
+template <class T>
+struct Ge {
+    static bool run(T a, T b) { return a >= b; }
+};
+
+// --- packing -----------------------------------------------------------------------------------------------
+
+template <class T, class P>
+const Instruction* pack(Lanes& s, const Instruction* i) {
+    alignas(64) T r[32] = {};
+    for (unsigned k = 0; k < sizeof(T) / sizeof(P); ++k) {
+        const P* part = lanes_at<P>(s, s.lists[i->operand[0] + k]);
+        BASCULE_LANE_LOOP
+        for (unsigned l = 0; l < 32; ++l) r[l] = static_cast<T>(r[l] | T(part[l]) << (8 * sizeof(P) * k));
+    }
+    blend(lanes_at<T>(s, i->operand[1]), r, s.write_mask);
+    return next(s, i + 1);
+}
+template <class T, class P>
+const Instruction* unpack(Lanes& s, const Instruction* i) {
+    const T* a = lanes_at<T>(s, i->operand[1]);
+    for (unsigned k = 0; k < sizeof(T) / sizeof(P); ++k) {
+        alignas(64) P r[32];
+        BASCULE_LANE_LOOP
+        for (unsigned l = 0; l < 32; ++l) r[l] = static_cast<P>(a[l] >> (8 * sizeof(P) * k));
+        blend(lanes_at<P>(s, s.lists[i->operand[0] + k]), r, s.write_mask);
+    }
+    return next(s, i + 1);
+}
+
+template <class T>
+void add_integers(Registry& r) {
+    const Type t = TypeOf<T>::value;
+    const auto none = Type::none;
+    r.add(Operation::add, t, none, {}, binary<Add<T>, T, T, T>);
+    r.add(Operation::sub, t, none, {}, binary<Sub<T>, T, T, T>);
+    r.add(Operation::mul, t, none, {Flag::lo}, binary<MulLo<T>, T, T, T>);
+    r.add(Operation::mul, t, none, {Flag::hi}, binary<MulHi<T>, T, T, T>);
+    r.add(Operation::mad, t, none, {Flag::lo}, ternary<MadLo<T>, T, T, T, T>);
+    r.add(Operation::mad, t, none, {Flag::hi}, ternary<MadHi<T>, T, T, T, T>);
+    r.add(Operation::sad, t, none, {}, ternary<Sad<T>, T, T, T, T>);
+    r.add(Operation::div, t, none, {}, binary<Div<T>, T, T, T>);
+    r.add(Operation::rem, t, none, {}, binary<Rem<T>, T, T, T>);
+    r.add(Operation::min, t, none, {}, binary<Min<T>, T, T, T>);
+    r.add(Operation::max, t, none, {}, binary<Max<T>, T, T, T>);
+    r.add(Operation::shr, t, none, {}, binary<Shr<T>, T, T, u32>);
+    r.add(Operation::setp, t, none, {Flag::eq}, compare<Eq<T>, T>);
+    r.add(Operation::setp, t, none, {Flag::ne}, compare<Ne<T>, T>);
+    r.add(Operation::setp, t, none, {Flag::lt}, compare<Lt<T>, T>);
+    r.add(Operation::setp, t, none, {Flag::le}, compare<Le<T>, T>);
+    r.add(Operation::setp, t, none, {Flag::gt}, compare<Gt<T>, T>);
+    r.add(Operation::setp, t, none, {Flag::ge}, compare<Ge<T>, T>);
+    if constexpr (sizeof(T) < 8) {
+        r.add(Operation::mul, t, none, {Flag::wide}, binary<MulWide<T>, Wide<T>, T, T>);
+        r.add(Operation::mad, t, none, {Flag::wide}, ternary<MadWide<T>, Wide<T>, T, T, Wide<T>>);
+    }
+    if constexpr (sizeof(T) == 4) {
+        r.add(Operation::mul24, t, none, {Flag::lo}, binary<Mul24Lo<T>, T, T, T>);
+        r.add(Operation::mul24, t, none, {Flag::hi}, binary<Mul24Hi<T>, T, T, T>);
+        r.add(Operation::mad24, t, none, {Flag::lo}, ternary<Mad24Lo<T>, T, T, T, T>);
+        r.add(Operation::mad24, t, none, {Flag::hi}, ternary<Mad24Hi<T>, T, T, T, T>);
+    }
+    if constexpr (sizeof(T) >= 4) {
+        r.add(Operation::bfind, t, none, {}, unary<Bfind<T>, u32, T>);
+        r.add(Operation::bfind, t, none, {Flag::shiftamt}, unary<BfindShift<T>, u32, T>);
+        r.add(Operation::bfe, t, none, {}, ternary<Bfe<T>, T, T, u32, u32>);
+        r.add(Operation::mad_carry, t, none, {Flag::hi}, mad_with_carry<T, true>);
+    }
+    if constexpr (is_signed<T>) {
+        r.add(Operation::neg, t, none, {}, unary<Neg<T>, T, T>);
+        r.add(Operation::abs, t, none, {}, unary<Abs<T>, T, T>);
+    }
+}
+
+// What does not depend on a sign.
+template <class T>
+void add_bits(Registry& r) {
+    const Type t = TypeOf<T>::value;
+    const auto none = Type::none;
+    r.add(Operation::and_, t, none, {}, binary<And<T>, T, T, T>);
+    r.add(Operation::or_, t, none, {}, binary<Or<T>, T, T, T>);
+    r.add(Operation::xor_, t, none, {}, binary<Xor<T>, T, T, T>);
+    r.add(Operation::not_, t, none, {}, unary<Not<T>, T, T>);
+    r.add(Operation::cnot, t, none, {}, unary<Cnot<T>, T, T>);
+    r.add(Operation::mov, t, none, {}, unary<Copy<T>, T, T>);
+    r.add(Operation::selp, t, none, {}, select<T>);
+    r.add(Operation::slct, t, Type::s32, {}, ternary<SlctInteger<T>, T, T, T, s32>);
+    r.add(Operation::slct, t, Type::f32, {}, ternary<SlctFloat<T>, T, T, T, float>);
+    r.add(Operation::slct, t, Type::f32, {Flag::ftz}, ternary<SlctFlushed<T>, T, T, T, float>);
+    r.add(Operation::shl, t, none, {}, binary<Shl<T>, T, T, u32>);
+    if constexpr (sizeof(T) >= 4) {
+        r.add(Operation::popc, t, none, {}, unary<Popc<T>, u32, T>);
+        r.add(Operation::clz, t, none, {}, unary<Clz<T>, u32, T>);
+        r.add(Operation::brev, t, none, {}, unary<Brev<T>, T, T>);
+        r.add(Operation::bfi, t, none, {}, bfi<T>);
+        r.add(Operation::add_carry, t, none, {}, add_with_carry<T, false>);
+        r.add(Operation::sub_borrow, t, none, {}, add_with_carry<T, true>);
+        r.add(Operation::mad_carry, t, none, {Flag::lo}, mad_with_carry<T, false>);
+    }
+}
+
+template <bool Left>
+void add_funnel(Registry& r, Flag side) {
+    r.add(Operation::shf, Type::u32, Type::none, {side, Flag::wrap},
+          ternary<Shf<Left, true>, u32, u32, u32, u32>);
+    r.add(Operation::shf, Type::u32, Type::none, {side, Flag::clamp},
+          ternary<Shf<Left, false>, u32, u32, u32, u32>);
+}
+
+template <Flag Mode>
+void add_prmt(Registry& r) {
+    r.add(Operation::prmt, Type::u32, Type::none, {Mode}, ternary<PrmtMode<Mode>, u32, u32, u32, u32>);
+}
+
+template <bool SignA, bool SignB>
+void add_dot(Registry& r) {
+    const Type a = SignA ? Type::s32 : Type::u32, b = SignB ? Type::s32 : Type::u32;
+    r.add(Operation::dp4a, a, b, {}, ternary<Dp4a<SignA, SignB>, u32, u32, u32, u32>);
+    r.add(Operation::dp2a, a, b, {Flag::lo}, ternary<Dp2a<SignA, SignB, false>, u32, u32, u32, u32>);
+    r.add(Operation::dp2a, a, b, {Flag::hi}, ternary<Dp2a<SignA, SignB, true>, u32, u32, u32, u32>);
+}
+
+}  // namespace
+
+void register_arithmetic(Registry& r) {
+    for_types<u16, u32, u64, s16, s32, s64>([&]<class T>() { add_integers<T>(r); });
+    for_types<u16, u32, u64>([&]<class T>() { add_bits<T>(r); });
+    const auto none = Type::none;
+    r.add(Operation::add, Type::s32, none, {Flag::sat}, binary<AddSaturated, s32, s32, s32>);
+    r.add(Operation::sub, Type::s32, none, {Flag::sat}, binary<SubSaturated, s32, s32, s32>);
+    r.add(Operation::and_, Type::pred, none, {}, logic<Operation::and_>);
+    r.add(Operation::or_, Type::pred, none, {}, logic<Operation::or_>);
+    r.add(Operation::xor_, Type::pred, none, {}, logic<Operation::xor_>);
+    r.add(Operation::not_, Type::pred, none, {}, move_predicate<true>);
+    r.add(Operation::mov, Type::pred, none, {}, move_predicate<false>);
+    r.add(Operation::bmsk, Type::u32, none, {Flag::wrap}, binary<Bmsk<true>, u32, u32, u32>);
+    r.add(Operation::bmsk, Type::u32, none, {Flag::clamp}, binary<Bmsk<false>, u32, u32, u32>);
+    r.add(Operation::fns, Type::u32, none, {}, ternary<Fns, u32, u32, u32, u32>);
+    r.add(Operation::lop3, Type::u32, none, {}, lop3);
+    r.add(Operation::prmt, Type::u32, none, {}, ternary<Prmt, u32, u32, u32, u32>);
+    add_prmt<Flag::f4e>(r);
+    add_prmt<Flag::b4e>(r);
+    add_prmt<Flag::rc8>(r);
+    add_prmt<Flag::ecl>(r);
+    add_prmt<Flag::ecr>(r);
+    add_prmt<Flag::rc16>(r);
+    add_funnel<true>(r, Flag::left);
+    add_funnel<false>(r, Flag::right);
+    add_dot<false, false>(r);
+    add_dot<false, true>(r);
+    add_dot<true, false>(r);
+    add_dot<true, true>(r);
+    r.add(Operation::pack, Type::u32, Type::b16, {}, pack<u32, u16>);
+    r.add(Operation::pack, Type::u64, Type::b16, {}, pack<u64, u16>);
+    r.add(Operation::pack, Type::u64, Type::b32, {}, pack<u64, u32>);
+    r.add(Operation::unpack, Type::u32, Type::b16, {}, unpack<u32, u16>);
+    r.add(Operation::unpack, Type::u64, Type::b16, {}, unpack<u64, u16>);
+    r.add(Operation::unpack, Type::u64, Type::b32, {}, unpack<u64, u32>);
+}
+
+}  // namespace emulated::machine::BASCULE_ISA

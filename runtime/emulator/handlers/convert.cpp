@@ -1,0 +1,396 @@
+// cvt between every pair of types.
+#include <fenv.h>
+#include <type_traits>
+
+#include "handlers/half.hpp"
+
+namespace emulated::machine::BASCULE_ISA {
+namespace {
+
+template <class T>
+constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
+template <class T>
+using Bits = typename BitsOf<sizeof(T)>::type;
+template <class T>
+constexpr T lowest = is_signed<T> ? static_cast<T>(Bits<T>(1) << (8 * sizeof(T) - 1)) : T(0);
+template <class T>
+constexpr T highest = static_cast<T>(~lowest<T>);
+
+// What a value of T lies in: eight bits lie in the low half of a 16-bit register.
+template <class T>
+struct Slot {
+    using type = T;
+};
+template <>
+struct Slot<std::uint8_t> {
+    using type = std::uint16_t;
+};
+template <>
+struct Slot<std::int8_t> {
+    using type = std::int16_t;
+};
+template <class T>
+using In = typename Slot<T>::type;
+
+// --- integers ----------------------------------------------------------------------------------------------
+
+template <class D, class S>
+struct Resize {
+    static In<D> run(In<S> a) { return static_cast<In<D>>(static_cast<D>(static_cast<S>(a))); }
+};
+// Conversions that do the same to the bits share one handler. Only a wider result depends on the sign of the
+// source, and only a result of eight bits, which lies in a wider register, on its own sign.
+template <class D, class S>
+constexpr Handler resize() {
+    using Result = std::conditional_t<sizeof(D) == 1, D, Bits<D>>;
+    using Source = std::conditional_t<(sizeof(D) > sizeof(S)), S, Bits<S>>;
+    return unary<Resize<Result, Source>, In<Result>, In<Source>>;
+}
+template <class D, class S>
+constexpr bool holds_all_of = sizeof(D) > sizeof(S) ? is_signed<D> || !is_signed<S>
+                                                    : sizeof(D) == sizeof(S) && is_signed<D> == is_signed<S>;
+template <class D, class S>
+struct ResizeSaturated {
+    static In<D> run(In<S> from) {
+        const S a = static_cast<S>(from);
+        if (is_signed<S> && a < 0) {
+            if (!is_signed<D>) return 0;
+            return static_cast<std::int64_t>(a) < static_cast<std::int64_t>(lowest<D>) ? In<D>(lowest<D>)
+                                                                                       : In<D>(a);
+        }
+        return static_cast<std::uint64_t>(a) > static_cast<std::uint64_t>(highest<D>) ? In<D>(highest<D>)
+                                                                                      : In<D>(a);
+    }
+};
+
+// --- floats to integers ------------------------------------------------------------------------------------
+// Rounded, then clamped; NaN is 0, or the highest bit alone where 64 bits are involved.
+
+template <Flag R>
+inline float integral(float v) {
+    if constexpr (R == Flag::rzi)
+        return __builtin_truncf(v);
+    else if constexpr (R == Flag::rmi)
+        return __builtin_floorf(v);
+    else if constexpr (R == Flag::rpi)
+        return __builtin_ceilf(v);
+    else
+        return __builtin_rintf(v);
+}
+template <Flag R>
+inline double integral(double v) {
+    if constexpr (R == Flag::rzi)
+        return __builtin_trunc(v);
+    else if constexpr (R == Flag::rmi)
+        return __builtin_floor(v);
+    else if constexpr (R == Flag::rpi)
+        return __builtin_ceil(v);
+    else
+        return __builtin_rint(v);
+}
+
+template <class T>
+inline T flushed(T v) {
+    const Bits<T> bits = bits_as<Bits<T>>(v);
+    const Bits<T> exponent =
+        sizeof(T) == 4 ? Bits<T>(0x7f80'0000u) : static_cast<Bits<T>>(0x7ff0'0000'0000'0000ull);
+    return bits_as<T>((bits & exponent) == 0 ? Bits<T>(bits & Bits<T>(Bits<T>(1) << (8 * sizeof(T) - 1)))
+                                             : bits);
+}
+
+template <class D, class S, Flag R>
+struct ToInteger {
+    static In<D> run(S a) {
+        // Truncation needs no rounding first, and an exact result does not care.
+        const S v = R == Flag::rzi ? a : integral<R>(a);
+        const S below = static_cast<S>(lowest<D>);
+        // One more than the highest value: a power of two, so exact.
+        const S above =
+            static_cast<S>(Bits<D>(1) << (8 * sizeof(D) - 1)) * static_cast<S>(is_signed<D> ? 1 : 2);
+        constexpr bool wide = sizeof(S) == 8 || sizeof(D) == 8;
+        if (v != v) return wide ? static_cast<In<D>>(static_cast<D>(Bits<D>(1) << (8 * sizeof(D) - 1))) : 0;
+        if (v < below) return static_cast<In<D>>(lowest<D>);
+        if (v >= above) return static_cast<In<D>>(highest<D>);
+        return static_cast<In<D>>(static_cast<D>(v));
+    }
+};
+template <class D, Flag R, class H>
+struct SmallToInteger {
+    static In<D> run(H a) { return ToInteger<D, float, R>::run(to_float(a)); }
+};
+template <class F>
+struct FtzInput {
+    static auto run(float a) { return F::run(flushed(a)); }
+};
+
+// Not inlined: this is one lane's work, and there are a hundred conversions that end with it.
+template <class H, Flag R>
+__attribute__((noinline)) H rounded_to_small(double v) {
+    if constexpr (__is_same(H, Half))
+        return {round_to_small<R>(v, 10, 15)};
+    else
+        return {round_to_small<R>(v, 7, 127)};
+}
+
+// --- integers to floats ------------------------------------------------------------------------------------
+
+template <class D, class S>
+struct FromInteger {
+    static D run(In<S> a) { return static_cast<D>(static_cast<S>(a)); }
+};
+inline float saturated(float v) { return v > 0 ? (v < 1 ? v : 1.0f) : 0.0f; }
+inline double saturated(double v) { return v > 0 ? (v < 1 ? v : 1.0) : 0.0; }
+template <class F>
+struct Sat {
+    template <class A>
+    static auto run(A a) {
+        return saturated(F::run(a));
+    }
+};
+template <class F>
+struct Ftz {
+    template <class A>
+    static auto run(A a) {
+        return flushed(F::run(flushed(a)));
+    }
+};
+// 64-bit integers do not fit a double: what rounding to odd keeps decides ties of the second rounding.
+template <class S>
+inline double odd_double(S v) {
+    const bool negative = is_signed<S> && v < 0;
+    std::uint64_t m = negative ? 0 - static_cast<std::uint64_t>(v) : static_cast<std::uint64_t>(v);
+    if (m >> 53) {
+        const unsigned drop = 11u - static_cast<unsigned>(__builtin_clzll(m));
+        const std::uint64_t lost = m & ((1ull << drop) - 1);
+        m = (m >> drop | (lost != 0 ? 1u : 0u)) << drop;
+    }
+    const double r = static_cast<double>(m);
+    return negative ? -r : r;
+}
+template <class H, class S, Flag R>
+struct SmallFromInteger {
+    static H run(In<S> a) { return rounded_to_small<H, R>(odd_double<S>(static_cast<S>(a))); }
+};
+
+// --- between floats ----------------------------------------------------------------------------------------
+
+template <class D, class S>
+struct Resized {
+    static D run(S a) { return static_cast<D>(a); }
+};
+template <class T, Flag R>
+struct Integral {
+    static T run(T a) { return integral<R>(a); }
+};
+template <class H, Flag R>
+struct SmallIntegral {
+    static H run(H a) {
+        H r;
+        from_float(integral<R>(to_float(a)), r);
+        return r;
+    }
+};
+template <class H, class S, Flag R>
+struct ToSmall {
+    static H run(S a) {
+        if constexpr (__is_same(S, float) && R == Flag::rn) {
+            H r;
+            from_float(a, r);
+            return r;
+        } else {
+            return rounded_to_small<H, R>(static_cast<double>(a));
+        }
+    }
+};
+template <class H, class S, Flag R>
+struct ToSmallSat {
+    static H run(S a) { return ToSmall<H, S, R>::run(saturated(a)); }
+};
+template <class D, class H>
+struct FromSmall {
+    static D run(H a) { return static_cast<D>(to_float(a)); }
+};
+template <class T>
+struct Same {
+    static T run(T a) { return a; }
+};
+template <class F, class H>
+struct SmallSat {
+    template <class A>
+    static H run(A a) {
+        H r;
+        from_float(saturated(to_float(F::run(a))), r);
+        return r;
+    }
+};
+
+// --- registration ------------------------------------------------------------------------------------------
+
+template <class S, class D>
+void integer_pair(Registry& r) {
+    const Type d = TypeOf<D>::value, s = TypeOf<S>::value;
+    r.add(Operation::cvt, d, s, {}, resize<D, S>());
+    if constexpr (holds_all_of<D, S>)
+        r.add(Operation::cvt, d, s, {Flag::sat}, resize<D, S>());
+    else
+        r.add(Operation::cvt, d, s, {Flag::sat}, unary<ResizeSaturated<D, S>, In<D>, In<S>>);
+}
+
+template <class S, class D, Flag R>
+void float_to_integer(Registry& r) {
+    constexpr Handler plain = unary<ToInteger<D, S, R>, In<D>, S>;
+    const Type d = TypeOf<D>::value, s = TypeOf<S>::value;
+    r.add(Operation::cvt, d, s, {R}, plain);
+    r.add(Operation::cvt, d, s, {R, Flag::sat}, plain);
+    if constexpr (sizeof(S) == 4) {
+        // Only a rounding away from zero makes anything but 0 of a subnormal.
+        constexpr bool sees_subnormals = R == Flag::rmi || R == Flag::rpi;
+        using Flushed = std::conditional_t<sees_subnormals, FtzInput<ToInteger<D, S, R>>, ToInteger<D, S, R>>;
+        constexpr Handler flush = unary<Flushed, In<D>, S>;
+        r.add(Operation::cvt, d, s, {R, Flag::ftz}, flush);
+        r.add(Operation::cvt, d, s, {R, Flag::ftz, Flag::sat}, flush);
+    }
+}
+template <class H, class D, Flag R>
+void small_to_integer(Registry& r, Type small) {
+    const Type d = TypeOf<D>::value;
+    r.add(Operation::cvt, d, small, {R}, unary<SmallToInteger<D, R, H>, In<D>, H>);
+    r.add(Operation::cvt, d, small, {R, Flag::sat}, unary<SmallToInteger<D, R, H>, In<D>, H>);
+}
+
+template <class D, class S>
+void integer_to_float(Registry& r) {
+    constexpr Handler plain = unary<FromInteger<D, S>, D, In<S>>;
+    constexpr Handler clamped = unary<Sat<FromInteger<D, S>>, D, In<S>>;
+    const Type d = TypeOf<D>::value, s = TypeOf<S>::value;
+    r.add(Operation::cvt, d, s, {}, plain);
+    r.add(Operation::cvt, d, s, {Flag::rz}, rounded<FE_TOWARDZERO, plain>);
+    r.add(Operation::cvt, d, s, {Flag::rm}, rounded<FE_DOWNWARD, plain>);
+    r.add(Operation::cvt, d, s, {Flag::rp}, rounded<FE_UPWARD, plain>);
+    for (const FlagSet flags : {FlagSet{Flag::sat}, FlagSet{Flag::sat, Flag::rz},
+                                FlagSet{Flag::sat, Flag::rm}, FlagSet{Flag::sat, Flag::rp}}) {
+        r.add(Operation::cvt, d, s, flags, clamped);  // integers in [0, 1] are exact
+    }
+}
+template <class H, class S>
+void integer_to_small(Registry& r, Type small) {
+    const Type s = TypeOf<S>::value;
+    r.add(Operation::cvt, small, s, {}, unary<SmallFromInteger<H, S, Flag::rn>, H, In<S>>);
+    r.add(Operation::cvt, small, s, {Flag::rz}, unary<SmallFromInteger<H, S, Flag::rz>, H, In<S>>);
+    r.add(Operation::cvt, small, s, {Flag::rm}, unary<SmallFromInteger<H, S, Flag::rm>, H, In<S>>);
+    r.add(Operation::cvt, small, s, {Flag::rp}, unary<SmallFromInteger<H, S, Flag::rp>, H, In<S>>);
+    for (const FlagSet flags : {FlagSet{Flag::sat}, FlagSet{Flag::sat, Flag::rz},
+                                FlagSet{Flag::sat, Flag::rm}, FlagSet{Flag::sat, Flag::rp}}) {
+        using Rounded = SmallFromInteger<H, S, Flag::rn>;
+        r.add(Operation::cvt, small, s, flags, unary<SmallSat<Rounded, H>, H, In<S>>);  // 0 and 1 are exact
+    }
+}
+
+template <class D, class S, class F>
+void with_modifiers(Registry& r, FlagSet flags) {
+    const Type d = TypeOf<D>::value, s = TypeOf<S>::value;
+    r.add(Operation::cvt, d, s, flags, unary<F, D, S>);
+    r.add(Operation::cvt, d, s, flags | FlagSet{Flag::sat}, unary<Sat<F>, D, S>);
+    r.add(Operation::cvt, d, s, flags | FlagSet{Flag::ftz}, unary<Ftz<F>, D, S>);
+    r.add(Operation::cvt, d, s, flags | FlagSet{Flag::ftz, Flag::sat}, unary<Sat<Ftz<F>>, D, S>);
+}
+template <int Mode>
+void narrow(Registry& r, FlagSet flags) {
+    using N = Resized<float, double>;
+    r.add(Operation::cvt, Type::f32, Type::f64, flags, rounded<Mode, unary<N, float, double>>);
+    r.add(Operation::cvt, Type::f32, Type::f64, flags | FlagSet{Flag::sat},
+          rounded<Mode, unary<Sat<N>, float, double>>);
+    r.add(Operation::cvt, Type::f32, Type::f64, flags | FlagSet{Flag::ftz},
+          rounded<Mode, unary<Ftz<N>, float, double>>);
+    r.add(Operation::cvt, Type::f32, Type::f64, flags | FlagSet{Flag::ftz, Flag::sat},
+          rounded<Mode, unary<Sat<Ftz<N>>, float, double>>);
+}
+
+template <class H, class S, Flag R>
+void to_small(Registry& r, Type small, FlagSet flags) {
+    const Type s = TypeOf<S>::value;
+    r.add(Operation::cvt, small, s, flags, unary<ToSmall<H, S, R>, H, S>);
+    r.add(Operation::cvt, small, s, flags | FlagSet{Flag::sat}, unary<ToSmallSat<H, S, R>, H, S>);
+    if constexpr (__is_same(S, float)) {
+        const FlagSet flush = flags | FlagSet{Flag::ftz};
+        r.add(Operation::cvt, small, s, flush, unary<FtzInput<ToSmall<H, S, R>>, H, S>);
+        r.add(Operation::cvt, small, s, flush | FlagSet{Flag::sat},
+              unary<FtzInput<ToSmallSat<H, S, R>>, H, S>);
+    }
+}
+template <class H, class S>
+void to_small_all(Registry& r, Type small) {
+    to_small<H, S, Flag::rn>(r, small, {});
+    to_small<H, S, Flag::rz>(r, small, {Flag::rz});
+    to_small<H, S, Flag::rm>(r, small, {Flag::rm});
+    to_small<H, S, Flag::rp>(r, small, {Flag::rp});
+}
+
+template <class H, Flag R>
+void small_integral(Registry& r, Type small) {
+    r.add(Operation::cvt, small, small, {R}, unary<SmallIntegral<H, R>, H, H>);
+    r.add(Operation::cvt, small, small, {R, Flag::sat}, unary<SmallSat<SmallIntegral<H, R>, H>, H, H>);
+    for_types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
+              std::uint64_t, std::int64_t>([&]<class D>() { small_to_integer<H, D, R>(r, small); });
+}
+
+template <Flag R>
+void integral_rounding(Registry& r) {
+    with_modifiers<float, float, Integral<float, R>>(r, {R});
+    with_modifiers<double, double, Integral<double, R>>(r, {R});
+    for_types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
+              std::uint64_t, std::int64_t>([&]<class D>() {
+        float_to_integer<float, D, R>(r);
+        float_to_integer<double, D, R>(r);
+    });
+    small_integral<Half, R>(r, Type::f16);
+    small_integral<Brain, R>(r, Type::bf16);
+}
+
+template <class S>
+void from_integer(Registry& r) {
+    for_types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
+              std::uint64_t, std::int64_t>([&]<class D>() { integer_pair<S, D>(r); });
+    integer_to_float<float, S>(r);
+    integer_to_float<double, S>(r);
+    integer_to_small<Half, S>(r, Type::f16);
+    integer_to_small<Brain, S>(r, Type::bf16);
+}
+
+}  // namespace
+
+void register_conversions(Registry& r) {
+    for_types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
+              std::uint64_t, std::int64_t>([&]<class S>() { from_integer<S>(r); });
+    integral_rounding<Flag::rni>(r);
+    integral_rounding<Flag::rzi>(r);
+    integral_rounding<Flag::rmi>(r);
+    integral_rounding<Flag::rpi>(r);
+
+    with_modifiers<float, float, Same<float>>(r, {});
+    with_modifiers<double, double, Same<double>>(r, {});
+    with_modifiers<double, float, Resized<double, float>>(r, {});
+    narrow<FE_TONEAREST>(r, {});
+    narrow<FE_TOWARDZERO>(r, {Flag::rz});
+    narrow<FE_DOWNWARD>(r, {Flag::rm});
+    narrow<FE_UPWARD>(r, {Flag::rp});
+
+    to_small_all<Half, float>(r, Type::f16);
+    to_small_all<Half, double>(r, Type::f16);
+    to_small_all<Brain, float>(r, Type::bf16);
+    r.add(Operation::cvt, Type::f32, Type::f16, {}, unary<FromSmall<float, Half>, float, Half>);
+    r.add(Operation::cvt, Type::f32, Type::f16, {Flag::ftz}, unary<FromSmall<float, Half>, float, Half>);
+    r.add(Operation::cvt, Type::f32, Type::f16, {Flag::sat}, unary<Sat<FromSmall<float, Half>>, float, Half>);
+    // Every half is zero or a normal float: .ftz finds nothing to flush.
+    r.add(Operation::cvt, Type::f32, Type::f16, {Flag::ftz, Flag::sat},
+          unary<Sat<FromSmall<float, Half>>, float, Half>);
+    r.add(Operation::cvt, Type::f64, Type::f16, {}, unary<FromSmall<double, Half>, double, Half>);
+    r.add(Operation::cvt, Type::f64, Type::f16, {Flag::sat},
+          unary<Sat<FromSmall<double, Half>>, double, Half>);
+    r.add(Operation::cvt, Type::f32, Type::bf16, {}, unary<FromSmall<float, Brain>, float, Brain>);
+    r.add(Operation::cvt, Type::f16, Type::f16, {}, unary<Same<Half>, Half, Half>);
+    r.add(Operation::cvt, Type::f16, Type::f16, {Flag::sat}, unary<SmallSat<Same<Half>, Half>, Half, Half>);
+    r.add(Operation::cvt, Type::bf16, Type::bf16, {}, unary<Same<Brain>, Brain, Brain>);
+}
+
+}  // namespace emulated::machine::BASCULE_ISA

@@ -1,0 +1,85 @@
+// Half and bfloat16 as bits, and rounding a double to either in any direction. Handler files only.
+#pragma once
+
+#include "handlers/simd.hpp"
+
+namespace emulated::machine::BASCULE_ISA {
+namespace {
+
+// Distinct types for the same 16 bits.
+struct Half {
+    std::uint16_t bits;
+};
+struct Brain {
+    std::uint16_t bits;
+};
+
+inline float to_float(Half h) {
+    const std::uint32_t magnitude = h.bits & 0x7fffu;
+    const std::uint32_t sign = static_cast<std::uint32_t>(h.bits & 0x8000u) << 16;
+    // Shifting the exponent into place leaves it too small by 112, also for subnormals.
+    const float scaled = bits_as<float>(magnitude << 13) * bits_as<float>(0x7780'0000u);
+    const std::uint32_t special = magnitude << 13 | 0x7f80'0000u;
+    return bits_as<float>((magnitude >= 0x7c00 ? special : bits_as<std::uint32_t>(scaled)) | sign);
+}
+inline float to_float(Brain b) { return bits_as<float>(static_cast<std::uint32_t>(b.bits) << 16); }
+
+// To the nearest, ties to even.
+inline Half to_half(float value) {
+    const std::uint32_t bits = bits_as<std::uint32_t>(value);
+    const std::uint32_t magnitude = bits & 0x7fff'ffffu;
+    const std::uint32_t sign = bits >> 16 & 0x8000u;
+    const std::uint32_t normal = (magnitude + 0xc800'0fffu + (magnitude >> 13 & 1u)) >> 13;
+    const float shifted = bits_as<float>(magnitude < 0x3880'0000u ? magnitude : 0u) + 0.5f;
+    const std::uint32_t small = bits_as<std::uint32_t>(shifted) - 0x3f00'0000u;
+    std::uint32_t r = magnitude < 0x3880'0000u ? small : normal;
+    r = magnitude >= 0x4780'0000u ? 0x7c00u : r;
+    if (magnitude > 0x7f80'0000u) return {0x7fff};
+    return {static_cast<std::uint16_t>(r | sign)};
+}
+inline Brain to_brain(float value) {
+    const std::uint32_t bits = bits_as<std::uint32_t>(value);
+    if ((bits & 0x7fff'ffffu) > 0x7f80'0000u) return {0x7fff};
+    return {static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
+}
+
+inline void from_float(float value, Half& to) { to = to_half(value); }
+inline void from_float(float value, Brain& to) { to = to_brain(value); }
+
+// `value` with `mantissa` stored bits and an exponent bias, rounded as the flag says.
+template <Flag Rounding>
+inline std::uint16_t round_to_small(double value, unsigned mantissa, int bias) {
+    const std::uint64_t bits = bits_as<std::uint64_t>(value);
+    const std::uint16_t sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000);
+    const std::uint64_t magnitude = bits & ~(1ull << 63);
+    const std::uint16_t infinity = static_cast<std::uint16_t>(((2 * bias + 1) << mantissa));
+    if (magnitude > 0x7ff0'0000'0000'0000ull) return 0x7fff;
+    if (magnitude == 0x7ff0'0000'0000'0000ull) return static_cast<std::uint16_t>(sign | infinity);
+    if (magnitude == 0) return sign;
+    const bool away = Rounding == Flag::rp ? sign == 0 : Rounding == Flag::rm ? sign != 0 : false;
+    int exponent = static_cast<int>(magnitude >> 52) - 1023;
+    std::uint64_t significand = (magnitude & ((1ull << 52) - 1)) | (1ull << 52);
+    if (magnitude >> 52 == 0) {  // far below both formats
+        significand = 1;
+        exponent = -1022;
+    }
+    // Bits below the last place of the result: more of them for a subnormal.
+    int drop = 52 - static_cast<int>(mantissa);
+    int biased = exponent + bias;
+    if (biased < 1) {
+        drop += 1 - biased;
+        biased = 1;
+    }
+    if (drop > 60) drop = 60;
+    const std::uint64_t kept = significand >> drop, lost = significand & ((1ull << drop) - 1),
+                        half = 1ull << (drop - 1);
+    const bool up = Rounding == Flag::rn ? lost > half || (lost == half && (kept & 1)) : away && lost != 0;
+    const std::uint64_t rounded = kept + (up ? 1 : 0);
+    // The implicit bit adds one to the exponent by itself; a subnormal has none.
+    std::uint64_t r = rounded + (static_cast<std::uint64_t>(biased - 1) << mantissa);
+    if (r >= infinity) r = Rounding == Flag::rn || away ? infinity : infinity - 1u;
+    return static_cast<std::uint16_t>(sign | r);
+}
+
+}  // namespace
+}  // namespace emulated::machine::BASCULE_ISA

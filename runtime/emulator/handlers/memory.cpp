@@ -1,0 +1,385 @@
+// Loads, stores and parameters.
+#include <type_traits>
+
+#include "handlers/access.hpp"
+
+namespace emulated::machine::BASCULE_ISA {
+namespace {
+
+template <class M>
+inline M read_at(std::uintptr_t at) {
+    M v;
+    std::memcpy(&v, reinterpret_cast<const void*>(at), sizeof v);
+    return v;
+}
+template <class M>
+inline void write_at(std::uintptr_t at, M v) {
+    std::memcpy(reinterpret_cast<void*>(at), &v, sizeof v);
+}
+
+// --- patterns ----------------------------------------------------------------------------------------------
+// A full warp mostly reads consecutive addresses, or one, or does so by halves, as rows of 16 threads do.
+// Each is recognised without filling s.offset; an instruction tries first what it did last.
+
+enum class Pattern : std::uint8_t { consecutive, uniform, halves, uniform_halves, scattered };
+
+template <class A, u32 Step>
+inline bool is_ramp(const A* a, A first, A second) {
+    A wrong = 0;
+    BASCULE_LANE_LOOP
+    for (u32 l = 0; l < 16; ++l) wrong |= ((a[l] - first) ^ (l * Step)) | ((a[16 + l] - second) ^ (l * Step));
+    return wrong == 0;
+}
+
+template <class A, u32 Step>
+inline bool follows(const A* a, Pattern pattern) {
+    switch (pattern) {
+        case Pattern::consecutive:
+            return is_ramp<A, Step>(a, a[0], a[0] + 16 * Step);
+        case Pattern::uniform:
+            return is_ramp<A, 0>(a, a[0], a[0]);
+        case Pattern::halves:
+            return is_ramp<A, Step>(a, a[0], a[16]);
+        case Pattern::uniform_halves:
+            return is_ramp<A, 0>(a, a[0], a[16]);
+        case Pattern::scattered:
+            break;
+    }
+    return false;
+}
+
+// What is scattered is looked at again now and then: another warp may be tidier.
+constexpr std::uint8_t patience = 32;
+
+template <class A, u32 Step>
+inline bool recognise(const A* a, AllocationCache& cache) {
+    auto& pattern = reinterpret_cast<Pattern&>(cache.pattern);
+    if (pattern != Pattern::scattered && follows<A, Step>(a, pattern)) return true;
+    if (pattern == Pattern::scattered && --cache.patience != 0) return false;
+    cache.patience = patience;
+    for (const Pattern each :
+         {Pattern::consecutive, Pattern::uniform, Pattern::halves, Pattern::uniform_halves}) {
+        pattern = each;
+        if (follows<A, Step>(a, each)) return true;
+    }
+    pattern = Pattern::scattered;
+    return false;
+}
+
+/// Where the two halves of a warp begin.
+struct Spot {
+    Pattern pattern = Pattern::scattered;
+    std::byte* half[2] = {nullptr, nullptr};
+};
+
+template <Space Where, class A, u32 Access>
+inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
+                                                     Spot& spot) {
+    AllocationCache& cache = s.caches[i->extra];
+    const A* a = lanes_at<A>(s, slot);
+    if (!(i->bits & Instruction::same_lanes) && !recognise<A, Access>(a, cache)) return false;
+    spot.pattern = reinterpret_cast<Pattern&>(cache.pattern);
+    if (spot.pattern == Pattern::scattered) return false;
+    const bool uniform = spot.pattern == Pattern::uniform || spot.pattern == Pattern::uniform_halves;
+    const bool whole = spot.pattern == Pattern::consecutive || spot.pattern == Pattern::uniform;
+    const u64 extent = uniform ? Access : whole ? 32 * Access : 16 * Access;
+    const auto inside = [&](u64 first, std::byte*& at) {
+        if (first % Access != 0) return false;
+        const auto within = [&](u64 base, u64 bytes, std::byte* host) {
+            const u64 offset = first - base;
+            at = host + offset;
+            return offset <= bytes && bytes - offset >= extent;
+        };
+        if constexpr (Where == Space::shared) return within(program::shared_window, s.shared_bytes, s.shared);
+        if constexpr (Where == Space::global || Where == Space::generic)
+            return !(write && cache.read_only) && within(cache.base, cache.bytes, cache.host);
+        return false;
+    };
+    const A displacement = static_cast<A>(i->immediate);
+    const A first = static_cast<A>(a[0] + displacement), second = static_cast<A>(a[16] + displacement);
+    if (!inside(first, spot.half[0])) return false;
+    if (whole) {
+        spot.half[1] = spot.half[0] + (uniform ? 0 : 16 * Access);
+    } else if (!inside(second, spot.half[1])) {
+        return false;
+    }
+    if constexpr (Where != Space::shared) {
+        if (s.log != nullptr) [[unlikely]] {
+            s.log->add(first, extent, access_of(i, write));
+            if (!whole) s.log->add(second, extent, access_of(i, write));
+        }
+    }
+    return true;
+}
+
+// Accesses of two and four values, and addresses of an unusual width, share one function a space and size.
+template <Space Where, u32 Bytes>
+__attribute__((noinline)) bool find_unusual_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
+                                                 Spot& spot) {
+    const bool narrow = i->bits & Instruction::narrow;
+    const auto of = [&]<u32 Count>() __attribute__((always_inline)) {
+        return narrow ? find_spot<Where, u32, Count * Bytes>(s, i, slot, write, spot)
+                      : find_spot<Where, u64, Count * Bytes>(s, i, slot, write, spot);
+    };
+    switch (i->count) {
+        case 1:
+            return of.template operator()<1>();
+        case 2:
+            return of.template operator()<2>();
+        default:
+            return of.template operator()<4>();
+    }
+}
+
+// One value, at a 32-bit address of shared memory or a 64-bit address elsewhere, is found without a call.
+template <Space Where, class M>
+inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
+                                                     Spot& spot) {
+    if constexpr (Where == Space::local || Where == Space::param) return false;
+    constexpr bool narrow = Where == Space::shared;
+    using Address = std::conditional_t<narrow, u32, u64>;
+    if (i->count == 1 && ((i->bits & Instruction::narrow) != 0) == narrow) [[likely]]
+        return find_spot<Where, Address, sizeof(M)>(s, i, slot, write, spot);
+    return find_unusual_spot<Where, sizeof(M)>(s, i, slot, write, spot);
+}
+
+// --- loads -------------------------------------------------------------------------------------------------
+
+template <class M, class R>
+inline void read_spot(const Spot& spot, R* d, u32 count, u32 displacement) {
+    for (u32 h = 0; h < 2; ++h, d += 16) {
+        const std::byte* at = spot.half[h] + displacement;
+        if (spot.pattern == Pattern::uniform || spot.pattern == Pattern::uniform_halves) {
+            const R v = static_cast<R>(read_at<M>(reinterpret_cast<std::uintptr_t>(at)));
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 16; ++l) d[l] = v;
+        } else if (count == 1) {
+            const M* from = reinterpret_cast<const M*>(at);
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 16; ++l) d[l] = static_cast<R>(from[l]);
+        } else {
+            for (unsigned l = 0; l < 16; ++l, at += count * sizeof(M))
+                d[l] = static_cast<R>(read_at<M>(reinterpret_cast<std::uintptr_t>(at)));
+        }
+    }
+}
+
+// A full warp that reads shared memory anywhere, checked in one go.
+template <class A, class M, class R>
+inline bool gather_shared(Lanes& s, const Instruction* i, R* d) {
+    if (s.shared_bytes < sizeof(M)) return false;
+    const A* a = lanes_at<A>(s, i->operand[1]);
+    const A base = static_cast<A>(program::shared_window) - static_cast<A>(i->immediate);
+    const A limit = static_cast<A>(s.shared_bytes - sizeof(M));
+    alignas(64) u32 offset[32];
+    A outside = 0, low = 0;
+    BASCULE_LANE_LOOP
+    for (unsigned l = 0; l < 32; ++l) {
+        const A at = a[l] - base;
+        outside |= at | (limit - at);
+        low |= at;
+        offset[l] = static_cast<u32>(at);
+    }
+    if (static_cast<std::make_signed_t<A>>(outside) < 0 || low % sizeof(M) != 0) return false;
+    const std::byte* shared = s.shared;
+#if defined(__AVX2__)
+    if constexpr (sizeof(M) == 4 && sizeof(R) == 4) {
+        for (unsigned k = 0; k < 32; k += 8) {
+            const __m256i where = _mm256_load_si256(reinterpret_cast<const __m256i*>(offset + k));
+            _mm256_store_si256(reinterpret_cast<__m256i*>(d + k),
+                               _mm256_i32gather_epi32(reinterpret_cast<const int*>(shared), where, 1));
+        }
+        return true;
+    }
+#endif
+    for (unsigned l = 0; l < 32; ++l) {
+        M v;
+        std::memcpy(&v, shared + offset[l], sizeof v);
+        d[l] = static_cast<R>(v);
+    }
+    return true;
+}
+
+// Lanes at s.offset from s.base.
+template <class M, class R>
+inline void read_lanes(Lanes& s, R* r, u32 displacement) {
+    const std::uintptr_t base = s.base + displacement;
+    for (unsigned l = 0; l < 32; ++l) r[l] = static_cast<R>(read_at<M>(base + s.offset[l]));
+}
+
+// A value in memory of type M, in a register of type R: extended by M's sign.
+template <Space Where, class M, class R>
+const Instruction* load(Lanes& s, const Instruction* i) {
+    const u32 count = i->count;
+    const auto register_of = [&](u32 k) {
+        return lanes_at<R>(s, count == 1 ? i->operand[0] : s.lists[i->operand[0] + k]);
+    };
+    if (s.mask == full_mask) {
+        Spot spot;
+        if (find_spot<Where, M>(s, i, i->operand[1], false, spot)) {
+            for (u32 k = 0; k < count; ++k) read_spot<M>(spot, register_of(k), count, k * sizeof(M));
+            return next(s, i + 1);
+        }
+        if constexpr (Where == Space::shared) {
+            const bool done =
+                count == 1 && (i->bits & Instruction::narrow ? gather_shared<u32, M>(s, i, register_of(0))
+                                                             : gather_shared<u64, M>(s, i, register_of(0)));
+            if (done) return next(s, i + 1);
+        }
+    }
+    if (!locate<Where>(s, i, i->operand[1], sizeof(M) * count, sizeof(M) * count, false))
+        return stopped(s, i);
+    for (u32 k = 0; k < count; ++k) {
+        if (s.mask == full_mask) {
+            read_lanes<M>(s, register_of(k), k * sizeof(M));
+        } else {
+            alignas(64) R r[32];
+            read_lanes<M>(s, r, k * sizeof(M));
+            blend(register_of(k), r, s.mask);
+        }
+    }
+    return next(s, i + 1);
+}
+
+// --- stores ------------------------------------------------------------------------------------------------
+
+template <class M, class R>
+inline void write_spot(const Spot& spot, const R* a, u32 count, u32 displacement) {
+    for (u32 h = 0; h < 2; ++h, a += 16) {
+        std::byte* at = spot.half[h] + displacement;
+        if (count == 1) {
+            M* to = reinterpret_cast<M*>(at);
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 16; ++l) to[l] = static_cast<M>(a[l]);
+        } else {
+            for (unsigned l = 0; l < 16; ++l, at += count * sizeof(M))
+                write_at(reinterpret_cast<std::uintptr_t>(at), static_cast<M>(a[l]));
+        }
+    }
+}
+
+// Where lanes write to one address, the last one stays.
+template <Space Where, class M, class R>
+const Instruction* store(Lanes& s, const Instruction* i) {
+    const u32 count = i->count;
+    const auto register_of = [&](u32 k) {
+        return lanes_at<R>(s, count == 1 ? i->operand[0] : s.lists[i->operand[0] + k]);
+    };
+    if (s.mask == full_mask) {
+        Spot spot;
+        if (find_spot<Where, M>(s, i, i->operand[1], true, spot) &&
+            (spot.pattern == Pattern::consecutive || spot.pattern == Pattern::halves)) {
+            for (u32 k = 0; k < count; ++k) write_spot<M>(spot, register_of(k), count, k * sizeof(M));
+            return next(s, i + 1);
+        }
+    }
+    if (!locate<Where>(s, i, i->operand[1], sizeof(M) * count, sizeof(M) * count, true)) return stopped(s, i);
+    for (u32 k = 0; k < count; ++k) {
+        const R* a = register_of(k);
+        for (u32 left = s.mask; left; left &= left - 1) {
+            const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+            write_at(s.base + s.offset[l] + k * sizeof(M), static_cast<M>(a[l]));
+        }
+    }
+    return next(s, i + 1);
+}
+
+// --- parameters --------------------------------------------------------------------------------------------
+
+template <class M, class R>
+const Instruction* load_parameter(Lanes& s, const Instruction* i) {
+    M v;
+    std::memcpy(&v, s.parameters + i->immediate, sizeof v);
+    R* d = lanes_at<R>(s, i->operand[0]);
+    const R value = static_cast<R>(v);
+    if (s.write_mask == full_mask) {
+        BASCULE_LANE_LOOP
+        for (unsigned l = 0; l < 32; ++l) d[l] = value;
+    } else {
+        alignas(64) R r[32];
+        BASCULE_LANE_LOOP
+        for (unsigned l = 0; l < 32; ++l) r[l] = value;
+        blend(d, r, s.write_mask);
+    }
+    return next(s, i + 1);
+}
+template <class M, class R>
+const Instruction* load_argument(Lanes& s, const Instruction* i) {
+    const std::byte* from = s.registers + i->operand[1] + i->immediate;
+    alignas(64) R r[32];
+    for (std::size_t l = 0; l < 32; ++l) {
+        M v;
+        std::memcpy(&v, from + l * i->extra, sizeof v);
+        r[l] = static_cast<R>(v);
+    }
+    blend(lanes_at<R>(s, i->operand[0]), r, s.write_mask);
+    return next(s, i + 1);
+}
+template <class M, class R>
+const Instruction* store_argument(Lanes& s, const Instruction* i) {
+    std::byte* to = s.registers + i->operand[0] + i->immediate;
+    const R* a = lanes_at<R>(s, i->operand[1]);
+    for (u32 left = s.mask; left; left &= left - 1) {
+        const auto l = static_cast<std::size_t>(__builtin_ctz(left));
+        const M v = static_cast<M>(a[l]);
+        std::memcpy(to + l * i->extra, &v, sizeof v);
+    }
+    return next(s, i + 1);
+}
+const Instruction* copy_argument(Lanes& s, const Instruction* i) {
+    for (u32 left = s.mask; left; left &= left - 1) {
+        const auto l = static_cast<std::size_t>(__builtin_ctz(left));
+        std::memcpy(s.registers + i->operand[0] + l * i->extra, s.registers + i->operand[1] + l * i->extra,
+                    i->extra);
+    }
+    return next(s, i + 1);
+}
+
+// --- registration ------------------------------------------------------------------------------------------
+
+template <class R>
+constexpr Type register_type() {
+    return sizeof(R) == 2 ? Type::b16 : sizeof(R) == 4 ? Type::b32 : Type::b64;
+}
+
+template <class M, class R>
+void add_access(Registry& r) {
+    const Type m = TypeOf<M>::value, w = register_type<R>();
+    r.add(Operation::ld, m, w, {}, load<Space::generic, M, R>);
+    r.add(Operation::ld, m, w, {Flag::global}, load<Space::global, M, R>);
+    r.add(Operation::ld, m, w, {Flag::shared}, load<Space::shared, M, R>);
+    r.add(Operation::ld, m, w, {Flag::local}, load<Space::local, M, R>);
+    r.add(Operation::ld, m, w, {Flag::param}, load<Space::param, M, R>);
+    r.add(Operation::load_parameter, m, w, {}, load_parameter<M, R>);
+    r.add(Operation::load_argument, m, w, {}, load_argument<M, R>);
+    if constexpr (static_cast<M>(-1) > static_cast<M>(0)) {
+        r.add(Operation::st, m, w, {}, store<Space::generic, M, R>);
+        r.add(Operation::st, m, w, {Flag::global}, store<Space::global, M, R>);
+        r.add(Operation::st, m, w, {Flag::shared}, store<Space::shared, M, R>);
+        r.add(Operation::st, m, w, {Flag::local}, store<Space::local, M, R>);
+        r.add(Operation::store_argument, m, w, {}, store_argument<M, R>);
+    }
+}
+
+}  // namespace
+
+void register_memory(Registry& r) {
+    add_access<std::uint8_t, u16>(r);
+    add_access<std::uint8_t, u32>(r);
+    add_access<std::uint8_t, u64>(r);
+    add_access<std::int8_t, u16>(r);
+    add_access<std::int8_t, u32>(r);
+    add_access<std::int8_t, u64>(r);
+    add_access<u16, u16>(r);
+    add_access<u16, u32>(r);
+    add_access<u16, u64>(r);
+    add_access<std::int16_t, u32>(r);
+    add_access<std::int16_t, u64>(r);
+    add_access<u32, u32>(r);
+    add_access<u32, u64>(r);
+    add_access<std::int32_t, u64>(r);
+    add_access<u64, u64>(r);
+    r.add(Operation::copy_argument, Type::none, Type::none, {}, copy_argument);
+}
+
+}  // namespace emulated::machine::BASCULE_ISA

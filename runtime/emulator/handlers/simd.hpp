@@ -1,0 +1,249 @@
+// Loops over 32 lanes. Included only by handler files, which define BASCULE_ISA: everything here is in that
+// namespace and internal, so each instruction set has its own copy.
+#pragma once
+
+#include <cfenv>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include "machine/lanes.hpp"
+#include "machine/registry.hpp"
+
+#if defined(__clang__)
+#define BASCULE_LANE_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define BASCULE_LANE_LOOP _Pragma("GCC ivdep")
+#endif
+
+namespace emulated::machine::BASCULE_ISA {
+namespace {
+
+using program::Flag;
+using program::FlagSet;
+using program::Operation;
+using program::Type;
+
+constexpr std::uint32_t full_mask = 0xffff'ffffu;
+
+/// Goes on with `i` in the same call: compilers make a jump of it. Branches return to the warp's loop, so
+/// where they do not, the stack is as deep as a basic block is long.
+inline const Instruction* next([[maybe_unused]] Lanes& s, const Instruction* i) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return i;
+#else
+    return reinterpret_cast<Handler>(i->handler)(s, i);
+#endif
+}
+
+template <class T>
+inline T* lanes_at(Lanes& s, std::uint32_t offset) {
+    return static_cast<T*>(__builtin_assume_aligned(reinterpret_cast<T*>(s.registers + offset), 64));
+}
+
+inline std::uint32_t& predicate_at(Lanes& s, std::uint32_t offset) {
+    return *reinterpret_cast<std::uint32_t*>(s.registers + offset);
+}
+
+template <unsigned Bytes>
+struct BitsOf;
+template <>
+struct BitsOf<1> {
+    using type = std::uint8_t;
+};
+template <>
+struct BitsOf<2> {
+    using type = std::uint16_t;
+};
+template <>
+struct BitsOf<4> {
+    using type = std::uint32_t;
+};
+template <>
+struct BitsOf<8> {
+    using type = std::uint64_t;
+};
+
+template <class To, class From>
+inline To bits_as(From from) {
+    static_assert(sizeof(To) == sizeof(From));
+    return __builtin_bit_cast(To, from);
+}
+
+/// to[lane] = from[lane] where the mask says so.
+template <class T>
+inline void blend(T* to, const T* from, std::uint32_t mask) {
+    using U = typename BitsOf<sizeof(T)>::type;
+    U* d = reinterpret_cast<U*>(to);
+    const U* r = reinterpret_cast<const U*>(from);
+    BASCULE_LANE_LOOP
+    for (unsigned l = 0; l < 32; ++l) {
+        const U keep = static_cast<U>(static_cast<U>((mask >> l) & 1u) - 1);
+        d[l] = static_cast<U>((d[l] & keep) | (r[l] & static_cast<U>(~keep)));
+    }
+}
+
+inline void write_predicate(Lanes& s, std::uint32_t offset, std::uint32_t value) {
+    std::uint32_t& d = predicate_at(s, offset);
+    d = (d & ~s.write_mask) | (value & s.write_mask);
+}
+
+/// One bit per lane from 32 words that are all ones or zero.
+inline std::uint32_t pack_mask(const std::uint32_t* words) {
+    std::uint32_t mask = 0;
+#if defined(__AVX2__)
+    for (std::size_t k = 0; k < 4; ++k) {
+        const __m256 v = _mm256_load_ps(reinterpret_cast<const float*>(words + 8 * k));
+        mask |= static_cast<std::uint32_t>(_mm256_movemask_ps(v)) << (8 * k);
+    }
+#elif defined(__SSE2__)
+    for (std::size_t k = 0; k < 8; ++k) {
+        const __m128 v = _mm_load_ps(reinterpret_cast<const float*>(words + 4 * k));
+        mask |= static_cast<std::uint32_t>(_mm_movemask_ps(v)) << (4 * k);
+    }
+#else
+    for (unsigned l = 0; l < 32; ++l) mask |= (words[l] & 1u) << l;
+#endif
+    return mask;
+}
+
+// --- elementwise handlers: F::run(sources...) for every lane ---------------------------------------------
+// A full mask writes in place; otherwise inactive lanes keep what they have.
+
+template <class D, class Loop>
+inline __attribute__((always_inline)) const Instruction* for_each_lane(Lanes& s, const Instruction* i,
+                                                                       Loop&& loop) {
+    D* d = lanes_at<D>(s, i->operand[0]);
+    alignas(64) D aside[32];
+    const bool all = s.write_mask == full_mask;
+    // One loop for both places: half the code of a loop for each.
+    loop(static_cast<D*>(__builtin_assume_aligned(all ? d : aside, 64)));
+    if (!all) blend(d, aside, s.write_mask);
+    return next(s, i + 1);
+}
+
+template <class F, class D, class A>
+const Instruction* unary(Lanes& s, const Instruction* i) {
+    const A* a = lanes_at<A>(s, i->operand[1]);
+    return for_each_lane<D>(
+        s, i, [&](D * to) __attribute__((always_inline)) {
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l]);
+        });
+}
+
+template <class F, class D, class A, class B>
+const Instruction* binary(Lanes& s, const Instruction* i) {
+    const A* a = lanes_at<A>(s, i->operand[1]);
+    const B* b = lanes_at<B>(s, i->operand[2]);
+    return for_each_lane<D>(
+        s, i, [&](D * to) __attribute__((always_inline)) {
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l], b[l]);
+        });
+}
+
+template <class F, class D, class A, class B, class C>
+const Instruction* ternary(Lanes& s, const Instruction* i) {
+    const A* a = lanes_at<A>(s, i->operand[1]);
+    const B* b = lanes_at<B>(s, i->operand[2]);
+    const C* c = lanes_at<C>(s, i->operand[3]);
+    return for_each_lane<D>(
+        s, i, [&](D * to) __attribute__((always_inline)) {
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l], b[l], c[l]);
+        });
+}
+
+template <class F, class T>
+const Instruction* test(Lanes& s, const Instruction* i) {
+    const T* a = lanes_at<T>(s, i->operand[1]);
+    alignas(64) std::uint32_t r[32];
+    BASCULE_LANE_LOOP
+    for (unsigned l = 0; l < 32; ++l) r[l] = F::run(a[l]) ? full_mask : 0u;
+    write_predicate(s, i->operand[0], pack_mask(r));
+    return next(s, i + 1);
+}
+
+template <class F, class T>
+const Instruction* compare(Lanes& s, const Instruction* i) {
+    const T* a = lanes_at<T>(s, i->operand[1]);
+    const T* b = lanes_at<T>(s, i->operand[2]);
+    alignas(64) std::uint32_t r[32];
+    BASCULE_LANE_LOOP
+    for (unsigned l = 0; l < 32; ++l) r[l] = F::run(a[l], b[l]) ? full_mask : 0u;
+    write_predicate(s, i->operand[0], pack_mask(r));
+    return next(s, i + 1);
+}
+
+// The end of an instruction that runs alone.
+inline const Instruction* stand_still(Lanes&, const Instruction* i) { return i; }
+
+/// A directed rounding is the processor's while one instruction runs. The calls are opaque, so nothing moves
+/// across them.
+template <int Mode, Handler H>
+const Instruction* rounded(Lanes& s, const Instruction* i) {
+    Instruction alone[2] = {*i, {}};
+    alone[1].handler = reinterpret_cast<void (*)()>(stand_still);
+    fesetround(Mode);
+    H(s, alone);
+    fesetround(FE_TONEAREST);
+    return next(s, i + 1);
+}
+
+// The PTX type of a C++ type.
+template <class T>
+struct TypeOf;
+template <>
+struct TypeOf<std::uint8_t> {
+    static constexpr Type value = Type::u8;
+};
+template <>
+struct TypeOf<std::uint16_t> {
+    static constexpr Type value = Type::u16;
+};
+template <>
+struct TypeOf<std::uint32_t> {
+    static constexpr Type value = Type::u32;
+};
+template <>
+struct TypeOf<std::uint64_t> {
+    static constexpr Type value = Type::u64;
+};
+template <>
+struct TypeOf<std::int8_t> {
+    static constexpr Type value = Type::s8;
+};
+template <>
+struct TypeOf<std::int16_t> {
+    static constexpr Type value = Type::s16;
+};
+template <>
+struct TypeOf<std::int32_t> {
+    static constexpr Type value = Type::s32;
+};
+template <>
+struct TypeOf<std::int64_t> {
+    static constexpr Type value = Type::s64;
+};
+template <>
+struct TypeOf<float> {
+    static constexpr Type value = Type::f32;
+};
+template <>
+struct TypeOf<double> {
+    static constexpr Type value = Type::f64;
+};
+
+/// Calls visit.operator()<T>() for each T.
+template <class... Ts, class Visit>
+inline void for_types(Visit&& visit) {
+    (visit.template operator()<Ts>(), ...);
+}
+
+}  // namespace
+}  // namespace emulated::machine::BASCULE_ISA

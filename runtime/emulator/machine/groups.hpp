@@ -1,0 +1,43 @@
+// How the running group of lanes stops, and how its lanes are gone through: for what is compiled for one
+// instruction set alone.
+#pragma once
+
+#include <cstdint>
+
+#include "machine/lanes.hpp"
+
+namespace emulated::machine {
+
+inline std::uint32_t index_of(const Lanes& s, const Instruction* i) {
+    return static_cast<std::uint32_t>(i - s.code);
+}
+
+/// The group goes on at `pc`, as soon as it is its turn.
+inline const Instruction* reselect(Lanes& s, std::uint32_t pc) {
+    s.pc = pc;
+    s.stop = Stop::reselect;
+    return nullptr;
+}
+
+inline const Instruction* fault(Lanes& s, const Instruction* i, LaneFault::What what, std::uint32_t lanes,
+                                std::uint64_t address = 0) {
+    s.fault = {what, lanes, index_of(s, i), address, 0, false, ""};
+    s.stop = Stop::fault;
+    return nullptr;
+}
+
+/// A fault of every lane that runs.
+inline const Instruction* fault(Lanes& s, const Instruction* i, LaneFault::What what) {
+    return fault(s, i, what, s.mask);
+}
+
+inline std::uint32_t& predicate_at(Lanes& s, std::uint32_t offset) {
+    return *reinterpret_cast<std::uint32_t*>(s.registers + offset);
+}
+
+template <class Visit>
+void each_lane(std::uint32_t mask, Visit&& visit) {
+    for (; mask != 0; mask &= mask - 1) visit(static_cast<unsigned>(__builtin_ctz(mask)));
+}
+
+}  // namespace emulated::machine

@@ -1,0 +1,54 @@
+// Where things lie: a kernel's parameters, its register file, its shared and local variables.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "program/code.hpp"
+#include "program/module.hpp"
+#include "program/step.hpp"
+#include "ptx/module.hpp"
+
+namespace emulated::program {
+
+/// Offsets of parameters one after another, each at its alignment.
+std::uint32_t layout_parameters(const ptx::Function& function, std::vector<Kernel::Parameter>& into);
+
+/// Places in one kernel's register file, and addresses of its shared and local variables.
+class Layout {
+  public:
+    explicit Layout(Code& code) : code_(code) {}
+
+    /// 32 equal lanes of `bytes` each; 0 bytes: a predicate. `global`: plus the address of that global.
+    Ref constant(std::uint64_t value, unsigned bytes, std::int32_t global = -1, bool dynamic_shared = false);
+    /// What stands at `offset` of the kernel's parameters, extended to `bytes` a lane.
+    Ref parameter(std::uint32_t offset, Type type, unsigned bytes);
+    Ref special(Special special);
+    std::uint32_t reserve(std::uint32_t bytes);
+    std::uint32_t top() const { return top_; }
+    std::uint64_t shared_address(const ptx::Variable& variable);
+    std::uint64_t local_address(const ptx::Variable& variable);
+    void align_dynamic_shared(std::uint32_t alignment) {
+        dynamic_alignment_ = std::max(dynamic_alignment_, alignment);
+    }
+    void has_barrier() { code_.has_barrier = true; }
+    void may_spin() { code_.may_spin = true; }
+    void has_stack() { code_.has_stack = true; }
+    void finish();
+
+  private:
+    Code& code_;
+    std::uint32_t top_ = 0;
+    std::uint32_t dynamic_alignment_ = 16;
+    std::map<std::tuple<std::uint64_t, unsigned, std::int32_t, bool>, std::uint32_t> constants_;
+    std::map<std::tuple<std::uint32_t, Type, unsigned>, std::uint32_t> parameters_;
+    std::vector<std::size_t> dynamic_constants_;
+    std::unordered_map<const ptx::Variable*, std::uint64_t> shared_;
+};
+
+}  // namespace emulated::program

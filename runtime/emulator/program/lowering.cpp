@@ -1,0 +1,217 @@
+#include "program/lowering.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace emulated::program {
+
+Lowering::Lowering(Functions& functions, std::size_t index,
+                   const std::map<std::uint32_t, std::uint32_t>& files,
+                   const std::vector<Kernel::Parameter>& parameters)
+    : functions_(functions),
+      index_(index),
+      function_(*functions.at(index).function),
+      files_(files),
+      parameters_(parameters) {}
+
+Body Lowering::run() {
+    for (const Type type : function_.registers) {
+        body_.register_bytes.push_back(
+            static_cast<std::uint8_t>(type == Type::pred ? 0 : std::max(2u, ptx::bytes_of(type))));
+    }
+    body_.labels.assign(function_.labels.size(), 0);
+    enter_function();
+    std::vector<std::vector<std::int32_t>> standing(function_.body.size() + 1);
+    for (std::size_t i = 0; i < function_.labels.size(); ++i) {
+        standing[function_.labels[i].at].push_back(static_cast<std::int32_t>(i));
+    }
+    for (std::size_t i = 0; i < function_.body.size(); ++i) {
+        for (const std::int32_t label : standing[i]) stand(label);
+        instruction(function_.body[i]);
+    }
+    for (const std::int32_t label : standing.back()) stand(label);
+    // A body may end without ret, or with a branch over one.
+    if (function_.is_entry)
+        emit({Operation::exit, Type::none, Type::none, {}}, {}, {});
+    else
+        leave_function();
+    return std::move(body_);
+}
+
+std::int32_t Lowering::new_label() {
+    body_.labels.push_back(0);
+    return static_cast<std::int32_t>(body_.labels.size() - 1);
+}
+
+void Lowering::stand(std::int32_t label) {
+    body_.labels[static_cast<std::size_t>(label)] = body_.steps.size();
+}
+
+// A guarded instruction that is one elementwise step runs under a smaller mask. Anything longer is branched
+// around.
+void Lowering::instruction(const ptx::Instruction& instruction) {
+    const auto file = files_.find(instruction.file);
+    line_ = {instruction.line, file == files_.end() ? 0 : file->second, instruction.source_line};
+    auto found = find_operation(instruction.opcode);
+    if (const auto* refusal = std::get_if<Refusal>(&found)) refuse(refusal->reason);
+    const Opcode& opcode = std::get<Opcode>(found);
+    if (opcode.row->operation == Operation::bra) return branch(instruction);
+    if (instruction.guard < 0) return dispatch(instruction, opcode);
+
+    const Ref guard{Ref::Kind::virtual_register, static_cast<std::uint32_t>(instruction.guard)};
+    const std::size_t before = body_.steps.size();
+    emit({Operation::guard, Type::none, Type::none, {}}, {}, {guard}).bits =
+        instruction.guard_negated ? Instruction::negated : std::uint16_t{0};
+    dispatch(instruction, opcode);
+    const Operation operation = body_.steps.back().key.operation;
+    const bool simple = operation < Operation::shfl && body_.steps.size() == before + 2;
+    if (simple) {
+        body_.steps.back().partial = true;
+        emit({Operation::unguard, Type::none, Type::none, {}}, {}, {});
+        return;
+    }
+    Step& around = body_.steps[before];
+    around.key.operation = Operation::branch;
+    around.bits = instruction.guard_negated ? std::uint16_t{0} : Instruction::negated;
+    const std::int32_t after = new_label();
+    body_.steps[before].label = after;
+    stand(after);
+}
+
+void Lowering::branch(const ptx::Instruction& instruction) {
+    const ptx::Operand& target = operand(instruction, 0);
+    if (target.kind != ptx::Operand::Kind::label) {
+        refuse(fmt::format("the label '{}' is not defined in this function", target.name));
+    }
+    if (instruction.guard < 0) {
+        emit({Operation::bra, Type::none, Type::none, {}}, {}, {}).label = target.index;
+        return;
+    }
+    const Ref guard{Ref::Kind::virtual_register, static_cast<std::uint32_t>(instruction.guard)};
+    Step& step = emit({Operation::branch, Type::none, Type::none, {}}, {}, {guard});
+    step.label = target.index;
+    step.bits = instruction.guard_negated ? Instruction::negated : std::uint16_t{0};
+}
+
+void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcode) {
+    switch (opcode.row->operation) {
+        case Operation::mov:
+        case Operation::cvta:
+            return move(instruction, opcode);
+        case Operation::setp:
+            return compare(instruction, opcode);
+        case Operation::set:
+            if (opcode.row->operands == "*") return compare_to_value(instruction, opcode);
+            return by_letters(instruction, opcode);
+        case Operation::cvt:
+            return convert(instruction, opcode);
+        case Operation::add_carry:
+        case Operation::sub_borrow:
+        case Operation::mad_carry:
+            return carry(instruction, opcode);
+        case Operation::dp4a:
+        case Operation::dp2a:
+            return dot_product(instruction, opcode);
+        case Operation::lop3:
+            return lookup3(instruction, opcode);
+        case Operation::isspacep:
+            return is_space(instruction, opcode);
+        case Operation::ld:
+            return load(instruction, opcode);
+        case Operation::st:
+            return store(instruction, opcode);
+        case Operation::atom:
+        case Operation::red:
+            return atomic(instruction, opcode);
+        case Operation::prefetch:
+        case Operation::fence:
+            // One worker runs a block from start to end and host stores are not reordered against each other
+            // for long: a fence is a compiler's matter, and the interpreter is opaque to it.
+            emit({Operation::fence, Type::none, Type::none, {}}, {}, {});
+            return;
+        case Operation::call:
+            return call(instruction);
+        case Operation::shfl:
+            return shuffle(instruction, opcode);
+        case Operation::vote:
+            return vote(instruction, opcode);
+        case Operation::match:
+            return match(instruction, opcode);
+        case Operation::redux: {
+            const Ref d = result(operand(instruction, 0), 4);
+            const Ref a = source(operand(instruction, 1), 4);
+            emit({Operation::redux, canonical(Operation::redux, opcode.type, {}), Type::none,
+                  opcode.flags & opcode.row->selecting},
+                 {d}, {a, source(operand(instruction, 2), 4)});
+            return;
+        }
+        case Operation::bar:
+            return barrier(instruction, opcode);
+        case Operation::bar_red:
+            return reducing_barrier(instruction, opcode);
+        case Operation::bar_warp:
+            emit({Operation::bar_warp, Type::none, Type::none, {}}, {}, {source(operand(instruction, 0), 4)});
+            return;
+        case Operation::ret:
+            if (!function_.is_entry) {
+                leave_function();
+            } else {
+                emit({Operation::exit, Type::none, Type::none, {}}, {}, {});
+            }
+            return;
+        default:
+            return by_letters(instruction, opcode);
+    }
+}
+
+// Families whose operands the table spells.
+void Lowering::by_letters(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const std::string_view letters = opcode.row->operands;
+    if (instruction.operands.size() != letters.size()) {
+        refuse(fmt::format("{} takes {} operands, got {}", instruction.opcode, letters.size(),
+                           instruction.operands.size()));
+    }
+    const unsigned bytes = ptx::bytes_of(opcode.type);
+    std::vector<Ref> results, sources;
+    for (std::size_t i = 0; i < letters.size(); ++i) {
+        const ptx::Operand& given = instruction.operands[i];
+        const bool is_pred = opcode.type == Type::pred;
+        switch (letters[i]) {
+            case 'D':
+                results.push_back(result(given, is_pred ? 0 : bytes));
+                break;
+            case 'd':
+                results.push_back(result(given, 2 * bytes));
+                break;
+            case 'u':
+                results.push_back(result(given, 4));
+                break;
+            case 'P':
+                results.push_back(result(given, 0));
+                break;
+            case 'A':
+                sources.push_back(is_pred ? predicate(given) : source(given, bytes, opcode.type));
+                break;
+            case 'a':
+                sources.push_back(source(given, 2 * bytes));
+                break;
+            case 'U':
+                sources.push_back(source(given, 4));
+                break;
+            case 'Q':
+                sources.push_back(predicate(given));
+                break;
+            case 'F':
+                sources.push_back(source(given, ptx::bytes_of(opcode.second), opcode.second));
+                break;
+            default:
+                refuse(fmt::format("{} is not supported", instruction.opcode));
+        }
+    }
+    emit(machine_key(*opcode.row, opcode.type, opcode.second, opcode.flags), std::move(results),
+         std::move(sources));
+}
+
+}  // namespace emulated::program

@@ -1,0 +1,28 @@
+// Where the names of a module lead.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "program/code.hpp"
+#include "ptx/module.hpp"
+
+namespace emulated::program {
+
+struct Symbols {
+    std::unordered_map<std::string_view, const ptx::Variable*> variables;
+    std::unordered_map<std::string_view, std::size_t> globals;  ///< index into program::Module::globals
+    /// The definition, where there is one.
+    std::unordered_map<std::string_view, const ptx::Function*> functions;
+    std::vector<const ptx::Function*> address_taken;  ///< those that a pointer may name
+    const ptx::Function* first_function = nullptr;    ///< of the module
+
+    std::uint64_t address_of(const ptx::Function& function) const {
+        return code_window + 16 * static_cast<std::uint64_t>(&function - first_function);
+    }
+};
+
+}  // namespace emulated::program

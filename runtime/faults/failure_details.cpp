@@ -1,0 +1,41 @@
+#include <string>
+#include <utility>
+
+#include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/faults/bounds_report.hpp>
+#include <bascule/runtime/faults/failure_details.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
+#include <bascule/runtime/faults/source_places.hpp>
+
+namespace bascule {
+namespace {
+
+/// The ordinal of the current context's device; 0 when that is not known.
+int current_ordinal(const Driver& driver) {
+    CUdevice number = 0;
+    if (driver.api().cuCtxGetDevice(&number) != CUDA_SUCCESS) return 0;
+    for (int ordinal = 0; ordinal < Device::count(); ++ordinal) {
+        CUdevice candidate = 0;
+        if (driver.api().cuDeviceGet(&candidate, ordinal) == CUDA_SUCCESS && candidate == number)
+            return ordinal;
+    }
+    return 0;
+}
+
+FailureDetails details_of(const Driver& driver, CUresult code, std::string report) {
+    // A bounds check traps after the kernel has written a record, which says more.
+    if (code == CUDA_ERROR_ILLEGAL_INSTRUCTION || code == CUDA_ERROR_LAUNCH_FAILED) {
+        if (std::string bounds = bounds_report(); !bounds.empty()) report = std::move(bounds);
+    }
+    FailureDetails details;
+    details.report = with_user_places(std::move(report));
+    if (loses_context(code)) details.launch = blame(current_ordinal(driver), details.report);
+    return details;
+}
+
+}  // namespace
+
+void describe_failures() noexcept { Driver::set_failure_describer(&details_of); }
+
+}  // namespace bascule

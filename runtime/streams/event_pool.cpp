@@ -1,0 +1,93 @@
+#include <array>
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/streams/event_pool.hpp>
+
+namespace bascule {
+
+EventPool& EventPool::of(Device device) {
+    static std::array<std::atomic<EventPool*>, max_devices> pools{};
+    std::atomic<EventPool*>& slot = pools[static_cast<std::size_t>(device.ordinal())];
+    EventPool* pool = slot.load(std::memory_order_acquire);
+    if (pool != nullptr) [[likely]]
+        return *pool;
+    auto* made = new EventPool(device);  // reachable for ever through `pools`
+    if (slot.compare_exchange_strong(pool, made)) return *made;
+    delete made;
+    return *pool;
+}
+
+CUevent_st* EventPool::take() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_.empty()) {
+            CUevent_st* event = idle_.back();
+            idle_.pop_back();
+            return event;
+        }
+    }
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device_.context());
+    CUevent event = nullptr;
+    driver.check(driver.api().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "making an event");
+    return event;
+}
+
+void EventPool::give_back(CUevent_st* event) noexcept {
+    if (Driver::lost_by_fork()) return;  // the lock may be held by a thread that the child lacks
+    try {
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(event);
+    } catch (...) {  // no memory to remember it by
+        Driver::existing()->api().cuEventDestroy(event);
+    }
+}
+
+namespace {
+
+/// A thread's own idle event: most launches take and give back one at a time, and need no lock then. Plain
+/// data: what has a destructor would be asked at every use whether it was made yet.
+struct IdleEvent {
+    enum class State : std::uint8_t { fresh, returned_at_end, over };
+    CUevent event = nullptr;
+    std::optional<Device> device;
+    State state = State::fresh;
+};
+
+thread_local constinit IdleEvent mine;
+
+struct ReturnAtEnd {
+    ~ReturnAtEnd() {
+        mine.state = IdleEvent::State::over;
+        if (mine.event != nullptr) EventPool::of(*mine.device).give_back(std::exchange(mine.event, nullptr));
+    }
+};
+
+[[gnu::noinline]] void return_at_end() {
+    mine.state = IdleEvent::State::returned_at_end;
+    thread_local const ReturnAtEnd at_end;
+}
+
+}  // namespace
+
+PooledEvent::PooledEvent(Device device) : device_(device) {
+    IdleEvent& idle = mine;  // found once
+    native_ = idle.event != nullptr && idle.device == device ? std::exchange(idle.event, nullptr)
+                                                             : EventPool::of(device).take();
+}
+
+PooledEvent::~PooledEvent() {
+    IdleEvent& idle = mine;
+    if (idle.state == IdleEvent::State::fresh) return_at_end();
+    if (idle.event != nullptr || idle.state == IdleEvent::State::over) {
+        EventPool::of(device_).give_back(native_);
+        return;
+    }
+    idle.event = native_;
+    idle.device = device_;
+}
+
+}  // namespace bascule

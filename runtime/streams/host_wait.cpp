@@ -1,0 +1,77 @@
+// The host waits for a stream, an event or a device, or queries whether one is finished. Then owners
+// are released, launches are taken off the history, and races that were found are raised.
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
+#include <bascule/runtime/faults/race_check.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/relaxed_capture.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
+
+namespace bascule {
+
+void StreamRef::synchronize() const {
+    require_no_capture(*this, "synchronize");
+    const KeptMark mark = kept_so_far();
+    const Driver& driver = Driver::get();
+    DriverResult code;
+    {
+        const ContextGuard context(device_.context());
+        const RelaxedCapture relaxed;  // captures of other streams are not affected
+        code = driver.api().cuStreamSynchronize(native());
+    }
+    if (code == CUDA_SUCCESS) note_finished(*this, mark);
+    if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
+    if (code == CUDA_SUCCESS) return raise_races();
+    const ContextGuard context(device_.context());  // the error names its device
+    driver.check(code, native(), "waiting for what was enqueued");
+}
+
+bool StreamRef::query() const {
+    require_no_capture(*this, "query");
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device_.context());
+    const RelaxedCapture relaxed;
+    const DriverResult code = driver.api().cuStreamQuery(native());
+    if (code == CUDA_ERROR_NOT_READY) return false;
+    driver.check(code, native(), "asking whether all is finished");
+    raise_races();
+    return true;
+}
+
+bool EventRef::query() const {
+    if (NotedCapture::any()) require_no_capture(Device::current(), "query");
+    const Driver& driver = Driver::get();
+    const RelaxedCapture relaxed;  // captures of other streams are not affected
+    const DriverResult code = driver.api().cuEventQuery(native_);
+    if (code == CUDA_ERROR_NOT_READY) return false;
+    driver.check(code, "asking whether an event has happened");
+    raise_races();
+    return true;
+}
+
+void EventRef::synchronize() const {
+    if (NotedCapture::any()) require_no_capture(Device::current(), "synchronize");
+    const Driver& driver = Driver::get();
+    const RelaxedCapture relaxed;
+    driver.check(driver.api().cuEventSynchronize(native_), "waiting for an event");
+    raise_races();
+}
+
+void synchronize(Device device) {
+    require_no_capture(device, "synchronize");
+    const KeptMark mark = kept_so_far();
+    const Driver& driver = Driver::get();
+    DriverResult code;
+    {
+        const ContextGuard context(device.context());
+        code = driver.api().cuCtxSynchronize();
+    }
+    if (code == CUDA_SUCCESS) note_finished(device, mark);
+    if (code == CUDA_SUCCESS || loses_context(code)) release_finished(device, mark);
+    if (code == CUDA_SUCCESS) return raise_races();
+    const ContextGuard context(device.context());  // the error names its device
+    driver.check(code, "waiting for the device");
+}
+
+}  // namespace bascule

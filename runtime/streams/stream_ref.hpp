@@ -1,0 +1,76 @@
+// Streams and events that somebody else owns, as small values.
+#pragma once
+
+#include <cstdint>
+
+#include <bascule/runtime/driver/device.hpp>
+
+struct CUevent_st;
+struct CUstream_st;
+
+namespace bascule {
+
+class EventRef;
+
+/// Which of the two default streams is used where no stream is named.
+enum class DefaultStream : std::uint8_t { legacy, per_thread };
+
+/// For the whole process, from now on; legacy at first.
+void set_default_stream(DefaultStream which) noexcept;
+DefaultStream default_stream_kind() noexcept;
+
+/// A stream that somebody else owns, or one of the default streams. A small value.
+class StreamRef {
+  public:
+    /// `handle` is a CUstream as an integer; 0 and 1 are the legacy default stream, 2 the calling thread's.
+    StreamRef(std::uint64_t handle, Device device) noexcept
+        : handle_(handle == 0 ? 1 : handle), device_(device) {}
+
+    static StreamRef legacy_default(Device device = Device::current()) noexcept { return {1, device}; }
+    static StreamRef per_thread_default(Device device = Device::current()) noexcept { return {2, device}; }
+
+    /// The one that set_default_stream has chosen.
+    static StreamRef device_default(Device device = Device::current()) noexcept {
+        return {default_stream_kind() == DefaultStream::legacy ? 1U : 2U, device};
+    }
+
+    std::uint64_t handle() const noexcept { return handle_; }
+    CUstream_st* native() const noexcept { return reinterpret_cast<CUstream_st*>(handle_); }
+    Device device() const noexcept { return device_; }
+    CUctx_st* context() const noexcept { return device_.context(); }
+    bool operator==(const StreamRef&) const = default;
+
+    /// The host waits for everything enqueued so far, and releases what was kept for it. Throws: CudaError.
+    void synchronize() const;
+    /// True when everything enqueued so far has finished. Throws: CudaError.
+    bool query() const;
+    /// Later work here waits for `event`; the host does not. Throws: CudaError.
+    void wait(EventRef event) const;
+
+  private:
+    std::uint64_t handle_;
+    Device device_;
+};
+
+/// An event that somebody else owns. A small value.
+class EventRef {
+  public:
+    explicit EventRef(CUevent_st* native) noexcept : native_(native) {}
+    CUevent_st* native() const noexcept { return native_; }
+    std::uint64_t handle() const noexcept { return reinterpret_cast<std::uint64_t>(native_); }
+
+    /// Marks the work enqueued on `stream` so far. Throws: CudaError.
+    void record(StreamRef stream) const;
+    /// True when the work it marks has finished, and when it was never recorded. Throws: CudaError.
+    bool query() const;
+    /// The host waits for the work it marks. Throws: CudaError.
+    void synchronize() const;
+
+  private:
+    CUevent_st* native_;
+};
+
+/// The host waits until every stream of `device` is finished. Throws: CudaError.
+void synchronize(Device device = Device::current());
+
+}  // namespace bascule
