@@ -94,7 +94,7 @@ TEST_CASE("owners are released once the copy is done, and when it is empty") {
     const DeviceBuffer from = on_device(stream, counting(4));
     const DeviceBuffer to(16);
     int released = 0;
-    const Owner owner{&released, [](void* count) noexcept { ++*static_cast<int*>(count); }};
+    const Owner owner{&released, &count_releases<int>};
     copy_elements(stream, floats(to), floats(from), std::span(&owner, 1));
     CHECK(released == 0);
     stream.ref().synchronize();

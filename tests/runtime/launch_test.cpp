@@ -104,7 +104,7 @@ TEST_CASE("the owners of a launch are kept until it is done, also when it is ref
     const Stream stream;
     const DeviceBuffer buffer(1024);
     int released = 0;
-    const Owner owner{&released, [](void* count) noexcept { ++*static_cast<int*>(count); }};
+    const Owner owner{&released, &count_releases<int>};
     run_scale(kernel, stream, buffer, 1, {.grid = {1}, .block = {256}}, {&owner, 1});
     CHECK(released == 0);
     CHECK_THROWS_AS(run_scale(kernel, stream, buffer, 1, {.grid = {0}, .block = {256}}, {&owner, 1}),

@@ -97,7 +97,9 @@ class Worker {
         args.set(1, integer(static_cast<std::int64_t>(elements)));
         shared_.kept.fetch_add(1);
         const Owner owner{&shared_,
-                          [](void* shared) noexcept { static_cast<Shared*>(shared)->released.fetch_add(1); },
+                          [](void* const* shared, std::size_t count) noexcept {
+                              static_cast<Shared*>(*shared)->released.fetch_add(static_cast<int>(count));
+                          },
                           1 << 20};
         shared_.increment.launch(stream, {.grid = {3}, .block = {32}}, args, {&owner, 1},
                                  LaunchSite::of("line " + std::to_string(random_() % 8)));
