@@ -11,7 +11,6 @@
 #include "arrays/allocator.hpp"
 #include "arrays/mask.hpp"
 #include "context/device_object.hpp"
-#include "exchange/descr.hpp"
 #include "launch/owners.hpp"
 #include "support/gil.hpp"
 #include "values/dtype_object.hpp"

@@ -9,10 +9,8 @@
 #include <bascule/runtime/memory/elementwise.hpp>
 
 #include "arrays/array_creation.hpp"
-#include "arrays/array_transfer.hpp"
 #include "arrays/mask.hpp"
 #include "context/stream_object.hpp"
-#include "exchange/array_import.hpp"
 #include "launch/owners.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
@@ -114,21 +112,6 @@ void fill_by_copy(const py::object& self, const py::object& element, const py::o
     enqueue(self, py::cast(std::move(one)), stream_for(held(self), stream), &copy_elements);
 }
 
-void fill(const py::object& self, const py::object& value, const py::object& stream) {
-    const ArrayObject& array = held(self);
-    require_writable(array);
-    const py::object element = element_of(array.view, value);
-    if (array.view.dtype.itemsize > largest_fill) {
-        fill_by_copy(self, element, stream);
-        return;
-    }
-    const std::string bytes = py::bytes(element.attr("tobytes")());
-    enqueue(self, self, stream_for(array, stream),
-            [&](StreamRef on, const ArrayView& to, const ArrayView&, std::span<const Owner> owners) {
-                fill_elements(on, to, std::as_bytes(std::span(bytes)), owners);
-            });
-}
-
 /// The first byte that an array touches, and the one behind the last.
 std::pair<std::uint64_t, std::uint64_t> extent_of(const ArrayView& view) {
     std::uint64_t low = view.pointer;
@@ -154,11 +137,6 @@ bool may_overlap(const ArrayView& a, const ArrayView& b) {
                     "x.astype(...); x.fill(number) writes one number everywhere.",
                     bascule::to_string(to.shape), std::string(py::str(numpy_dtype(to))), describe(from)),
         {.field = "value", .got = describe(from)});
-}
-
-bool is_number(const py::object& value) {
-    if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) return false;
-    return !py::hasattr(value, "shape") || py::len(value.attr("shape")) == 0;
 }
 
 /// Kernels do not reach another device's memory and the driver's copies do: they take what is contiguous.
@@ -200,6 +178,21 @@ ArrayObject packed(const py::object& source, bool fortran, const py::object& str
     return result;
 }
 
+void fill(const py::object& self, const py::object& value, const py::object& stream) {
+    const ArrayObject& array = held(self);
+    require_writable(array);
+    const py::object element = element_of(array.view, value);
+    if (array.view.dtype.itemsize > largest_fill) {
+        fill_by_copy(self, element, stream);
+        return;
+    }
+    const std::string bytes = py::bytes(element.attr("tobytes")());
+    enqueue(self, self, stream_for(array, stream),
+            [&](StreamRef on, const ArrayView& to, const ArrayView&, std::span<const Owner> owners) {
+                fill_elements(on, to, std::as_bytes(std::span(bytes)), owners);
+            });
+}
+
 void copy_on_device(const py::object& array, const py::object& source, const py::object& stream) {
     const ArrayView& to = held(array).view;
     const ArrayView& from = held(source).view;
@@ -210,14 +203,6 @@ void copy_on_device(const py::object& array, const py::object& source, const py:
     const py::object chosen = stream_object_for(held(array), stream, &held(source));
     const py::object apart = may_overlap(to, from) ? py::cast(packed(source, false, chosen)) : source;
     enqueue(array, apart, chosen.cast<StreamObject&>().ref, &copy_elements);
-}
-
-void assign(const py::object& array, const py::object& value) {
-    require_writable(held(array));
-    if (as_array(value.ptr()) != nullptr) return copy_on_device(array, value, py::none());
-    if (is_cuda_array(value)) return copy_on_device(array, py::cast(as_cuda_array(value, true)), py::none());
-    if (is_number(value)) return fill(array, value, py::none());
-    copy_from_host(array, value, py::none());
 }
 
 void bind_array_elements(ArrayClass& type) {

@@ -9,7 +9,9 @@
 #include <bascule/interface/errors/error.hpp>
 
 #include "arrays/array_elements.hpp"
+#include "arrays/array_transfer.hpp"
 #include "arrays/mask.hpp"
+#include "exchange/array_import.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -92,6 +94,31 @@ IndexEntry entry_of(PyObject* object) {
     return entry;
 }
 
+bool is_number(const py::object& value) {
+    if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) return false;
+    return !py::hasattr(value, "shape") || py::len(value.attr("shape")) == 0;
+}
+
+/// `x[...] = value`: a number, or an array of exactly that shape and dtype.
+void assign(const py::object& array, const py::object& value) {
+    require_writable(array.cast<const ArrayObject&>());
+    if (as_array(value.ptr()) != nullptr) return copy_on_device(array, value, py::none());
+    if (is_cuda_array(value)) return copy_on_device(array, py::cast(as_cuda_array(value, true)), py::none());
+    if (is_number(value)) return fill(array, value, py::none());
+    copy_from_host(array, value, py::none());
+}
+
+/// The view that `x[key]` is. Throws: ArgumentError (index; not_supported for what would need a copy).
+ArrayView index_by(const ArrayView& array, const py::object& key) {
+    std::vector<IndexEntry> index;
+    if (PyTuple_Check(key.ptr())) {
+        for (py::handle entry : key.cast<py::tuple>()) index.push_back(entry_of(entry.ptr()));
+    } else {
+        index.push_back(entry_of(key.ptr()));
+    }
+    return index_array(array, index);
+}
+
 ArrayObject get_item(const ArrayObject& array, const py::object& key) {
     return changed(array, [&](const ArrayView& view) { return index_by(view, key); });
 }
@@ -103,16 +130,6 @@ void set_item(const ArrayObject& array, const py::object& key, const py::object&
 }
 
 }  // namespace
-
-ArrayView index_by(const ArrayView& array, const py::object& key) {
-    std::vector<IndexEntry> index;
-    if (PyTuple_Check(key.ptr())) {
-        for (py::handle entry : key.cast<py::tuple>()) index.push_back(entry_of(entry.ptr()));
-    } else {
-        index.push_back(entry_of(key.ptr()));
-    }
-    return index_array(array, index);
-}
 
 void bind_array_indexing(ArrayClass& type) {
     type.def("__getitem__", &get_item, "key"_a,

@@ -5,9 +5,6 @@
 
 namespace bascule::python {
 
-/// The view that `x[key]` is. Throws: ArgumentError (index; not_supported for what would need a copy).
-ArrayView index_by(const ArrayView& array, const pybind11::object& key);
-
 void bind_array_indexing(ArrayClass& type);
 
 }  // namespace bascule::python

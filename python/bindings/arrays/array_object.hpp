@@ -52,7 +52,7 @@ pybind11::object make_array(const ArrayView& view, Device device, pybind11::obje
 pybind11::object stream_to_bind(const pybind11::object& stream, Device device);
 void bind_stream(ArrayObject& array, pybind11::object stream);
 
-/// The class DeviceArray, and the functions that make arrays.
-void bind_arrays(pybind11::module_& module);
+/// From now on as_array knows the class. Throws: ImportError for a pybind11 whose objects it cannot read.
+void register_array_type(const ArrayClass& type);
 
 }  // namespace bascule::python

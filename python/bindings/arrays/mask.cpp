@@ -8,8 +8,8 @@
 #include <bascule/interface/errors/error.hpp>
 
 #include "context/stream_object.hpp"
-#include "exchange/array_import.hpp"
 #include "exchange/interface_reader.hpp"
+#include "exchange/interface_sync.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 

@@ -107,7 +107,7 @@ that is current in the thread stays what it is for other libraries.)")
         .def(
             "__enter__",
             [](const py::object& self) {
-                enter_current(self);
+                enter_device(self, self.cast<Device>());
                 return self;
             },
             "Make it the current device of this thread or task; may be nested.")

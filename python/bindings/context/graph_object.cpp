@@ -62,7 +62,7 @@ py::object stream_of(const GraphPointer& self) {
 void enter(const GraphPointer& self) {
     alone(*self, [](Graph& graph) { graph.begin(); });
     try {
-        exchange_current(*self, std::make_unique<CurrentStream>(stream_of(self)));
+        exchange_current(*self, std::make_unique<CurrentStream>(stream_of(self), self->graph.stream()));
     } catch (...) {
         alone(*self, [](Graph& graph) { graph.cancel(); });
         throw;

@@ -217,7 +217,7 @@ arrays, events. What is current belongs to the thread, or the task of asyncio; b
         .def(
             "__enter__",
             [](const py::object& self) {
-                enter_current(self);
+                enter_stream(self, self.cast<const StreamObject&>().ref);
                 return self;
             },
             "Make it the current stream of this thread or task; may be nested.")

@@ -6,7 +6,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 
-#include "exchange/descr.hpp"
+#include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;

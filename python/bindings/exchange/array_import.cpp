@@ -1,9 +1,6 @@
 #include "exchange/array_import.hpp"
 
-#include <atomic>
-#include <cstdlib>
-#include <string>
-#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -69,24 +66,7 @@ ArrayObject from_cuda_array_interface(const py::object& descriptor, py::object o
     return wrap(snapshot, std::move(owner), sync, nullptr);
 }
 
-/// BASCULE_CUDA_ARRAY_INTERFACE_SYNC: "0" or "1", on when it is not set.
-bool sync_by_environment() {
-    const char* value = std::getenv("BASCULE_CUDA_ARRAY_INTERFACE_SYNC");
-    const std::string_view text = value == nullptr ? "" : value;
-    if (text.empty() || text == "1") return true;
-    if (text == "0") return false;
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("BASCULE_CUDA_ARRAY_INTERFACE_SYNC is '{}': set it to 1 (foreign arrays' "
-                                    "streams are waited for) or 0 (they are not), or unset it.",
-                                    shortened(text)),
-                        {.field = "BASCULE_CUDA_ARRAY_INTERFACE_SYNC"});
-}
-
-std::atomic<bool> syncs{true};
-
 }  // namespace
-
-bool interface_sync() noexcept { return syncs.load(std::memory_order_relaxed); }
 
 bool is_cuda_array(const py::object& object) {
     if (PyType_Check(object.ptr()) != 0) return false;
@@ -143,12 +123,6 @@ is not checked. A class is no array.
 >>> import bascule
 >>> bascule.is_cuda_array(bascule.device_array(4)), bascule.is_cuda_array([1, 2])
 (True, False))");
-    module.def("_interface_sync", [] {
-        syncs.store(sync_by_environment());
-        return interface_sync();
-    });
-    module.def(
-        "_set_interface_sync", [](bool on) { syncs.store(on); }, "on"_a);
 }
 
 }  // namespace bascule::python

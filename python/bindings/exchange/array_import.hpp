@@ -2,6 +2,7 @@
 #pragma once
 
 #include "arrays/array_object.hpp"
+#include "exchange/interface_sync.hpp"
 
 namespace bascule::python {
 
@@ -11,9 +12,6 @@ ArrayObject as_cuda_array(const pybind11::object& object, bool sync);
 /// Whether `as_cuda_array` would find a descriptor to read. Reads the attribute as it does: an exception of
 /// the producer's other than AttributeError comes out.
 bool is_cuda_array(const pybind11::object& object);
-
-/// Whether the streams that foreign arrays name are waited for: `bascule.config.cuda_array_interface_sync`.
-bool interface_sync() noexcept;
 
 void bind_array_import(pybind11::module_& module);
 

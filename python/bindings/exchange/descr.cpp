@@ -10,7 +10,7 @@
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
 
-#include "exchange/interface_reader.hpp"
+#include "support/safe_repr.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -28,7 +28,7 @@ constexpr int deepest = 16;  // structures inside structures; a list may hold it
 
 [[noreturn]] void fail_form(py::handle got) {
     fail(ErrorKind::type,
-         fmt::format("must be a list of (name, type) or (name, type, shape), got {}.", shown(got.ptr())));
+         fmt::format("must be a list of (name, type) or (name, type, shape), got {}.", safe_repr(got.ptr())));
 }
 
 std::string text_of(py::handle object) {

@@ -8,8 +8,6 @@
 
 #include <bascule/interface/types/struct_layout.hpp>
 
-#include "values/dtype_object.hpp"
-
 namespace bascule::python {
 
 /// The `descr` of an array interface, for elements of this typestr; null where it names no fields. Throws:

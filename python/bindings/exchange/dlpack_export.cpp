@@ -2,6 +2,7 @@
 #include "exchange/dlpack_export.hpp"
 
 #include <optional>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -12,7 +13,7 @@
 
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_managed.hpp"
-#include "exchange/dlpack_table.hpp"
+#include "support/errors.hpp"
 #include "support/gil.hpp"
 
 namespace py = pybind11;
@@ -260,12 +261,6 @@ py::object export_capsule(const py::object& self, const py::object& stream, cons
 
 }  // namespace
 
-void raise_buffer_error(const std::string& message) {
-    const py::object type = py::module_::import("bascule._errors").attr("ArgumentBufferError");
-    PyErr_SetString(type.ptr(), message.c_str());
-    throw py::error_already_set();
-}
-
 dlpack::DeviceId dlpack_device(const ArrayObject& array) { return device_at(place_of(array), array.device); }
 
 dlpack::Tensor tensor_without_extents(const ArrayObject& array) { return tensor_at(place_of(array), array); }
@@ -277,7 +272,7 @@ std::vector<std::int64_t> extents_of(const ArrayView& view) {
     return extents;
 }
 
-void bind_dlpack(py::class_<ArrayObject>& type) {
+void bind_dlpack_export(py::class_<ArrayObject>& type) {
     type.def(
             "__dlpack__", &export_capsule, py::kw_only(), "stream"_a = py::none(),
             "max_version"_a = py::none(), "dl_device"_a = py::none(), "copy"_a = py::none(),
@@ -301,7 +296,6 @@ Raises BufferError for what DLPack cannot say: masks, structures, times, opaque 
             "The device type and number: 2 (CUDA) with the device's number; 3 (pinned) or 13 (managed) with "
             "0. "
             "The emulated\ndevice says 2, as a GPU would.");
-    bind_exchange_table(type);
 }
 
 }  // namespace bascule::python

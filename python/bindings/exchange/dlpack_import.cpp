@@ -12,8 +12,8 @@
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "exchange/dlpack_export.hpp"
 #include "exchange/dlpack_managed.hpp"
+#include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
 #include "support/without_gil.hpp"
@@ -183,21 +183,6 @@ py::object ask_capsule(const py::object& method, const py::object& stream, const
     return method("stream"_a = stream);
 }
 
-void bind_to(ArrayObject& array, py::object stream) {
-    array.view.has_stream = true;
-    array.view.stream = stream.cast<StreamObject&>().ref.handle();
-    array.stream = std::move(stream);
-}
-
-/// A stream object for `stream` as the user gave it: kept alive with the array.
-py::object stream_object(const py::object& stream, Device device) {
-    return stream_object_or_current(stream, device, "tensor");
-}
-
-void check_stream(const py::object& stream, Device device) {
-    require_device(stream.cast<StreamObject&>().ref, device, "tensor");
-}
-
 void check_device(const py::object& wanted, Device device) {
     if (wanted.is_none()) return;
     const Device asked = py::isinstance<Device>(wanted) ? wanted.cast<Device>() : Device(wanted.cast<int>());
@@ -210,8 +195,7 @@ py::object from_capsule(const py::object& capsule, const py::object& device, con
                         bool& copied) {
     ArrayObject array = take(capsule.ptr(), copied);
     check_device(device, array.device);
-    bind_to(array, stream_object(stream, array.device));
-    check_stream(array.stream, array.device);
+    bind_stream(array, stream_object_or_current(stream, array.device, "tensor"));
     return py::cast(std::move(array));
 }
 
@@ -229,15 +213,14 @@ py::object from_producer(const py::object& object, const py::object& device, con
     if (!dlpack::is_cuda(where)) fail_unreachable(where);
     const Device there = device_of(where);
     check_device(device, there);
-    const py::object bound = stream_object(stream, there);
-    check_stream(bound, there);
+    const py::object bound = stream_object_or_current(stream, there, "tensor");
+    const StreamRef ref = bound.cast<StreamObject&>().ref;
     bool asked = false;
-    const py::object capsule =
-        ask_capsule(method, stream_for(where, bound.cast<StreamObject&>().ref), copy, asked);
+    const py::object capsule = ask_capsule(method, stream_for(where, ref), copy, asked);
     ArrayObject array = take(capsule.ptr(), copied);
     copied = copied || (asked && !copy.is_none());  // then it did what `copy` says
-    bind_to(array, bound);
-    check_stream(bound, array.device);
+    bind_stream(array, bound);
+    require_device(ref, array.device, "tensor");
     return py::cast(std::move(array));
 }
 
@@ -262,7 +245,7 @@ py::object import_managed(dlpack::ManagedVersioned* managed) {
     ArrayObject array = adopt(managed);
     const py::object holder = array.owner;
     try {
-        bind_to(array, stream_object(py::none(), array.device));
+        bind_stream(array, stream_object_or_current(py::none(), array.device, "tensor"));
         return py::cast(std::move(array));
     } catch (...) {
         PyCapsule_SetDestructor(holder.ptr(), nullptr);  // the tensor stays the caller's

@@ -117,6 +117,11 @@ void raise_missing_attribute(const CompileError& error) {
     throw py::error_already_set();
 }
 
+void raise_buffer_error(const std::string& message) {
+    raise("ArgumentBufferError", message);
+    throw py::error_already_set();
+}
+
 namespace {
 
 /// The log names the text by its canonical name.

@@ -1,6 +1,8 @@
 // C++ exceptions become the classes of bascule/_errors.py.
 #pragma once
 
+#include <string>
+
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/errors/error.hpp>
@@ -14,6 +16,9 @@ void register_errors();
 
 /// Raises a kernel that is not there as an attribute that is not there: hasattr() and notebooks rely on that.
 [[noreturn]] void raise_missing_attribute(const CompileError& error);
+
+/// Raises bascule's ArgumentBufferError, a BufferError: what DLPack asks for where data cannot be exchanged.
+[[noreturn]] void raise_buffer_error(const std::string& message);
 
 /// Gives Python's `warnings` what NVRTC warned of when this image was made, at the user's places: once a
 /// process, wherever the image came from. Call it when the image is stored: a filter may make an exception of

@@ -7,7 +7,6 @@
 
 #include <bascule/interface/errors/error.hpp>
 
-#include "exchange/descr.hpp"
 #include "exchange/interface_reader.hpp"
 #include "values/dtype_object.hpp"
 
