@@ -7,6 +7,7 @@
 Each check is a function that yields sentences; tests/python/test_tree.py runs every one as a test.
 """
 
+import itertools
 import re
 import subprocess
 import sys
@@ -86,14 +87,20 @@ def quoted_includes_stay_in_their_directory() -> Iterator[str]:
 
 def one_file_opens_the_driver() -> Iterator[str]:
     for path, layer in layer_files():
-        if layer != EMULATOR and not re.fullmatch(r"runtime/driver/driver\.[ch]pp", path) and "libcuda" in code_of(path):
+        if (
+            layer != EMULATOR
+            and not re.fullmatch(r"runtime/driver/driver\.[ch]pp", path)
+            and "libcuda" in code_of(path)
+        ):
             yield f"{path}: only runtime/driver/driver.* names libcuda"
 
 
 def nvrtc_is_known_to_jit_only() -> Iterator[str]:
     for path, layer in layer_files():
         for number, name in includes_of(path):
-            if name == "nvrtc.h" and not (path == "jit/compile/nvrtc.cpp" or (layer == "jit" and path.endswith(".hpp"))):
+            if name == "nvrtc.h" and not (
+                path == "jit/compile/nvrtc.cpp" or (layer == "jit" and path.endswith(".hpp"))
+            ):
                 yield f"{path}:{number}: only jit/compile/nvrtc.cpp and headers of jit/ include nvrtc.h"
 
 
@@ -171,7 +178,9 @@ def design_rows() -> Iterator[tuple[str, str]]:
     paths += [path for path in source_files() if path.startswith("python/bascule/")]
     units: dict[str, list[str]] = {}
     for path in sorted(paths):
-        units.setdefault(Path(path).with_suffix("").as_posix() if path.endswith(("pp", ".h")) else path, []).append(path)
+        units.setdefault(Path(path).with_suffix("").as_posix() if path.endswith(("pp", ".h")) else path, []).append(
+            path
+        )
     for name, files in sorted(units.items()):
         header = next((file for file in files if file.endswith((".hpp", ".h"))), files[0])
         yield (name if len(files) > 1 else files[0]), first_sentence(header)
@@ -216,7 +225,7 @@ def no_ring_of_includes() -> Iterator[str]:
             def visit(unit: str, graph=graph, done=done, trail=trail) -> Iterator[str]:
                 if unit in trail:
                     ring = [*trail[trail.index(unit) :], unit]
-                    lines = ", ".join(graph[a][b] for a, b in zip(ring, ring[1:], strict=False))
+                    lines = ", ".join(graph[a][b] for a, b in itertools.pairwise(ring))
                     yield f"{' -> '.join(ring)}: a ring of includes ({lines})"
                     return
                 if unit in done:

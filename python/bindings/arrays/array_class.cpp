@@ -33,42 +33,58 @@ std::size_t length(const ArrayObject& array) {
 }  // namespace
 
 void bind_arrays(py::module_& module) {
-    ArrayClass type(module, "DeviceArray", py::is_final(), R"(An array in memory that a device uses.
+    ArrayClass type(module, "DeviceArray", py::is_final(), R"(An array in device, pinned or managed memory.
 
-Made by `to_device`, `device_array`, `pinned_array`, `managed_array` and `as_cuda_array`, and by indexing another one, which gives a
-view. Exports `__cuda_array_interface__` (version 3) with its bound stream, so that CuPy, PyTorch, Numba and others take it without a
-copy. What it does to its elements (`astype`, `copy`, `fill`, assignment, copies to and from the host) is enqueued on the bound
-stream, or on the one that is given, and ordered with the other on the device.
+Created by `to_device`, `device_array`, `pinned_array`, `managed_array` and `as_cuda_array`. Indexing returns a view of the same
+memory. Exports `__cuda_array_interface__` (version 3) with its bound stream, and `__dlpack__`, so that CuPy, PyTorch, Numba and others
+use it without a copy. Operations on its elements (`astype`, `copy`, `fill`, assignment, copies to and from the host) are enqueued on
+the bound stream, or on the stream that is given, which then waits for the bound stream on the device, and the bound stream for it.
 
-It is a place for data, not a library of mathematics: arithmetic and comparisons raise TypeError and name CuPy, iteration and truth
-raise it and name `copy_to_host`. `==` compares identity, as for Numba's device arrays, and arrays can be keys of a dict. `repr`
-shows the values, for which it waits for the bound stream.
+Views, exports and enqueued work keep the memory alive. Any thread may use an array; threads that write the same elements must order
+their work themselves.
+
+It has no arithmetic: operators and comparisons raise a TypeError that names CuPy; iteration and truth value raise one that names
+`copy_to_host`. `==` compares identity, as for Numba's device arrays, and arrays can be dict keys. `repr` shows the values and waits
+for the bound stream.
 
 >>> import numpy as np, bascule
 >>> x = bascule.to_device(np.arange(6, dtype="f4").reshape(2, 3))
 >>> x[:, ::2].T.copy_to_host()
 array([[0., 3.],
        [2., 5.]], dtype=float32))");
-    type.def_property_readonly("shape", [](const ArrayObject& self) { return to_tuple(self.view.shape); })
+    type.def_property_readonly(
+            "shape", [](const ArrayObject& self) { return to_tuple(self.view.shape); },
+            "Elements along each axis.")
         .def_property_readonly(
             "strides", [](const ArrayObject& self) { return to_tuple(self.view.strides); },
-            "Bytes to skip to the next element along each axis.")
-        .def_property_readonly("dtype", [](const ArrayObject& self) { return numpy_dtype(self.view); })
-        .def_property_readonly("ndim", [](const ArrayObject& self) { return self.view.ndim(); })
+            "Bytes from one element to the next along each axis.")
         .def_property_readonly(
-            "size", [](const ArrayObject& self) { return self.view.size; }, "Elements.")
+            "dtype", [](const ArrayObject& self) { return numpy_dtype(self.view); },
+            "The numpy.dtype of the elements.")
         .def_property_readonly(
-            "itemsize", [](const ArrayObject& self) { return self.view.dtype.itemsize; }, "Bytes an element.")
+            "ndim", [](const ArrayObject& self) { return self.view.ndim(); }, "Number of axes.")
+        .def_property_readonly(
+            "size", [](const ArrayObject& self) { return self.view.size; }, "Number of elements.")
+        .def_property_readonly(
+            "itemsize", [](const ArrayObject& self) { return self.view.dtype.itemsize; },
+            "Bytes per element.")
         .def_property_readonly(
             "nbytes", [](const ArrayObject& self) { return self.view.size * self.view.dtype.itemsize; },
             "Bytes of all elements, without gaps between them.")
-        .def_property_readonly("c_contiguous", [](const ArrayObject& self) { return self.view.c_contiguous; })
-        .def_property_readonly("f_contiguous", [](const ArrayObject& self) { return self.view.f_contiguous; })
-        .def_property_readonly("readonly", [](const ArrayObject& self) { return self.view.readonly; })
+        .def_property_readonly(
+            "c_contiguous", [](const ArrayObject& self) { return self.view.c_contiguous; },
+            "True when the elements are contiguous in C order.")
+        .def_property_readonly(
+            "f_contiguous", [](const ArrayObject& self) { return self.view.f_contiguous; },
+            "True when the elements are contiguous in Fortran order.")
+        .def_property_readonly(
+            "readonly", [](const ArrayObject& self) { return self.view.readonly; },
+            "True when neither kernels nor copies may write to it.")
         .def_property_readonly(
             "stream", [](const ArrayObject& self) { return self.stream; },
-            "The bound stream, or None for a view made with sync=False.")
-        .def_property_readonly("device", [](const ArrayObject& self) { return self.device; })
+            "The bound Stream, or None for a view created with sync=False.")
+        .def_property_readonly(
+            "device", [](const ArrayObject& self) { return self.device; }, "The Device that uses the memory.")
         .def("__len__", &length)
         .def("__repr__", &repr_of_array);
     register_array_type(type);

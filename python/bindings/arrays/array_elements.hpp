@@ -1,4 +1,4 @@
-// What the device does to a DeviceArray's elements: `astype`, `copy` and `fill`.
+// Operations on the elements of a DeviceArray, on the device: `astype`, `copy` and `fill`.
 #pragma once
 
 #include "arrays/array_object.hpp"

@@ -1,4 +1,4 @@
-// `x[...]` and `x[...] = value` of a DeviceArray: reads what Python code wrote between the brackets.
+// Indexing of a DeviceArray: `x[...]` and `x[...] = value`.
 #pragma once
 
 #include "arrays/array_object.hpp"

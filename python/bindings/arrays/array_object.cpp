@@ -18,16 +18,16 @@ namespace {
 
 PyTypeObject* array_type = nullptr;  // set once by register_array_type, held by the module
 
-/// as_array reads what pybind11 calls a detail: it must find what pybind11 itself puts into an object and
-/// takes out. The object made for that borrows memory that nobody reads. Throws: ImportError.
+/// as_array reads a detail of pybind11: this compares it with what pybind11 itself finds in an object. The
+/// object made for that borrows memory that is never read. Throws: ImportError.
 void require_known_layout() {
     alignas(ArrayObject) std::byte memory[sizeof(ArrayObject)];
     auto* const inside = reinterpret_cast<ArrayObject*>(memory);
     const py::object object = py::cast(inside, py::return_value_policy::reference);
     if (as_array(object.ptr()) == inside && object.cast<ArrayObject*>() == inside) return;
     throw py::import_error(
-        fmt::format("bascule was built with pybind11 {}.{}, whose objects have another layout than bascule "
-                    "knows. Build it with pybind11 3.1: pip install --no-binary bascule bascule.",
+        fmt::format("bascule was built with pybind11 {}.{}, whose objects have a layout that bascule does "
+                    "not know. Build it with pybind11 3.1: pip install --no-binary bascule bascule.",
                     PYBIND11_VERSION_MAJOR, PYBIND11_VERSION_MINOR));
 }
 

@@ -1,4 +1,4 @@
-// bascule.DeviceArray: an array on the device, made here or viewed through somebody's interface.
+// bascule.DeviceArray: an array in device memory that Bascule allocated, or a view of another library's.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace bascule::python {
 struct ArrayObject {
     ArrayView view;
     Device device;
-    std::shared_ptr<DeviceBuffer> buffer;  ///< null when the memory is somebody else's
+    std::shared_ptr<DeviceBuffer> buffer;  ///< null when the memory is another library's
     pybind11::object owner;                ///< whose memory it is, kept alive; None otherwise
     pybind11::object stream;               ///< the bound stream's object, kept alive
     pybind11::object mask{};  ///< of view.mask: a DeviceArray or a BitMask, kept alive; null without
@@ -27,7 +27,7 @@ struct ArrayObject {
 /// The Python class while its parts are bound.
 using ArrayClass = pybind11::class_<ArrayObject>;
 
-/// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no cast machinery.
+/// The ArrayObject inside a bascule.DeviceArray, or null. Cheap: no pybind11 cast.
 const ArrayObject* as_array(PyObject* object) noexcept;
 
 /// Another view of the same memory, which it keeps in the same way; the bound stream is the same.

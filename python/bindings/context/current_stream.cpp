@@ -15,7 +15,7 @@ namespace bascule::python {
 namespace {
 
 PyObject* variable() {
-    static PyObject* const made = PyContextVar_New("bascule.current", nullptr);  // never given up
+    static PyObject* const made = PyContextVar_New("bascule.current", nullptr);  // never released
     if (made == nullptr) throw py::error_already_set();
     return made;
 }

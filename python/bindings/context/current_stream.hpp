@@ -1,4 +1,4 @@
-// `with stream:` and `with device:`: what is current in this thread, or in this task of asyncio.
+// The current stream and device of a thread or asyncio task: `with stream:` and `with device:`.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,7 @@ namespace detail {
 inline std::atomic<bool> ever_entered{false};
 }
 
-/// False until anybody enters a stream or a device for the first time in this process: then nobody needs to
-/// ask for either.
+/// False until a stream or a device is entered for the first time in this process.
 inline bool anything_entered() noexcept { return detail::ever_entered.load(std::memory_order_relaxed); }
 
 /// The stream that operations on `device` go to when they are given none: of what was entered last, when that

@@ -12,11 +12,11 @@
 
 namespace bascule::python {
 
-/// Where the array lies, for whoever takes it. The emulated device is a CUDA device to everybody, as a GPU
-/// would be: who passes the array on need not know, and who dereferences it is told by the driver.
+/// The DLPack device of the array. The emulated device is a CUDA device, as a GPU is: a library that passes
+/// the array on need not know, and one that dereferences it gets an error from the driver.
 dlpack::DeviceId dlpack_device(const ArrayObject& array);
 
-/// The array's fields without the extents. Raises: BufferError when DLPack cannot say what the array is.
+/// The array's fields without the extents. Raises: BufferError when DLPack cannot describe the array.
 dlpack::Tensor tensor_without_extents(const ArrayObject& array);
 
 /// The extents that go with it: the shape, then the strides in elements.

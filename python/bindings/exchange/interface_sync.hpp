@@ -1,4 +1,4 @@
-// Whether the streams that foreign arrays name are waited for: `bascule.config.cuda_array_interface_sync`.
+// The setting `bascule.config.cuda_array_interface_sync`: whether foreign arrays' streams are waited for.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -140,7 +140,7 @@ void issue_compile_warnings(const Image& image, const Source& source) {
     std::vector<Diagnostic> warnings;
     for (Diagnostic& diagnostic : at_user_places(parse_log(image.log), source)) {
         if (diagnostic.severity != Diagnostic::Severity::warning) continue;
-        if (diagnostic.file.empty()) {  // ptxas, which knows no lines
+        if (diagnostic.file.empty()) {  // ptxas, which has no lines
             diagnostic.file = source.name;
             diagnostic.line = source.first_line;
         }
