@@ -40,8 +40,8 @@ memory. Exports `__cuda_array_interface__` (version 3) with its bound stream, an
 use it without a copy. Operations on its elements (`astype`, `copy`, `fill`, assignment, copies to and from the host) are enqueued on
 the bound stream, or on the stream that is given, which then waits for the bound stream on the device, and the bound stream for it.
 
-Views, exports and enqueued work keep the memory alive. Any thread may use an array; threads that write the same elements must order
-their work themselves.
+Views, DLPack capsules, `export` and enqueued work keep the memory alive. Any thread may use an array; threads that write the same
+elements must order their work themselves.
 
 It has no arithmetic: operators and comparisons raise a TypeError that names CuPy; iteration and truth value raise one that names
 `copy_to_host`. `==` compares identity, as for Numba's device arrays, and arrays can be dict keys. `repr` shows the values and waits

@@ -123,7 +123,7 @@ void bind_array_creation(py::module_& module) {
             return to_device(array, current_device(), stream);
         },
         "array"_a, py::kw_only(), "stream"_a = py::none(),
-        R"(Copy a host array to a new DeviceArray. Does not wait for the copy.
+        R"(Copy a host array to a new DeviceArray, in the order of `stream`.
 
 array : numpy.ndarray or anything numpy.asarray takes; a numpy.ma array keeps its mask. It may be changed when this returns, unless its
 memory is pinned: then once `stream` has reached the copy.
@@ -151,7 +151,7 @@ stream : bound to the array; None means the current stream, else the default str
         R"(Create an array in pinned host memory, which kernels and NumPy access in place; contents are undefined.
 
 `numpy.asarray(x)` is a view, not a copy, and keeps the array alive. NumPy does not wait for the device: synchronise the stream that
-used the array first. Copies between it and the device do not block the host. Parameters as for `device_array`.
+used the array first. Copies between it and the device run while the host continues. Parameters as for `device_array`.
 
 >>> import numpy as np, bascule
 >>> x = bascule.pinned_array(3, "i4")
