@@ -1,4 +1,4 @@
-"""`python -m bascule info`: what this installation has, and what is missing."""
+"""`python -m bascule info`: what this installation found, and what is missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bascule import _bascule
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bascule", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("info", help="device, driver, NVRTC and headers with paths and versions")
+    commands.add_parser("info", help="print device, driver, NVRTC and headers, with paths and versions")
     parser.parse_args()
     return info()
 
@@ -43,7 +43,7 @@ def _print_driver() -> list[str]:
     except bascule.Error as error:
         print(f"device     none (BASCULE_DEVICE={chosen})")
         return [f"driver: {error}"]
-    print(f"device     {device!r}, {device.multiprocessors} multiprocessors, kernels are compiled for {device.arch}")
+    print(f"device     {device!r}, {device.multiprocessors} SMs, kernels are compiled for {device.arch}")
     kind = "emulated device" if driver["emulated"] else "CUDA driver"
     version = f"{driver['version'] // 1000}.{driver['version'] % 1000 // 10}"
     print(f"driver     {kind} {version}: {driver['path']} (BASCULE_DEVICE={chosen})")

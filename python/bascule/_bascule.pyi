@@ -1,4 +1,4 @@
-"""What the extension module offers; `bascule` re-exports the public part."""
+"""Types of the extension module. `bascule` re-exports the public part."""
 
 from collections.abc import Mapping, Sequence
 from os import PathLike

@@ -9,11 +9,11 @@ from pathlib import Path
 from bascule import _bascule, _errors, _places, _remembered
 from bascule._remembered import modules, with_options
 
-_hits = 0  # of what is remembered; a global of this module, because those are the quickest
+_hits = 0  # modules found in memory; a global of this module, because those are the fastest
 
 
 def take_hits() -> int:
-    """How often a module was remembered since the last call."""
+    """How many modules were found in memory since the last call."""
     global _hits
     taken, _hits = _hits, 0
     return taken
@@ -30,41 +30,41 @@ def compile(
     Parameters
     ----------
     source : str
-        The text. Every `__global__` function in it becomes an attribute of the module.
+        CUDA C++. Every `__global__` function in it becomes an attribute of the module.
     file : path, instead of `source`
-        A file; its directory is searched first for quoted includes.
+        A file of CUDA C++; its directory is searched first for quoted includes.
     options : CompileOptions, optional
 
     Returns
     -------
     Module
-        The same text with the same options is compiled once a process.
+        The same text with the same options is compiled once per process.
 
     Raises
     ------
     CompileError
-        With the line in your file, the text of the line, and a caret. The file is the Python file where the text
-        stands as a string literal; a text that was put together there is `<string at FILE:LINE>`.
+        NVRTC rejected the text. The message has the file, the line, its text, and a caret. The file is the Python file
+        that has the text as a string literal; a text that was built at run time is `<string at FILE:LINE>`.
     LibraryError
-        No NVRTC was found; lists every path tried.
+        NVRTC was not found; the message lists every path tried.
 
     Warns
     -----
     CompileWarning
-        NVRTC warned: once a process for a text, at the line in your file.
+        NVRTC issued a warning: once per process and text, at the line in your file.
     """
     global _hits
     if file is None:
-        try:  # written out, because a call more would be half of what compiling again costs
+        try:  # inlined: another call would add half of the cost of this path
             module = modules[source] if options is None else with_options[source, id(options)][0]
             _hits += 1
             return module
         except (KeyError, TypeError):
             pass
     if (source is None) == (file is None):
-        raise _errors.ArgumentTypeError("bascule.compile takes either the text or file=..., and not both")
+        raise _errors.ArgumentTypeError("bascule.compile takes either a text or file=..., not both")
     if source is not None and not isinstance(source, str):
-        hint = "; for a file say bascule.compile(file=...)" if isinstance(source, os.PathLike) else ""
+        hint = "; for a file use bascule.compile(file=...)" if isinstance(source, os.PathLike) else ""
         raise _errors.ArgumentTypeError(f"bascule.compile takes CUDA C++ as a str, got {type(source).__name__}{hint}")
     given = options
     if options is None:

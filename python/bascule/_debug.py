@@ -1,4 +1,4 @@
-"""`bascule.debug`: finds the launch that a fault belongs to."""
+"""`bascule.debug`: finds the launch that caused a fault."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Debugging", "debug"]
 
 
 class Debugging:
-    """What `bascule.debug` returns: as a context manager, its end puts back what was set before."""
+    """Returned by `bascule.debug`. As a context manager it restores the previous setting at the end of the block."""
 
     def __init__(self, before: bool) -> None:
         self._before = before
@@ -25,14 +25,14 @@ class Debugging:
 
 
 def debug(*, sync: bool) -> Debugging:
-    """Find the launch that a fault belongs to: with `sync=True` each launch is waited for, in every thread.
+    """Find the launch that caused a fault: with `sync=True` every launch, in every thread, waits for its kernel.
 
     A kernel that faults then raises CudaError from its own launch; the error names the kernel, the line that
-    launched it and its arguments. Without it a later call meets the fault, and its error names the launch that most
-    likely caused it. Kernels do not overlap while it is on.
+    launched it and its arguments. Otherwise a later call raises the error, which names the launch that most likely
+    caused it. Kernels do not overlap while this is on.
 
     sync : bool
-        True turns it on, False off, for the whole process. In a `with` statement, until the block ends.
+        True turns it on, False off, for the whole process; in a `with` statement, until the block ends.
 
     >>> import bascule
     >>> with bascule.debug(sync=True):

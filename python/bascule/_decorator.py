@@ -1,4 +1,4 @@
-"""`bascule.kernel`: a CUDA C++ text and a Python launch rule make a function that launches."""
+"""`bascule.kernel`: turns a CUDA C++ text and a Python launch rule into a function that launches the kernel."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from bascule._compile import compile_at
 def kernel(
     source: str, *, name: str | None = None, options: _bascule.CompileOptions | None = None
 ) -> Callable[[Callable[..., Any]], LaunchRule]:
-    """Decorate a launch rule: a function with the kernel's parameters that returns how much work there is.
+    """Decorate a launch rule: a function with the kernel's parameters that returns how many threads to launch.
 
-    The rule may return an int, a tuple of up to three extents (one thread each), or a `LaunchConfig`.
-    The text is compiled at the first call, not at import.
+    The rule returns an int, a tuple of up to three extents (one thread per element), or a `LaunchConfig`; None is an
+    error. The text is compiled at the first call, not at import.
 
     Parameters
     ----------
     source : str
         CUDA C++ with one `__global__` function, or with one named like the rule.
     name : str, optional
-        The kernel meant, when it is named otherwise.
+        The kernel, if it is named differently from the rule.
     options : CompileOptions, optional
 
     Examples
@@ -49,7 +49,7 @@ def kernel(
 
 
 class LaunchRule:
-    """A kernel that knows how much work its arguments are. Made by `bascule.kernel`; any thread may call it."""
+    """A kernel with a launch rule; calling it launches. Created by `bascule.kernel`. Any thread may call it."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class LaunchRule:
 
     @property
     def kernel(self) -> _bascule.Kernel:
-        """The kernel, compiled now if it was not yet."""
+        """The kernel, compiled at the first use."""
         if self._kernel is None:
             with self._lock:
                 if self._kernel is None:
@@ -79,7 +79,7 @@ class LaunchRule:
         return self._kernel
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Launch over the work that the rule returns for these arguments."""
+        """Launch with the geometry that the rule returns for these arguments."""
         kernel = self.kernel
         bound = self._rule_signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -87,7 +87,7 @@ class LaunchRule:
         self._launcher(kernel, work)(*bound.args, **bound.kwargs)
 
     def __getitem__(self, key: Any) -> _bascule.Launcher:
-        """`[grid, block]`, `[grid, block, stream]`, `[grid, block, stream, shared_bytes]`: the rule is not asked."""
+        """A Launcher that ignores the rule: `[grid, block]` or `[grid, block, stream, shared_bytes]`."""
         return self.kernel[key]
 
     def __getattr__(self, name: str) -> Any:
@@ -104,7 +104,7 @@ class LaunchRule:
             return kernel[work]
         if work is None:
             raise _errors.ArgumentTypeError(
-                f"the launch rule {self.__name__!r} returned None; return how many threads of work there are: "
+                f"the launch rule {self.__name__!r} returned None; return how many threads to launch: "
                 "an int, a tuple, or a LaunchConfig"
             )
         return kernel.forall(work)
@@ -122,7 +122,7 @@ class LaunchRule:
         different = [(r, d) for r, d in zip(rule, declared, strict=True) if r != d]
         if different:
             raise _errors.ArgumentTypeError(
-                f"the launch rule {self.__name__!r} calls a parameter {different[0][0]!r} that the kernel calls "
+                f"the launch rule {self.__name__!r} names a parameter {different[0][0]!r} that the kernel names "
                 f"{different[0][1]!r}: {found.signature}; give the rule the same names in the same order"
             )
         return found
@@ -133,8 +133,8 @@ class LaunchRule:
         if self._name is not None or wanted in names or len(names) != 1:
             if self._name is None and wanted not in names and names:
                 raise _errors.CompileError(
-                    f"the text has {len(names)} kernels ({', '.join(names)}) and none is called {wanted!r} like the "
-                    "launch rule; name one of them: bascule.kernel(source, name=...)"
+                    f"the text has {len(names)} kernels ({', '.join(names)}) and none is named {wanted!r} like the "
+                    "launch rule; choose one: bascule.kernel(source, name=...)"
                 )
             return module[wanted]
         return module[names[0]]

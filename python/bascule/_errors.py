@@ -1,4 +1,4 @@
-"""Exceptions and warnings. Each derives from `Error` and from the built-in that fits."""
+"""Exceptions and warnings. Each exception derives from `Error` and from the built-in that fits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """The base of every exception that Bascule raises on purpose."""
+    """The base class of Bascule's exceptions."""
 
 
 class ArgumentError(Error):
@@ -23,13 +23,13 @@ class ArgumentError(Error):
     Attributes
     ----------
     index : int
-        Of the argument, from 0; -1 when no argument of a kernel is meant.
+        Position of the argument, from 0; -1 if the error is not about an argument of a kernel.
     name : str
-        Of the argument, as the kernel's parameter is called.
+        Name of the kernel's parameter.
     field : str
-        The key of the array interface or the option that is wrong.
+        The key of the array interface, or the option, that is wrong.
     expected, got : str
-        What was declared and what was given.
+        What was expected and what was passed.
     """
 
     index: int
@@ -44,7 +44,7 @@ class ArgumentTypeError(ArgumentError, TypeError):
 
 
 class ArgumentValueError(ArgumentError, ValueError):
-    """The argument is of the right type and has a value that cannot be."""
+    """The argument has the right type and an invalid value."""
 
 
 class ArgumentOverflowError(ArgumentError, OverflowError):
@@ -58,34 +58,36 @@ class ArgumentKeyError(ArgumentError, KeyError, ValueError):
 
 
 class ArgumentIndexError(ArgumentError, IndexError):
-    """An index that the array does not have."""
+    """An index is out of range or of the wrong type."""
 
 
 class ArgumentBufferError(ArgumentError, BufferError):
-    """An array cannot be exchanged by DLPack as it was asked for."""
+    """DLPack cannot exchange the array in the requested way."""
 
 
 class ArgumentNotImplementedError(ArgumentError, NotImplementedError):
-    """Valid, and not supported yet."""
+    """The argument is valid but not supported."""
 
 
 class CompileError(Error, RuntimeError):
-    """NVRTC refused the text, or the text has no kernel of that name.
+    """NVRTC rejected the text, or the text has no kernel of that name.
 
-    `str(error)` is plain text. Where the interpreter itself prints an uncaught one to a terminal, it is coloured;
-    NO_COLOR and FORCE_COLOR in the environment are respected.
+    `str(error)` is plain text. The interpreter prints an uncaught CompileError in colour on a terminal; the environment
+    variables NO_COLOR and FORCE_COLOR are respected.
 
     Attributes
     ----------
     diagnostics : list of Diagnostic
-        All that NVRTC said, warnings too, at the places of your own files: severity, number, file, line, column,
+        Every message of NVRTC, warnings too, with places in your own files: severity, number, file, line, column,
         message, notes, source_line.
     log : str
-        NVRTC's own words, at the lines of your text.
+        NVRTC's log, with the lines of your text.
     name_expression : str
-        The kernel asked for; empty when the text itself is at fault.
+        The requested kernel; empty if the text itself has the error.
     options : list of str
+        The options that NVRTC was called with.
     architecture : str
+        Such as 'sm_90'.
     """
 
     diagnostics: Sequence[Diagnostic] = ()
@@ -100,7 +102,7 @@ class CompileError(Error, RuntimeError):
 
 
 class KernelAttributeError(CompileError, AttributeError):
-    """A module was asked for an attribute that is no kernel of its text."""
+    """A module has no kernel of this name."""
 
 
 class LibraryError(Error, OSError):
@@ -109,9 +111,11 @@ class LibraryError(Error, OSError):
     Attributes
     ----------
     library : str
+        Which library.
     paths_tried : list of str
-        In order.
+        Every path tried, in order.
     loader_message : str
+        The dynamic loader's message.
     """
 
     library: str
@@ -127,14 +131,15 @@ class CudaError(Error, RuntimeError):
     code : int
         The CUresult.
     code_name : str
+        Its name, such as 'CUDA_ERROR_ILLEGAL_ADDRESS'.
     call : str
-        The driver's function.
+        The driver function that failed.
     doing : str
-        What it was for.
+        The operation it was part of.
     report : str
         The emulated device's report of the fault; empty on a GPU.
     launch : str
-        Of a fault that lost the context: which launch most likely caused it, and where it was made.
+        After a fault that destroyed the context: the launch that most likely caused it, and the line that launched.
     """
 
     code: int
@@ -154,18 +159,18 @@ class RaceError(Error, RuntimeError):
     Attributes
     ----------
     races : list of str
-        A report each: both operations with their streams and places, the bytes, and which wait is missing.
+        One report per race: both operations with their streams and lines, the bytes, and the missing wait.
     """
 
     races: list[str]
 
 
 class EmulatedDeviceWarning(UserWarning):
-    """No GPU was found, so kernels run on the emulated device. Issued once a process."""
+    """No GPU was found, so kernels run on the emulated device. Issued once per process."""
 
 
 class CompileWarning(UserWarning):
-    """NVRTC compiled the text and warned. Issued once a process for a text, at the line of your file.
+    """NVRTC compiled the text with a warning. Issued once per process and text, at the line in your file.
 
     Attributes
     ----------
@@ -176,7 +181,7 @@ class CompileWarning(UserWarning):
 
 
 def issue_warnings(diagnostics: Sequence[Diagnostic]) -> None:
-    """Called by the extension module once the image that they are about is stored."""
+    """Called by the extension module after the image is stored."""
     for diagnostic in diagnostics:
         text = diagnostic.message
         if diagnostic.number:
@@ -184,15 +189,15 @@ def issue_warnings(diagnostics: Sequence[Diagnostic]) -> None:
             text += f' [{diagnostic.number}; extra=["-diag-suppress={digits}"] silences it]'
         line = diagnostic.line or 1
         if diagnostic.source_line and not linecache.getline(diagnostic.file, line):
-            text += f"\n  {diagnostic.source_line.strip()}"  # nobody else can show it
+            text += f"\n  {diagnostic.source_line.strip()}"  # the warning's own display cannot show it
         warning = CompileWarning(text)
         warning.diagnostic = diagnostic
         warnings.warn_explicit(warning, CompileWarning, diagnostic.file, line)
 
 
 class UnorderedProducerWarning(UserWarning):
-    """Arrays of a type name no stream, and nobody knows which one they are ordered with. Issued once a type."""
+    """Arrays of this type name no stream, and none is known for them. Issued once per type."""
 
 
 class CacheWarning(UserWarning):
-    """Compiled programs cannot be kept on disk, and are compiled again in each process. Issued once a process."""
+    """Compiled programs cannot be kept on disk and are compiled again in every process. Issued once per process."""

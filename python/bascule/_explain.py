@@ -1,4 +1,4 @@
-"""What a launch would do, as an object that people read: `kernel[grid, block].explain(...)`."""
+"""What a launch would do: the result of `kernel[grid, block].explain(...)`."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ _CHOICES = {
     "given": "it was given",
     "current": "it is the current one: the launch is inside `with stream:`",
     "common": "every array names it",
-    "default": "the device's default stream: none was given, none is current, and the arrays do not all name one",
+    "default": "the device's default stream: none was given, none is current, and the arrays do not name one stream",
 }
 
 _SOURCES = {
     "bound": "the stream it is bound to",
     "interface": "its interface names it",
-    "table": "the work stream in its library's exchange table",
-    "library": "what its library says is its current stream",
+    "table": "the work stream of its library's exchange table",
+    "library": "its library's current stream",
     "registered": "by the function registered for its type",
     "dlpack": "its library made that stream wait for the array",
-    "call": "named in this launch's streams",
-    "ignored": "not asked: streams are ignored for it",
+    "call": "named in `streams` of this launch",
+    "ignored": "its stream is ignored",
 }
 
 _SILENT = {
-    "interface": "names no stream: version 3 of the interface says by that that there is nothing to wait for",
-    "unsaid": "names no stream, nor does anybody for it (bascule.register_producer): nothing is waited for",
+    "interface": "names no stream, which in version 3 of the interface means that there is nothing to wait for",
+    "unsaid": "names no stream, and none is known for its type (bascule.register_producer): nothing is waited for",
     "table": "names no stream",
-    "library": "its library says that there is nothing to wait for",
-    "registered": "the function registered for its type says that there is nothing to wait for",
-    "ignored": "its stream is ignored, as was asked (sync=False)",
+    "library": "its library has nothing to wait for",
+    "registered": "the function registered for its type returned None: there is nothing to wait for",
+    "ignored": "its stream is ignored (sync=False)",
 }
 
 _MEANINGS = {
@@ -46,12 +46,12 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class ArgumentExplanation:
-    """One argument of a launch that is explained.
+    """One argument of an explained launch.
 
-    index, name, declared : the parameter, from 0, and its C++ type.
-    value : what was passed. place : where an array lies; None for other values.
-    stream : the stream that an array is ordered with, or None. order : a sentence that says how that is known, and what
-    it means; empty for values.
+    index, name, declared : the parameter's position from 0, its name and its C++ type.
+    value : the argument's type and value. place : the memory that an array is in; None for other values.
+    stream : the stream that an array is ordered with, or None. order : a sentence on how that stream is known and what
+    it means for the launch; empty for values.
     """
 
     index: int
@@ -65,13 +65,15 @@ class ArgumentExplanation:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What a launch would do; `str` of it is meant to be read, and notebooks show it as a table.
+    """What a launch would do. `str` gives a readable text; notebooks show a table.
 
-    kernel, signature : the function that the arguments choose.
-    device : where it would run. stream : the launch's stream. choice : why it is that one.
-    grid, block : in blocks and threads; None where no grid was said. shared_bytes : dynamic shared memory a block.
-    arguments : a list of ArgumentExplanation.
-    waits : the streams that the launch waits for, and that wait for it in turn, each with the first argument naming it.
+    kernel, signature : the function that the arguments select.
+    device : where it would run. stream : the launch stream. choice : why it is that stream.
+    grid, block : in blocks and threads; None where no grid was given. shared_bytes : dynamic shared memory per block.
+    work : the extents passed to `forall`; empty otherwise.
+    arguments : a tuple of ArgumentExplanation.
+    waits : the streams that the launch waits for and that then wait for it, each with the index of the first argument
+    that names it.
     """
 
     kernel: str
@@ -135,12 +137,12 @@ class Explanation:
         if 0 in self.work:
             return "no work, so nothing would be launched"
         if self.grid is None or self.block is None:
-            return "not said; kernel[grid, block].explain(...) and kernel.forall(n).explain(...) say it"
+            return "not given; use kernel[grid, block].explain(...) or kernel.forall(n).explain(...)"
         threads = prod(self.grid) * prod(self.block)
         chosen = f", chosen for {' x '.join(map(str, self.work))} threads of work" if self.work else ""
         return (
             f"{self.grid} blocks of {self.block} threads, {threads:,} in all{chosen}; "
-            f"{self.shared_bytes} bytes of dynamic shared memory a block"
+            f"{self.shared_bytes} bytes of dynamic shared memory per block"
         )
 
     def _named(self, index: int) -> str:
@@ -166,7 +168,7 @@ def _sentence(order: dict[str, Any]) -> str:
 
 
 def explanation(*, arguments: list[dict[str, Any]], waits: list[tuple[str, int]], **facts: Any) -> Explanation:
-    """From the facts that the extension module found; called by it alone."""
+    """Called by the extension module."""
     explained = []
     for argument in arguments:
         order = argument.pop("order")

@@ -1,4 +1,4 @@
-"""Where the string literal of a CUDA C++ text stands: errors name the line of the Python file, not of the string."""
+"""Finds the string literal of a CUDA C++ text, so that errors name the line of the Python file, not of the string."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _remembered: dict[tuple[str, str, int], Place] = {}
 
 
 def place_of(text: str, frame: FrameType) -> Place:
-    """The place of a text that the code of `frame` hands over. A look into a dict but for the first time."""
+    """The place of a text that the code of `frame` passes. After the first time a dict lookup."""
     key = (text, frame.f_code.co_filename, frame.f_lineno)
     place = _remembered.get(key)
     if place is None:
@@ -42,7 +42,7 @@ def sites(frame: FrameType | None) -> tuple[Site, ...]:
 
 
 def find(text: str, calls: tuple[Site, ...]) -> Place:
-    """The literal's file and line; else a name that says where the text was handed over."""
+    """The literal's file and line; else a name with the line of the call that passed the text."""
     for filename, line in calls:
         first_line = _first_line(text, filename, line)
         if first_line is not None:

@@ -1,4 +1,4 @@
-"""Arrays of libraries that name no stream: which stream each library works on."""
+"""The streams of libraries whose arrays name no stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from bascule import _bascule
 from bascule._errors import ArgumentTypeError, UnorderedProducerWarning
 
-# What is asked of an array: it and the number of its device; an object that names a stream, or None.
+# Takes an array and the number of its device; returns an object that names a stream, or None.
 _Ask = Callable[[Any, int], Any]
 
 
@@ -45,15 +45,15 @@ _warning = threading.Lock()  # of _warned; not held while the warning is issued,
 
 
 def register_producer(cls: type, *, stream_of: Any) -> None:
-    """Say which stream the arrays of a library are ordered with that name none themselves.
+    """Register the stream of arrays that name no stream themselves.
 
-    From version 3 of `__cuda_array_interface__` on an array names its stream, or says with None that there is nothing
-    to wait for, and Bascule believes it. Versions 0 to 2 cannot say: where work is still pending on a stream of the
-    library, a kernel that does not wait for it reads what is not there yet. Bascule knows what to do for
+    From version 3 of `__cuda_array_interface__` on, an array names its stream, or None if there is nothing to wait for.
+    Versions 0 to 2 have no stream: if work of the library is still pending, a kernel that does not wait for it reads
+    unfinished data. Bascule knows the streams of
 
     PyTorch : the array's stream is `torch.cuda.current_stream()` of its device, as it is when the array is passed
         (or what PyTorch's DLPack exchange table says, where there is one). The launch waits for it, and later work on
-        it waits for the launch. Work on other streams of PyTorch is yours to order, as inside PyTorch:
+        it waits for the launch. You must order work on other streams of PyTorch, as inside PyTorch:
         `torch.cuda.current_stream().wait_stream(side)`.
     Warp : the same with `warp.get_stream()` of the array's device.
     JAX : has no current stream. `array.__dlpack__(stream=...)` makes the launch's stream wait until the array is
@@ -61,24 +61,23 @@ def register_producer(cls: type, *, stream_of: Any) -> None:
         refused where a kernel writes.
     `DeviceArray.export(version=...)` : the bound stream.
 
-    Every other type of array is used without waiting, and an `UnorderedProducerWarning` says so once. Then one of these
-    steps makes it right:
+    Every other type of array is used without waiting, with one `UnorderedProducerWarning` per type. To fix that, do one
+    of these:
 
-    - synchronise the library's stream before the launch, or pass `kernel[grid, block, stream]` the stream that the
-      library works on;
+    - synchronise the library's stream before the launch, or launch on it: `kernel[grid, block, stream]`;
     - for one launch, name it: `kernel[grid, block].options(streams={"x": stream})(x)`;
     - register the type here, once.
 
-    `bascule.config.stream_of = "spec"` (or BASCULE_STREAM_OF=spec) asks nobody and warns of nothing.
+    With `bascule.config.stream_of = "spec"` (or BASCULE_STREAM_OF=spec) none of this is done, and nothing is warned of.
 
     Parameters
     ----------
     cls : type
-        Of the arrays; types derived from it are meant too.
+        The type of the arrays; subclasses are included.
     stream_of : callable, "dlpack" or "spec"
-        A function of the array that returns its stream: an integer handle, an object that names one, or None where
-        there is nothing to wait for. It runs before anything is enqueued. "dlpack": the array's `__dlpack__` makes the
-        launch's stream wait. "spec": there is nothing to wait for, and no warning.
+        A function that takes the array and returns its stream: an integer handle, an object that names a stream, or
+        None if there is nothing to wait for. It is called before anything is enqueued, by any thread that launches.
+        "dlpack": the array's `__dlpack__` makes the launch stream wait. "spec": nothing to wait for, and no warning.
 
     >>> import bascule
     >>> class Image:
@@ -100,7 +99,7 @@ def register_producer(cls: type, *, stream_of: Any) -> None:
 
 
 def policy_of(cls: type) -> tuple[str, _Ask | None]:
-    """How arrays of a type that names no stream are ordered; asked by the extension module, once a type."""
+    """How arrays of a type that names no stream are ordered. Called by the extension module, once per type."""
     for base in cls.__mro__:
         if base in _registered:
             return _registered[base]
@@ -112,7 +111,7 @@ def policy_of(cls: type) -> tuple[str, _Ask | None]:
         try:
             warnings.warn(
                 f"arrays of type {cls.__module__}.{cls.__qualname__} name no stream (their __cuda_array_interface__ is "
-                "older than version 3), so nothing waits for work that is pending on them. Say which stream that is: "
+                "older than version 3), so a launch does not wait for pending work on them. Register their stream: "
                 f"bascule.register_producer({cls.__qualname__}, stream_of=...), whose documentation lists the steps.",
                 UnorderedProducerWarning,
                 stacklevel=2,
@@ -139,10 +138,10 @@ def stream_of_environment() -> str:
 
 
 def set_stream_of(value: str, name: str = "bascule.config.stream_of") -> None:
-    """What `bascule.config.stream_of` does when it is set."""
+    """Set `bascule.config.stream_of`."""
     if value not in ("library", "spec"):
         raise ArgumentTypeError(
-            f'{name} is {value!r}: set it to "library" (ask the libraries of arrays that name no stream) or "spec" '
-            "(ask nobody)."
+            f'{name} is {value!r}: set it to "library" (use the library\'s stream for arrays that name none) or "spec" '
+            "(do not)."
         )
     _bascule._ask_libraries(value == "library")

@@ -1,7 +1,7 @@
 """Modules of texts that were compiled before, so that compiling one again costs little more than a dict lookup.
 
-Only texts that read no file are here, since what they compile to cannot change, and that have no variables, since
-modules do not share those. Everything else goes to the cache, which looks at the headers first.
+Only texts that read no file, because their image cannot change, and that have no variables, because modules do not
+share those. Everything else goes to the cache, which checks the headers first.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from bascule import _bascule
 
 _MOST = 1024
 
-# The text alone is the key where there are no options, because a tuple would cost more than the lookup. Options are
-# told by identity; the tuple keeps them, so that no others can get their address.
+# Without options the text alone is the key, because making a tuple would cost more than the lookup. Options are
+# compared by identity; the tuple keeps them alive, so that no others get their address.
 modules: dict[str | None, _bascule.Module] = {}
 with_options: dict[tuple[str | None, int], tuple[_bascule.Module, _bascule.CompileOptions]] = {}
-_seen: dict[tuple[str, int], _bascule.CompileOptions | None] = {}  # compiled once; keeps the options, too
+_seen: dict[tuple[str, int], _bascule.CompileOptions | None] = {}  # compiled once; keeps the options alive
 
 
 def keep(text: str, options: _bascule.CompileOptions | None, module: _bascule.Module) -> None:
     """Remember a module that has been compiled, if nothing on disk can change it.
 
-    The second of a text is kept, not the first: that one's kernels say that they were compiled, the others' that they
-    came from memory.
+    The second module of a text is kept, not the first: the first one's kernels report that they were compiled, later
+    ones that they came from memory.
     """
     key = (text, id(options))
     if key not in _seen:
@@ -38,7 +38,7 @@ def keep(text: str, options: _bascule.CompileOptions | None, module: _bascule.Mo
 
 
 def forget() -> None:
-    """Ask the cache again about every text."""
+    """Drop every module; the next compile of a text goes to the cache."""
     _seen.clear()
     modules.clear()
     with_options.clear()

@@ -1,4 +1,4 @@
-"""Colour for compile errors, where a person reads them in a terminal."""
+"""Colour for compile errors on a terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _shows_colour() -> bool:
     try:
         return os.isatty(sys.stderr.fileno())
     except (AttributeError, OSError, ValueError):
-        return False  # replaced by something that is no file
+        return False  # replaced by an object that is not a file
 
 
 def _is_uncaught() -> bool:

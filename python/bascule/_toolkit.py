@@ -1,4 +1,4 @@
-"""Where NVRTC and the CUDA headers are: named in `bascule.config`, in wheels, or in a toolkit."""
+"""Finds NVRTC and the CUDA headers: named in `bascule.config`, in wheels, or in a toolkit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Location:
 
 
 def locate() -> Location:
-    """Ask `bascule.config`, then cuda-pathfinder (wheels, conda, CUDA_HOME); nothing found leaves the usual places."""
+    """From `bascule.config`, else cuda-pathfinder (wheels, conda, CUDA_HOME); empty lists mean the usual places."""
     return Location(
         nvrtc_libraries=[config.nvrtc_library] if config.nvrtc_library else _nvrtc_from_pathfinder(),
         include_paths=list(config.include_paths) or _headers_from_pathfinder(),

@@ -1,11 +1,11 @@
 """Compiled programs: in memory for as long as the process lives, and on disk.
 
-A program is compiled once for its text, options, architecture, NVRTC and headers, and then found again, also by other
-processes. A header that is edited, put back, or begins to stand before another is noticed.
+A program is compiled once for its text, options, architecture, NVRTC and headers; later compiles find it, in other
+processes too. A header that was edited, or that now hides another one, is noticed.
 
-The directory is `BASCULE_CACHE_DIR`, else `bascule` in `XDG_CACHE_HOME`, else `~/.cache/bascule`; set to nothing,
-`BASCULE_CACHE_DIR` turns it off. Its files are code that your processes run: it must be yours alone. One that cannot
-be used costs a `CacheWarning`, never a compile.
+The directory is `BASCULE_CACHE_DIR`, else `bascule` in `XDG_CACHE_HOME`, else `~/.cache/bascule`; an empty
+`BASCULE_CACHE_DIR` turns the cache on disk off. Its files are code that your processes run, so only you may be able to
+write to it. A directory that cannot be used gives a `CacheWarning`; programs are then compiled in every process.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def stats() -> _bascule.CacheStatistics:
 
 
 def clear() -> None:
-    """Forget every compiled program in memory. Kernels in use stay valid; what is on disk stays there."""
+    """Drop every compiled program in memory. Kernels in use stay valid; the cache on disk is not changed."""
     _remembered.forget()
     _bascule._cache_clear()
 
 
 def directory() -> str:
-    """Where programs are kept on disk; empty when they are not."""
+    """The directory of the cache on disk; empty if there is none."""
     return _bascule._cache_directory()

@@ -1,26 +1,26 @@
 """Settings of this process. Set them before the first compile.
 
 nvrtc_library : str or None
-    The NVRTC library to load; None finds one in the installed wheels, then in a CUDA toolkit.
+    Path of the NVRTC library to load; None finds one in the installed wheels, else in a CUDA toolkit.
 include_paths : list of str
-    Directories of the CUDA headers (and CCCL); empty finds the ones that belong to that NVRTC.
+    Directories of the CUDA headers and of CCCL; empty finds the ones that belong to that NVRTC.
 cuda_array_interface_sync : bool
-    Whether the streams that other libraries' arrays name are waited for, and wait in turn. False leaves the order to
-    you: their streams are checked and then ignored, as the interface allows consumers to offer.
-    BASCULE_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment is the same from the start. May be set at any time.
+    Whether launches wait for the streams that other libraries' arrays name, and those streams for the launches. With
+    False, streams are validated and then ignored, and you must synchronise. BASCULE_CUDA_ARRAY_INTERFACE_SYNC=0 in the
+    environment sets it at import. May be changed at any time.
 default_stream : "legacy" or "per-thread"
-    Which of its two default streams a device means where no stream is named. May be set at any time.
+    Which of the two CUDA default streams is used where no stream is named. May be changed at any time.
 stream_of : "library" or "spec"
-    Whether the libraries of arrays that name no stream (versions 0 to 2 of the interface) are asked for the one that
-    they work on; `bascule.register_producer` tells which are known. "spec" asks nobody, and so does
-    BASCULE_STREAM_OF=spec in the environment. May be set at any time.
+    "library": arrays that name no stream (versions 0 to 2 of the interface) are ordered with their library's stream;
+    `bascule.register_producer` lists the known libraries. "spec": they are not ordered. BASCULE_STREAM_OF=spec in the
+    environment sets it at import. May be changed at any time.
 accept_newer_interface : bool
-    Whether a `__cuda_array_interface__` of a later version than 3 is read by the rules of version 3; otherwise it is an
+    Whether a `__cuda_array_interface__` newer than version 3 is read by the rules of version 3; otherwise it is an
     error. May be changed at any time.
 check_memory : bool
-    Whether the driver is asked about every array at every launch, so that freed memory and arrays that reach beyond
-    their allocation are errors, as far as the driver can tell. Otherwise an answer about device memory is kept until
-    Bascule itself frees there. May be changed at any time.
+    Whether every launch asks the driver about the memory of every array, so that freed memory and arrays larger than
+    their allocation are errors, as far as the driver can tell. Otherwise the driver's answer about device memory is
+    kept until Bascule itself frees it. May be changed at any time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _compile_differently(_value: Any) -> None:
     _remembered.forget()
 
 
-# What setting each of them does, before it counts.
+# Called with the new value before a setting changes.
 _EFFECTS: dict[str, Callable[[Any], None]] = {
     "nvrtc_library": _compile_differently,
     "include_paths": _compile_differently,
@@ -61,7 +61,7 @@ _EFFECTS: dict[str, Callable[[Any], None]] = {
 
 
 class _Settings(types.ModuleType):
-    """Checks names, so that a misspelt setting is no silent one, and makes each take effect at once."""
+    """Refuses unknown settings, and applies each change at once."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("__"):

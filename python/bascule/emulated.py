@@ -1,4 +1,4 @@
-"""The emulated device's own side: what was asked of it, operation by operation, and the races that it finds."""
+"""The emulated device's own functions: recorded operations, and races between streams."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Operation", "RaceStatistics", "checks", "race_statistics", "trace"]
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation as the host issued it.
+    """One operation, as the host issued it.
 
     kind : 'record', 'wait', 'launch', 'copy', 'fill', 'allocate', 'free', 'synchronize', 'create', 'destroy',
-    'host function' or 'graph launch'. stream, event : handles, 0 when there is none. bytes : of a copy, fill or
-    allocation. name : the kernel or driver function. device : the number of the device.
+    'host function' or 'graph launch'. stream, event : handles, or 0. bytes : size of a copy, fill or allocation.
+    name : the kernel or the driver function. device : the number of the device.
     """
 
     kind: str
@@ -47,10 +47,10 @@ def trace() -> Iterator[list[Operation]]:
 
 @dataclass(frozen=True)
 class RaceStatistics:
-    """What the search for races did since the process started; no race means something only where these grow.
+    """What the search for races has compared since the start of the process.
 
-    nodes : operations watched. edges : orders between them. bytes : accessed, and compared with the accesses of
-    other operations. races : found.
+    "No race" means something only where these counts grow. nodes : operations. edges : orders between operations.
+    bytes : bytes whose accesses were compared. races : races found.
     """
 
     nodes: int
@@ -60,7 +60,7 @@ class RaceStatistics:
 
 
 def race_statistics() -> RaceStatistics:
-    """How much the emulated device has looked at for races.
+    """How much the emulated device has compared in its search for races.
 
     Raises LibraryError when kernels run on a GPU.
     """
@@ -69,15 +69,15 @@ def race_statistics() -> RaceStatistics:
 
 @contextmanager
 def checks(*, races: bool) -> Iterator[None]:
-    """Look for races between streams (or do not) while the block runs.
+    """Turn the search for races between streams on or off while the block runs.
 
-    A race is two operations on different streams that touch the same bytes, one of them writing, with no wait
-    that puts one before the other; it is found however the two happened to run. It raises RaceError at the next
-    call that waits: `synchronize`, a `query` that says True, `copy_to_host`; at the latest when the block ends.
-    The host waits for every device when the block begins and when it ends. BASCULE_EMULATED_CHECKS=races does
-    the same for a whole process.
+    A race is two operations on different streams that access the same bytes, at least one of them writing, with no
+    wait that orders them. It is found no matter in which order they happened to run. RaceError is raised by the next
+    call that waits (`synchronize`, a `query` that returns True, `copy_to_host`), at the latest at the end of the block.
+    The host waits for every device at the beginning and at the end of the block. BASCULE_EMULATED_CHECKS=races turns
+    the search on for the whole process.
 
-    races : whether to look.
+    races : bool, whether to search.
 
     Raises LibraryError when kernels run on a GPU.
 
@@ -85,12 +85,12 @@ def checks(*, races: bool) -> Iterator[None]:
     ...     kernel[8, 128](x)
     ...     print(x.copy_to_host())
     """
-    _bascule._raise_races(_finish())  # of before the block
+    _bascule._raise_races(_finish())  # races from before the block
     before = _bascule._look_for_races(races)
     try:
         yield
     except BaseException as error:
-        # What the block raised is what its caller waits for; the races may be why.
+        # The block's own exception is raised; the races may be its cause.
         for race in _finish():
             error.add_note(race)
         raise
@@ -101,17 +101,19 @@ def checks(*, races: bool) -> Iterator[None]:
 
 
 def _finish() -> list[str]:
-    """Everything pending is run, and what it touched is compared."""
+    """Run all pending work and compare its accesses."""
     _bascule._finish_devices()
     return _bascule._take_races()
 
 
-def _print_what_nobody_took(process: int = os.getpid()) -> None:
+def _print_unraised_races(process: int = os.getpid()) -> None:
     """At exit: a race that no synchronising call raised must not be lost."""
     if os.getpid() != process or not _bascule._looks_for_races():
         return
     for race in _finish():
-        print(f"bascule: a race that no call raised: the program ended before it waited.\n{race}", file=sys.stderr)
+        print(
+            f"bascule: a race that no call raised, because the program ended before it waited.\n{race}", file=sys.stderr
+        )
 
 
-atexit.register(_print_what_nobody_took)
+atexit.register(_print_unraised_races)

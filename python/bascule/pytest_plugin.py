@@ -1,8 +1,8 @@
-"""For pytest: `--bascule-races` looks for races between streams in every test, and a race makes its test fail.
+"""Plugin for pytest: with `--bascule-races` a test fails if its work has a race between streams.
 
-BASCULE_EMULATED_CHECKS=races in the environment does the same. Each test's work is waited for when the test ends, so
-that a race is reported by the test that has it. The terminal's summary says how much was compared: a test that
-launched and compared no byte is named there, so that silence is not mistaken for order.
+BASCULE_EMULATED_CHECKS=races in the environment does the same. The host waits for the work of a test when the test
+ends, so that the right test reports a race. The terminal summary tells how much was compared, and names tests that
+launched without comparing a byte, since those prove nothing.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--bascule-races"):
         if os.environ.get("BASCULE_DEVICE", "emulated") != "emulated":
             raise pytest.UsageError(
-                "--bascule-races: races are seen on the emulated device alone, and BASCULE_DEVICE is "
+                "--bascule-races: only the emulated device finds races, and BASCULE_DEVICE is "
                 f"{os.environ['BASCULE_DEVICE']!r}. Set BASCULE_DEVICE=emulated, or leave it unset."
             )
-        # The driver is chosen when somebody first needs it, in this process or in one that a test starts.
+        # The driver is loaded at first use, in this process or in one that a test starts.
         os.environ[_VARIABLE] = ",".join(sorted(filter(None, chosen | {"races"})))
         os.environ.setdefault("BASCULE_DEVICE", "emulated")
         if _bascule._driver_is_loaded():
@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Races:
-    """The hooks around a test, while races are looked for."""
+    """Hooks around each test, while the search for races is on."""
 
     def __init__(self) -> None:
         self.total = RaceStatistics(0, 0, 0, 0)
@@ -81,7 +81,7 @@ class Races:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if call.when == "teardown":
-            # Plain numbers travel with the report, from another process too.
+            # Plain numbers, which the report carries from another process too.
             before: _Counts = item.stash[_BEFORE]
             grown = [now - then for now, then in zip(_counts(), before, strict=True)]
             report.__dict__["bascule_races"] = grown
@@ -109,7 +109,7 @@ class Races:
             f"{total.bytes} bytes compared; {total.races} races"
         )
         for test in self.silent:
-            terminalreporter.write_line(f"launched, and compared no byte: {test}")
+            terminalreporter.write_line(f"launched without comparing a byte: {test}")
 
 
 _Counts = tuple[int, int, int, int, int]

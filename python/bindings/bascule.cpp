@@ -1,7 +1,7 @@
 // The extension module bascule._bascule. Nobody imports it but the package.
 #include <pybind11/pybind11.h>
 
-#include "arrays/array_object.hpp"
+#include "arrays/array_class.hpp"
 #include "context/cache_object.hpp"
 #include "context/debug_object.hpp"
 #include "context/device_object.hpp"
@@ -10,6 +10,7 @@
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_import.hpp"
 #include "exchange/interface_reader.hpp"
+#include "exchange/interface_sync.hpp"
 #include "exchange/producer_streams.hpp"
 #include "launch/arguments.hpp"
 #include "launch/global_object.hpp"
@@ -31,6 +32,7 @@ PYBIND11_MODULE(_bascule, module, py::mod_gil_not_used()) {
     bascule::python::bind_dlpack_import(module);
     bascule::python::bind_arguments(module);
     bascule::python::bind_interface_reader(module);
+    bascule::python::bind_interface_sync(module);
     bascule::python::bind_producer_streams(module);
     bascule::python::bind_kernels(module);
     bascule::python::bind_globals(module);

@@ -31,20 +31,28 @@ string(STRIP "${printed}" printed)
 string(REPLACE "\n" ";" printed "${printed}")
 set(headers ${printed})
 list(FILTER headers INCLUDE REGEX "^include/")
-list(FILTER printed EXCLUDE REGEX "^include/bascule/((interface|jit|runtime)/[a-z_]+/)?[a-z_]+\\.hpp$")
+list(FILTER printed EXCLUDE REGEX "^include/bascule/(bascule|(interface|jit|runtime)/[a-z]+/[a-z_]+)\\.hpp$")
 list(FILTER printed EXCLUDE REGEX "^include/bascule/(runtime/emulator/emulated|interface/arrays/dlpack)_abi\\.h$")
 list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/libbascule_(interface|jit|runtime)\\.a$")
 list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/libbascule_emulator\\.so$")
 list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/cmake/bascule/bascule-[a-z-]+\\.cmake$")
 claim("headers, libraries and CMake's files are all that is installed" NOT ".+")
 set(printed "${headers}")
-claim("nobody can see the checks otherwise than the library does" NOT "interface/errors/checks\\.hpp")
+claim("nobody can see the checks otherwise than the library does" NOT "/checks\\.hpp")
 
 # fmt, xxHash and JSON are used inside; a header that included one would make every user install it.
 set(printed "")
+set(missing "")
 foreach(header IN LISTS headers)
   file(STRINGS "${prefix}/${header}" includes REGEX "^[ \t]*#[ \t]*include")
-  list(FILTER includes EXCLUDE REGEX "<(bascule/[a-z_/.]+|[a-z_]+|stdint\\.h|stddef\\.h)>")
+  foreach(include IN LISTS includes)
+    if(include MATCHES "<(bascule/[^>]+)>")
+      if(NOT EXISTS "${prefix}/include/${CMAKE_MATCH_1}")
+        string(APPEND missing "${header}: ${include}\n")
+      endif()
+    endif()
+  endforeach()
+  list(FILTER includes EXCLUDE REGEX "<(bascule/(interface|jit|runtime)/[a-z_/.]+|[a-z_]+|stdint\\.h|stddef\\.h)>")
   if(header MATCHES "/runtime/driver/driver\\.hpp$")
     list(FILTER includes EXCLUDE REGEX "<(cuda|cudaTypedefs)\\.h>")
   endif()
@@ -53,10 +61,21 @@ foreach(header IN LISTS headers)
   endforeach()
 endforeach()
 claim("only the driver's header includes anything but ours and the standard's" NOT ".+")
+set(printed "${missing}")
+claim("a header includes only headers that are installed" NOT ".+")
+
+# The example that <bascule/bascule.hpp> begins with is a program: what its comment has behind five spaces.
+file(READ "${prefix}/include/bascule/bascule.hpp" header)
+string(REGEX MATCH "(\n//(     [^\n]*)?)+" example "${header}")
+string(REGEX REPLACE "\n//(     )?" "\n" example "${example}")
+file(WRITE "${WORK}/example.cpp" "${example}")
+string(REGEX MATCHALL "#include <bascule/[^>]+>" printed "${example}")
+claim("the example needs no header but bascule.hpp" "^#include <bascule/bascule\\.hpp>$")
 
 string(REPLACE "|" ";" arguments "${ARGUMENTS}")
 run("configuring the project" "${CMAKE_COMMAND}" -S "${PROJECT}" -B "${WORK}/build" ${arguments}
     "-DCMAKE_BUILD_TYPE=Debug" "-DCMAKE_PREFIX_PATH=${prefix}" "-DWANTED=${VERSION}"
+    "-DEXAMPLE=${WORK}/example.cpp"
     "-Dbascule_CUDA_INCLUDE_DIR=${CUDA_INCLUDE_DIR}")
 run("building the project" "${CMAKE_COMMAND}" --build "${WORK}/build")
 
@@ -64,6 +83,9 @@ run("launching from the installed program" "${CMAKE_COMMAND}" -E env --unset=LD_
     "${WORK}/build/launch")
 claim("the kernel's result is right" "${printed}" MATCHES "all 1000 elements are right")
 claim("the emulated device is the installed one" "${printed}" MATCHES "driver: [^\n]*/a prefix/lib[^\n]*emulator\\.so")
+
+run("running the example of bascule.hpp" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emulated "${WORK}/build/example")
+claim("the example prints 2" "^2\n$")
 
 # A program that only compiles asks no driver, so it does not matter that this one is not there.
 run("compiling for sm_90" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=cuda CUDA_VISIBLE_DEVICES= "${WORK}/build/compile"

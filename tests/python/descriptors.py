@@ -49,7 +49,7 @@ class Number:
 
 
 def integer_of(value: Any) -> int | None:
-    """None for what is no integer, bool among it."""
+    """None for what is not an integer; bool is not one here."""
     if isinstance(value, (bool, np.bool_)) or value is None:
         return None
     try:

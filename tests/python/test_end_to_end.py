@@ -153,7 +153,7 @@ def test_a_launch_rule_with_other_parameters_is_refused_at_the_first_call():
     def scale(p, factor, n):
         return n
 
-    with pytest.raises(TypeError, match="'factor'.*the kernel calls 'f'"):
+    with pytest.raises(TypeError, match="'factor'.*the kernel names 'f'"):
         scale(None, 1, 0)
 
 

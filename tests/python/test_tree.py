@@ -13,7 +13,7 @@ specification.loader.exec_module(check_tree)
 
 
 @pytest.mark.parametrize("check", check_tree.CHECKS, ids=lambda check: check.__name__)
-def test_the_house_keeps_the_rule(check):
+def test_the_repository_keeps_the_rule(check):
     findings = list(check())
     assert not findings, "\n".join(findings)
 

@@ -1,4 +1,4 @@
-// How each library hands out memory is one class here. Sources: cuda.core's MemoryResource and Buffer, RMM's
+// One function per kind of allocator. Sources: cuda.core's MemoryResource and Buffer, RMM's
 // DeviceMemoryResource, CuPy's MemoryPool.
 #include "arrays/allocator.hpp"
 
@@ -24,7 +24,7 @@ namespace {
 
 using ErrorKind = ArgumentError::Kind;
 
-/// What must be called to give one allocation back, and what must live until then. Destroyed by any thread.
+/// The call that frees one allocation, and what must live until then. Any thread may destroy it.
 class Allocation {
   public:
     Allocation(py::object give_back, py::tuple arguments)
@@ -51,7 +51,7 @@ class Allocation {
     PyObject* arguments_;
 };
 
-/// An address and how to give it back.
+/// An address and how to free it.
 struct Given {
     std::uint64_t address = 0;
     py::object give_back;
@@ -75,10 +75,12 @@ std::uint64_t address_of(const py::object& value) {
     const unsigned long long address = PyLong_AsUnsignedLongLong(integer.ptr());
     if (PyErr_Occurred() != nullptr || address == 0) {
         PyErr_Clear();
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("the allocator returned the address {}, which no memory has.",
-                                        std::string(py::str(integer))),
-                            {.field = "allocator"});
+        throw ArgumentError(
+            ErrorKind::value,
+            fmt::format(
+                "the allocator returned {}, which is not an address: it must be positive and below 2**64.",
+                std::string(py::str(integer))),
+            {.field = "allocator"});
     }
     return address;
 }
@@ -89,7 +91,7 @@ std::string package_of(const py::object& object) {
     return module.substr(0, module.find('.'));
 }
 
-/// The stream as the allocator's library has it: those that take their own kind alone are given that.
+/// The stream as an object of the allocator's library, for libraries that accept no other.
 py::object stream_for(const py::object& resource, const py::object& stream) {
     const std::string package = package_of(resource);
     if (package == "rmm") return py::module_::import("rmm.pylibrmm.stream").attr("Stream")(stream);
@@ -102,16 +104,16 @@ py::object stream_for(const py::object& resource, const py::object& stream) {
 
 /// `allocate(bytes, stream)`: an address (RMM), or a Buffer that frees itself (cuda.core).
 Given from_resource(const py::object& resource, std::size_t bytes, const py::object& stream) {
-    const py::object theirs = stream_for(resource, stream);
-    const py::object given = resource.attr("allocate")(bytes, "stream"_a = theirs);
+    const py::object converted = stream_for(resource, stream);
+    const py::object given = resource.attr("allocate")(bytes, "stream"_a = converted);
     if (py::hasattr(given, "handle")) {
-        return {address_of(given.attr("handle")), given.attr("close"), py::make_tuple(theirs)};
+        return {address_of(given.attr("handle")), given.attr("close"), py::make_tuple(converted)};
     }
     const std::uint64_t address = address_of(given);
-    return {address, resource.attr("deallocate"), py::make_tuple(address, bytes, theirs)};
+    return {address, resource.attr("deallocate"), py::make_tuple(address, bytes, converted)};
 }
 
-/// CuPy's pool keeps what it gives by the stream that is current then: ours is made that.
+/// CuPy's pool allocates for its current stream: ours is made current.
 Given from_pool(const py::object& pool, std::size_t bytes, const py::object& stream) {
     py::object memory;
     if (package_of(pool) == "cupy") {
@@ -144,7 +146,7 @@ struct Setting {
     Source source = nullptr;
 };
 
-/// What is set now; never destroyed.
+/// The present setting; never destroyed.
 class CurrentSetting {
   public:
     Setting get() {
@@ -158,7 +160,7 @@ class CurrentSetting {
         std::swap(setting_, with);
         return with;
     }
-    /// An allocator is set: without one nobody needs to ask which.
+    /// Whether an allocator is set.
     bool any() const noexcept { return any_.load(std::memory_order_acquire); }
 
   private:
@@ -220,23 +222,24 @@ std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device, 
 
 void bind_allocator(py::module_& module) {
     module.def("set_allocator", &set_allocator, "allocator"_a,
-               R"(Take the device memory of new arrays from `allocator`; returns the one that was set before.
+               R"(Allocate the device memory of new arrays with `allocator`. Returns the previous allocator.
 
 allocator : one of
     an object with `allocate(nbytes, stream)`: cuda.core's MemoryResource, RMM's DeviceMemoryResource;
     an object with `malloc(nbytes)`: `cupy.cuda.MemoryPool()`, `cupy.get_default_memory_pool()`;
     a pair of functions `(allocate, deallocate)`: `allocate(nbytes, stream)` returns an address, `deallocate(address, nbytes,
-    stream)` takes it back; `stream` is the bascule.Stream that the array is bound to;
-    None: the driver's own memory again.
+    stream)` frees it; `stream` is the bascule.Stream that the array is bound to;
+    None: the driver.
 
-Memory goes back to the allocator that gave it, once nothing enqueued can touch it any more. Pinned and managed arrays are the
-driver's. An exception of the allocator reaches whoever asked for the array.
+Memory is returned to the allocator that it came from, once no enqueued work can use it. Pinned and managed arrays always come from the
+driver. An exception of the allocator propagates to the call that creates the array. The setting holds for the process; any thread may
+change it.
 
 >>> import bascule
 >>> before = bascule.set_allocator(None))");
     module.def(
         "get_allocator", [] { return current_setting().get().allocator; },
-        "The allocator that is set, or None for the driver's own memory.");
+        "The allocator of new arrays, or None for the driver.");
 }
 
 }  // namespace bascule::python

@@ -11,7 +11,6 @@
 #include "arrays/allocator.hpp"
 #include "arrays/mask.hpp"
 #include "context/device_object.hpp"
-#include "exchange/descr.hpp"
 #include "launch/owners.hpp"
 #include "support/gil.hpp"
 #include "values/dtype_object.hpp"
@@ -24,7 +23,7 @@ namespace bascule::python {
 namespace {
 
 /// On the emulated device, fault reports name the line of Python that made an allocation.
-void tell_where_made(std::uint64_t address) {
+void name_allocation(std::uint64_t address) {
     const EmulatedFunctions* emulated = Driver::get().emulated_functions();
     PyFrameObject* frame = PyEval_GetFrame();
     if (emulated == nullptr || address == 0 || frame == nullptr) return;
@@ -34,7 +33,7 @@ void tell_where_made(std::uint64_t address) {
                               fmt::format("made at {}:{}", file, PyFrame_GetLineNumber(frame)).c_str());
 }
 
-/// Checks the size, and lays the axes out.
+/// Checks the size and computes the strides.
 ArrayView planned_view(const ArrayPlan& plan) {
     RawInterface raw;
     const std::string typestr = to_typestr(plan.dtype);
@@ -50,7 +49,7 @@ ArrayView planned_view(const ArrayPlan& plan) {
         }
     }
     ArrayView view = validate(raw);
-    view.dtype = plan.dtype;  // which may say more than its typestr
+    view.dtype = plan.dtype;  // with its ml_dtypes format, which a typestr lacks
     view.layout = plan.layout;
     return view;
 }
@@ -75,7 +74,7 @@ ArrayObject allocate(const ArrayPlan& plan, Device device, const py::object& str
     auto buffer = plan.kind == MemoryKind::device ? allocate_device(bytes, device, bound)
                                                   : std::make_shared<DeviceBuffer>(bytes, device, plan.kind);
     view.pointer = buffer->address();
-    tell_where_made(view.pointer);
+    name_allocation(view.pointer);
     ArrayObject array{view, device, std::move(buffer), py::none(), py::none()};
     bind_stream(array, bound);
     return array;
@@ -92,9 +91,9 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
     ArrayView view = host_view(host);
     if (!view.contiguous()) {
         if (own != nullptr && own->view.has_stream) {
-            const StreamRef theirs(own->view.stream, own->device);
+            const StreamRef source(own->view.stream, own->device);
             const GilReleased released;
-            theirs.synchronize();
+            source.synchronize();
         }
         host = numpy().attr("ascontiguousarray")(host).attr("reshape")(host.attr("shape"));
         view = host_view(host);
@@ -106,13 +105,13 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
     const std::size_t bytes = view.size * view.dtype.itemsize;
     OwnerList owners;
     owners.keep(host.ptr(), bytes);  // pinned memory is read later
-    Producer theirs;
+    Producer producer;
     const bool ordered = own != nullptr && own->view.has_stream;
-    if (ordered) theirs = {own->view.stream, 0, own->device == device ? -1 : own->device.ordinal()};
+    if (ordered) producer = {own->view.stream, 0, own->device == device ? -1 : own->device.ordinal()};
     {
         const GilReleased released;
         copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes,
-                       {&theirs, ordered ? 1U : 0U}, owners.hand_over());
+                       {&producer, ordered ? 1U : 0U}, owners.hand_over());
     }
     return array;
 }
@@ -124,36 +123,47 @@ void bind_array_creation(py::module_& module) {
             return to_device(array, current_device(), stream);
         },
         "array"_a, py::kw_only(), "stream"_a = py::none(),
-        R"(Copy a host array to a new DeviceArray bound to `stream` (None: the current stream, else the default one).
+        R"(Copy a host array to a new DeviceArray, in the order of `stream`.
+
+array : numpy.ndarray or anything numpy.asarray takes; a numpy.ma array keeps its mask. It may be changed when this returns, unless its
+memory is pinned: then once `stream` has reached the copy.
+stream : bound to the new array; None means the current stream, else the default stream.
+
+Raises ArgumentError for a dtype that no device has, and CudaError when there is no memory.
 
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(3)).shape
 (3,))");
-    module.def(
-        "device_array", &new_array<MemoryKind::device>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
-        "stream"_a = py::none(),
-        R"(A new DeviceArray with undefined contents, bound to `stream` (None: the current stream, else the default one).
+    module.def("device_array", &new_array<MemoryKind::device>, "shape"_a, "dtype"_a = "float32",
+               py::kw_only(), "stream"_a = py::none(),
+               R"(Create a DeviceArray with undefined contents.
+
+shape : int or tuple of ints.
+dtype : numpy.dtype or anything that makes one.
+stream : bound to the array; None means the current stream, else the default stream.
 
 >>> import bascule
 >>> bascule.device_array((2, 3), "f8").nbytes
 48)");
-    module.def("pinned_array", &new_array<MemoryKind::pinned>, "shape"_a, "dtype"_a = "float32",
-               py::kw_only(), "stream"_a = py::none(),
-               R"(A new array in pinned host memory: kernels read and write it in place, and so does NumPy.
+    module.def(
+        "pinned_array", &new_array<MemoryKind::pinned>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
+        "stream"_a = py::none(),
+        R"(Create an array in pinned host memory, which kernels and NumPy access in place; contents are undefined.
 
-`numpy.asarray(x)` is a view of it, not a copy, and keeps it alive. Nothing waits for the device there: synchronise the stream that
-used it first. Copies between it and the device run beside the host.
+`numpy.asarray(x)` is a view, not a copy, and keeps the array alive. NumPy does not wait for the device: synchronise the stream that
+used the array first. Copies between it and the device run while the host continues. Parameters as for `device_array`.
 
 >>> import numpy as np, bascule
 >>> x = bascule.pinned_array(3, "i4")
 >>> np.asarray(x)[:] = [1, 2, 3]
 >>> x.copy_to_host()
 array([1, 2, 3], dtype=int32))");
-    module.def("managed_array", &new_array<MemoryKind::managed>, "shape"_a, "dtype"_a = "float32",
-               py::kw_only(), "stream"_a = py::none(),
-               R"(A new array in managed memory, which moves to whoever uses it: kernels, or NumPy.
+    module.def(
+        "managed_array", &new_array<MemoryKind::managed>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
+        "stream"_a = py::none(),
+        R"(Create an array in managed memory, which migrates to the processor that uses it; contents are undefined.
 
-As with `pinned_array`, `numpy.asarray(x)` is a view; synchronise before the host touches it.
+As with `pinned_array`, `numpy.asarray(x)` is a view; synchronise before the host accesses it. Parameters as for `device_array`.
 
 >>> import numpy as np, bascule
 >>> x = bascule.managed_array(2, "f8")

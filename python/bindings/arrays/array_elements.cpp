@@ -9,10 +9,8 @@
 #include <bascule/runtime/memory/elementwise.hpp>
 
 #include "arrays/array_creation.hpp"
-#include "arrays/array_transfer.hpp"
 #include "arrays/mask.hpp"
 #include "context/stream_object.hpp"
-#include "exchange/array_import.hpp"
 #include "launch/owners.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
@@ -54,7 +52,7 @@ void enqueue(const py::object& destination, const py::object& source, StreamRef 
     if (from.dtype.kind == DType::Kind::complex) {
         throw ArgumentError(
             ErrorKind::type,
-            fmt::format("astype from {} to {} would drop the imaginary parts. For the real ones say "
+            fmt::format("astype from {} to {} would drop the imaginary parts. For the real parts use "
                         "x.reshape(*x.shape, 1).view(\"f{}\")[..., 0] of a contiguous x.",
                         source, target, from.dtype.itemsize / 2),
             {.field = "dtype", .got = target});
@@ -62,8 +60,8 @@ void enqueue(const py::object& destination, const py::object& source, StreamRef 
     throw ArgumentError(
         ErrorKind::type,
         fmt::format("astype converts numbers and bools, not {} to {}. Convert on the host: "
-                    "bascule.to_device(x.copy_to_host().astype(...)); or x.view(dtype) takes the bytes as "
-                    "they are.",
+                    "bascule.to_device(x.copy_to_host().astype(...)); or x.view(dtype) reinterprets the "
+                    "bytes.",
                     source, target),
         {.field = "dtype", .got = target});
 }
@@ -103,7 +101,7 @@ py::object element_of(const ArrayView& view, const py::object& value) {
     return element;
 }
 
-/// Elements that no kernel parameter holds: one is copied to the device, and from there to every place.
+/// For elements larger than a kernel parameter: one is copied to the device, and from there to the others.
 void fill_by_copy(const py::object& self, const py::object& element, const py::object& stream) {
     ArrayObject one = to_device(element, held(self).device, stream_object_for(held(self), stream));
     Dimensions strides = held(self).view.strides;
@@ -114,22 +112,7 @@ void fill_by_copy(const py::object& self, const py::object& element, const py::o
     enqueue(self, py::cast(std::move(one)), stream_for(held(self), stream), &copy_elements);
 }
 
-void fill(const py::object& self, const py::object& value, const py::object& stream) {
-    const ArrayObject& array = held(self);
-    require_writable(array);
-    const py::object element = element_of(array.view, value);
-    if (array.view.dtype.itemsize > largest_fill) {
-        fill_by_copy(self, element, stream);
-        return;
-    }
-    const std::string bytes = py::bytes(element.attr("tobytes")());
-    enqueue(self, self, stream_for(array, stream),
-            [&](StreamRef on, const ArrayView& to, const ArrayView&, std::span<const Owner> owners) {
-                fill_elements(on, to, std::as_bytes(std::span(bytes)), owners);
-            });
-}
-
-/// The first byte that an array touches, and the one behind the last.
+/// The addresses of the first byte of an array and of the byte after its last.
 std::pair<std::uint64_t, std::uint64_t> extent_of(const ArrayView& view) {
     std::uint64_t low = view.pointer;
     std::uint64_t high = view.pointer + view.dtype.itemsize;
@@ -150,18 +133,13 @@ bool may_overlap(const ArrayView& a, const ArrayView& b) {
 [[noreturn]] void fail_assignment(const ArrayView& to, const ArrayView& from) {
     throw ArgumentError(
         ErrorKind::value,
-        fmt::format("what is assigned must have shape {} and dtype {}, got {}. Convert it with "
-                    "x.astype(...); x.fill(number) writes one number everywhere.",
+        fmt::format("the assigned value must have shape {} and dtype {}, got {}. Convert it with "
+                    "x.astype(...); x.fill(number) sets every element.",
                     bascule::to_string(to.shape), std::string(py::str(numpy_dtype(to))), describe(from)),
         {.field = "value", .got = describe(from)});
 }
 
-bool is_number(const py::object& value) {
-    if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) return false;
-    return !py::hasattr(value, "shape") || py::len(value.attr("shape")) == 0;
-}
-
-/// Kernels do not reach another device's memory and the driver's copies do: they take what is contiguous.
+/// Kernels cannot read another device's memory. The driver's copies can, but only contiguous arrays.
 void copy_between_devices(const py::object& array, const py::object& source, const py::object& stream) {
     const ArrayObject& to = held(array);
     const ArrayObject& from = held(source);
@@ -200,6 +178,21 @@ ArrayObject packed(const py::object& source, bool fortran, const py::object& str
     return result;
 }
 
+void fill(const py::object& self, const py::object& value, const py::object& stream) {
+    const ArrayObject& array = held(self);
+    require_writable(array);
+    const py::object element = element_of(array.view, value);
+    if (array.view.dtype.itemsize > largest_fill) {
+        fill_by_copy(self, element, stream);
+        return;
+    }
+    const std::string bytes = py::bytes(element.attr("tobytes")());
+    enqueue(self, self, stream_for(array, stream),
+            [&](StreamRef on, const ArrayView& to, const ArrayView&, std::span<const Owner> owners) {
+                fill_elements(on, to, std::as_bytes(std::span(bytes)), owners);
+            });
+}
+
 void copy_on_device(const py::object& array, const py::object& source, const py::object& stream) {
     const ArrayView& to = held(array).view;
     const ArrayView& from = held(source).view;
@@ -212,43 +205,34 @@ void copy_on_device(const py::object& array, const py::object& source, const py:
     enqueue(array, apart, chosen.cast<StreamObject&>().ref, &copy_elements);
 }
 
-void assign(const py::object& array, const py::object& value) {
-    require_writable(held(array));
-    if (as_array(value.ptr()) != nullptr) return copy_on_device(array, value, py::none());
-    if (is_cuda_array(value)) return copy_on_device(array, py::cast(as_cuda_array(value, true)), py::none());
-    if (is_number(value)) return fill(array, value, py::none());
-    copy_from_host(array, value, py::none());
-}
-
 void bind_array_elements(ArrayClass& type) {
     type.def(
             "astype", &as_type, "dtype"_a, py::kw_only(), "stream"_a = py::none(),
-            R"(A new array with every element converted, after everything enqueued on the bound stream; does not wait.
+            R"(Convert every element to `dtype` in a new array, after all work enqueued on the bound stream. Does not wait.
 
-dtype : numpy.dtype or what makes one: a number or bool. Floats are cut towards zero, integers wrap, what is not zero is True, as
-NumPy's astype does; floats that do not fit an integer give any number, as there. Complex numbers go to complex ones and bool only.
-stream : where it is enqueued, and what the new array is bound to; None means the current stream, else the bound one.
+dtype : numpy.dtype or anything that makes one: a number or bool. As in NumPy, floats are truncated toward zero, integers wrap, and
+nonzero is True; a float outside the integer type's range gives an unspecified value. Complex converts to complex and bool only.
+stream : where the operation is enqueued, and the stream of the new array; None means the current stream, else the bound stream.
 
 The first use compiles a kernel, which the cache keeps.
 
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.array([1.7, -1.7])).astype("i4").copy_to_host()
 array([ 1, -1], dtype=int32))")
-        .def(
-            "copy", &copy, "order"_a = "C", py::kw_only(), "stream"_a = py::none(),
-            R"(A new array of the same elements, after everything enqueued on the bound stream; does not wait.
+        .def("copy", &copy, "order"_a = "C", py::kw_only(), "stream"_a = py::none(),
+             R"(Copy the elements to a new array, after all work enqueued on the bound stream. Does not wait.
 
-order : 'C', 'F', or 'K' for Fortran order where the array has that, else C.
-stream : where it is enqueued, and what the new array is bound to; None means the current stream, else the bound one.
+order : 'C', 'F', or 'K': Fortran order if the array has that, else C.
+stream : where the operation is enqueued, and the stream of the new array; None means the current stream, else the bound stream.
 
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(6).reshape(2, 3))[:, ::2].copy().strides
 (16, 8))")
         .def("fill", &fill, "value"_a, py::kw_only(), "stream"_a = py::none(),
-             R"(Set every element to `value`, after everything enqueued on the bound stream; does not wait.
+             R"(Set every element to `value`, after all work enqueued on the bound stream. Does not wait.
 
-value : what NumPy can assign to one element of this dtype.
-stream : where it is enqueued; None means the current stream, else the bound one.
+value : anything that NumPy can assign to one element of this dtype.
+stream : where the operation is enqueued; None means the current stream, else the bound stream.
 
 >>> import numpy as np, bascule
 >>> x = bascule.device_array(3, "f4")

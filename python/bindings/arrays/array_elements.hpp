@@ -1,4 +1,4 @@
-// What the device does to a DeviceArray's elements: `astype`, `copy`, `fill` and assignment.
+// Operations on the elements of a DeviceArray, on the device: `astype`, `copy` and `fill`.
 #pragma once
 
 #include "arrays/array_object.hpp"
@@ -9,8 +9,8 @@ namespace bascule::python {
 /// stream), which becomes its own. Throws: CudaError, CompileError, LibraryError.
 ArrayObject packed(const pybind11::object& array, bool fortran, const pybind11::object& stream);
 
-/// `x[...] = value`: a number, or an array of exactly that shape and dtype. Throws: ArgumentError.
-void assign(const pybind11::object& array, const pybind11::object& value);
+/// Every element becomes `value`, as NumPy converts it. Throws: ArgumentError; NumPy's own exception.
+void fill(const pybind11::object& array, const pybind11::object& value, const pybind11::object& stream);
 
 /// The elements of `source`, an array of the same shape and dtype, to those of `array`.
 void copy_on_device(const pybind11::object& array, const pybind11::object& source,

@@ -25,11 +25,11 @@ std::uint64_t host_address(const ArrayObject& array) noexcept {
            (array.view.pointer - array.buffer->address());
 }
 
-/// NumPy looks for the attribute and takes AttributeError for "none".
+/// NumPy reads the attribute; AttributeError means that there is none.
 py::dict array_interface(const ArrayObject& array) {
     if (!host_accessible(array)) {
         throw py::attribute_error(
-            "a DeviceArray in device memory has no __array_interface__: the host cannot read it. Say "
+            "a DeviceArray in device memory has no __array_interface__, because the host cannot read it. Use "
             "x.copy_to_host().");
     }
     py::dict fields = interface_of(array.view);
@@ -41,8 +41,8 @@ py::object to_array(const py::object& self, const py::object& dtype, const py::o
     if (!host_accessible(self.cast<const ArrayObject&>())) {
         throw ArgumentError(
             ArgumentError::Kind::type,
-            "a DeviceArray does not become a NumPy array by itself, since that copies and waits: say "
-            "x.copy_to_host(). For a copy on the device say x.copy().");
+            "a DeviceArray is not converted to a NumPy array implicitly, because that copies and waits: use "
+            "x.copy_to_host(). For a copy on the device use x.copy().");
     }
     const py::object host = numpy().attr("asarray")(self);  // by the interface above, without a copy
     if (copy.is_none()) return numpy().attr("asarray")(host, "dtype"_a = dtype);
@@ -54,9 +54,9 @@ py::object to_array(const py::object& self, const py::object& dtype, const py::o
 void bind_array_host(ArrayClass& type) {
     type.def_property_readonly(
             "__array_interface__", &array_interface,
-            "NumPy's view of a pinned or managed array; device memory raises AttributeError.")
+            "NumPy's array interface of a pinned or managed array. Raises AttributeError for device memory.")
         .def("__array__", &to_array, "dtype"_a = py::none(), py::kw_only(), "copy"_a = py::none(),
-             "For numpy.asarray: a view of a pinned or managed array; TypeError for device memory.")
+             "For numpy.asarray: a view of a pinned or managed array. Raises TypeError for device memory.")
         .def_property_readonly("host_accessible", &host_accessible,
                                "True for pinned and managed arrays, which NumPy can view.");
 }

@@ -1,4 +1,4 @@
-// What NumPy sees of a DeviceArray: pinned and managed memory as it lies, and a refusal for device memory.
+// NumPy's views of a DeviceArray in pinned or managed memory; device memory is refused.
 #pragma once
 
 #include "arrays/array_object.hpp"

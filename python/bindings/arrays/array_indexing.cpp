@@ -9,7 +9,9 @@
 #include <bascule/interface/errors/error.hpp>
 
 #include "arrays/array_elements.hpp"
+#include "arrays/array_transfer.hpp"
 #include "arrays/mask.hpp"
+#include "exchange/array_import.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -21,7 +23,7 @@ namespace {
     throw ArgumentError(
         ArgumentError::Kind::not_supported,
         fmt::format("a DeviceArray is indexed by integers, slices, `...` and None, which give views; an "
-                    "index of type {} would need a copy. Say cupy.asarray(x)[index], or "
+                    "index of type {} would need a copy. Use cupy.asarray(x)[index], or "
                     "x.copy_to_host()[index].",
                     Py_TYPE(entry)->tp_name),
         {.field = "index", .got = Py_TYPE(entry)->tp_name});
@@ -92,6 +94,31 @@ IndexEntry entry_of(PyObject* object) {
     return entry;
 }
 
+bool is_number(const py::object& value) {
+    if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) return false;
+    return !py::hasattr(value, "shape") || py::len(value.attr("shape")) == 0;
+}
+
+/// `x[...] = value`: a number, or an array of exactly that shape and dtype.
+void assign(const py::object& array, const py::object& value) {
+    require_writable(array.cast<const ArrayObject&>());
+    if (as_array(value.ptr()) != nullptr) return copy_on_device(array, value, py::none());
+    if (is_cuda_array(value)) return copy_on_device(array, py::cast(as_cuda_array(value, true)), py::none());
+    if (is_number(value)) return fill(array, value, py::none());
+    copy_from_host(array, value, py::none());
+}
+
+/// The view that `x[key]` is. Throws: ArgumentError (index; not_supported for what would need a copy).
+ArrayView index_by(const ArrayView& array, const py::object& key) {
+    std::vector<IndexEntry> index;
+    if (PyTuple_Check(key.ptr())) {
+        for (py::handle entry : key.cast<py::tuple>()) index.push_back(entry_of(entry.ptr()));
+    } else {
+        index.push_back(entry_of(key.ptr()));
+    }
+    return index_array(array, index);
+}
+
 ArrayObject get_item(const ArrayObject& array, const py::object& key) {
     return changed(array, [&](const ArrayView& view) { return index_by(view, key); });
 }
@@ -104,22 +131,12 @@ void set_item(const ArrayObject& array, const py::object& key, const py::object&
 
 }  // namespace
 
-ArrayView index_by(const ArrayView& array, const py::object& key) {
-    std::vector<IndexEntry> index;
-    if (PyTuple_Check(key.ptr())) {
-        for (py::handle entry : key.cast<py::tuple>()) index.push_back(entry_of(entry.ptr()));
-    } else {
-        index.push_back(entry_of(key.ptr()));
-    }
-    return index_array(array, index);
-}
-
 void bind_array_indexing(ArrayClass& type) {
     type.def("__getitem__", &get_item, "key"_a,
-             R"(A view of the elements that integers, slices, `...` and None name, by NumPy's rules.
+             R"(A view selected by integers, slices, `...` and None, by NumPy's rules.
 
-An integer for every axis gives a view of no dimensions, not a number: `x[2, 3].copy_to_host()` is one.
-Index arrays and masks are refused, since they would copy.
+An integer for every axis gives a 0-dimensional view, not a number; `x[2, 3].copy_to_host()` has the number.
+Index arrays and masks are refused, because they would need a copy.
 
 >>> import numpy as np, bascule
 >>> x = bascule.to_device(np.arange(12).reshape(3, 4))
@@ -127,12 +144,11 @@ Index arrays and masks are refused, since they would copy.
 array([[ 9, 10],
        [ 5,  6],
        [ 1,  2]]))")
-        .def(
-            "__setitem__", &set_item, "key"_a, "value"_a,
-            R"(Set the elements that the index names, after everything enqueued on the bound stream; does not wait.
+        .def("__setitem__", &set_item, "key"_a, "value"_a,
+             R"(Set the selected elements, after all work enqueued on the bound stream. Does not wait.
 
 value : a number (see `fill`), or an array of exactly that shape and dtype: a device array is copied on the
-device, a NumPy array as by `copy_from_host`.
+device, a NumPy array is copied as by `copy_from_host`.
 
 >>> import numpy as np, bascule
 >>> x = bascule.to_device(np.zeros(4, "i4"))

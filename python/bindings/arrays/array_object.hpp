@@ -1,4 +1,4 @@
-// bascule.DeviceArray: an array on the device, made here or viewed through somebody's interface.
+// bascule.DeviceArray: an array in device memory that Bascule allocated, or a view of another library's.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace bascule::python {
 struct ArrayObject {
     ArrayView view;
     Device device;
-    std::shared_ptr<DeviceBuffer> buffer;  ///< null when the memory is somebody else's
+    std::shared_ptr<DeviceBuffer> buffer;  ///< null when the memory is another library's
     pybind11::object owner;                ///< whose memory it is, kept alive; None otherwise
     pybind11::object stream;               ///< the bound stream's object, kept alive
     pybind11::object mask{};  ///< of view.mask: a DeviceArray or a BitMask, kept alive; null without
@@ -28,13 +28,13 @@ struct ArrayObject {
 using ArrayClass = pybind11::class_<ArrayObject>;
 
 namespace detail {
-inline PyTypeObject* array_type = nullptr;  // set once by bind_arrays, held by the module
+inline PyTypeObject* array_type = nullptr;  // set once by register_array_type, held by the module
 }
 
-/// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no cast machinery.
+/// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no pybind11 cast.
 inline const ArrayObject* as_array(PyObject* object) noexcept {
     if (Py_TYPE(object) != detail::array_type) return nullptr;
-    // Where pybind11's simple layout has the value: bind_arrays checks that.
+    // Where pybind11's simple layout has the value: register_array_type checks that.
     const auto* instance = reinterpret_cast<const pybind11::detail::instance*>(object);
     return static_cast<const ArrayObject*>(instance->simple_value_holder[0]);
 }
@@ -61,7 +61,7 @@ pybind11::object make_array(const ArrayView& view, Device device, pybind11::obje
 pybind11::object stream_to_bind(const pybind11::object& stream, Device device);
 void bind_stream(ArrayObject& array, pybind11::object stream);
 
-/// The class DeviceArray, and the functions that make arrays.
-void bind_arrays(pybind11::module_& module);
+/// From now on as_array knows the class. Throws: ImportError for a pybind11 whose objects it cannot read.
+void register_array_type(const ArrayClass& type);
 
 }  // namespace bascule::python

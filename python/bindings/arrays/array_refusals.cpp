@@ -14,10 +14,10 @@ namespace {
 }
 
 [[noreturn]] void refuse_arithmetic(const char* operation) {
-    refuse(
-        fmt::format("a DeviceArray does no arithmetic ({}): that is CuPy's work. cupy.asarray(x) views it "
-                    "without a copy; or write a kernel.",
-                    operation));
+    refuse(fmt::format(
+        "a DeviceArray has no arithmetic ({}). Use CuPy, where cupy.asarray(x) views it without a "
+        "copy, or write a kernel.",
+        operation));
 }
 
 /// Each with the name of its method: "__add__" is `+`.
@@ -51,19 +51,21 @@ void bind_array_refusals(ArrayClass& type) {
         const char* name = op.name;
         type.def(op.method, [name](const ArrayObject&) { refuse_arithmetic(name); });
     }
-    // Without these NumPy would take the array for a scalar object, element by element.
+    // Without this NumPy would treat the array as a scalar, element by element.
     type.attr("__array_ufunc__") = py::none();
     type.def("__iter__", [](const ArrayObject&) {
         refuse(
-            "a DeviceArray is not iterated over, since each element would be a transfer of its own: iterate "
-            "over x.copy_to_host().");
+            "a DeviceArray is not iterable, because each element would be a separate transfer: iterate over "
+            "x.copy_to_host().");
     });
     type.def("__contains__", [](const ArrayObject&, const py::object&) {
-        refuse("a DeviceArray is not searched, since that would be a transfer: search x.copy_to_host().");
+        refuse(
+            "`in` is not supported for a DeviceArray, because it would copy the array to the host: search "
+            "x.copy_to_host().");
     });
     type.def("__bool__", [](const ArrayObject&) {
         refuse(
-            "a DeviceArray has no truth value, since that would be a transfer: ask x.size, or "
+            "a DeviceArray has no truth value, because it would be copied to the host: use x.size, or "
             "bool(x.copy_to_host()).");
     });
 }

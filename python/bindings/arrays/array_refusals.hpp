@@ -1,4 +1,4 @@
-// What a DeviceArray does not do, and what to say instead: arithmetic, comparison, iteration, truth.
+// Operators that DeviceArray refuses, with what to use instead: arithmetic, comparison, iteration, truth.
 #pragma once
 
 #include "arrays/array_object.hpp"

@@ -1,4 +1,4 @@
-// Of a long array the ends alone are read: NumPy prints no more, and finds its format by them.
+// Only the ends of a long array are read: NumPy prints no more than those.
 #include "arrays/array_repr.hpp"
 
 #include <vector>
@@ -23,8 +23,8 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-constexpr std::uint64_t longest = 1000;  // elements that are printed whole: NumPy's own default
-constexpr std::int64_t edge = 3;         // and so many at each end of an axis of a longer one
+constexpr std::uint64_t longest = 1000;  // elements that are all printed: NumPy's own default
+constexpr std::int64_t edge = 3;         // of a longer array, elements at each end of an axis
 
 std::string place_of(const ArrayObject& array) {
     return fmt::format("{}{}", to_string(array.device), array.view.readonly ? ", read-only" : "");
@@ -92,8 +92,8 @@ py::object ends_of(const ArrayObject& array) {
     return host;
 }
 
-/// What array2string prints as it should: of a masked array, objects that say `--` where it is invalid.
-py::object shown(const py::object& host) {
+/// What array2string prints: a masked array as objects that are `--` where it is invalid.
+py::object printable(const py::object& host) {
     if (!is_numpy_masked(host)) return host;
     py::object elements = host.attr("data").attr("astype")("O");
     elements[host.attr("mask")] = numpy().attr("ma").attr("masked_print_option");
@@ -105,7 +105,7 @@ std::string with_values(const py::object& self) {
     const bool whole = array.view.size <= longest;
     const py::object host = whole ? copy_to_host(self, py::none(), py::none()) : ends_of(array);
     const py::object text =
-        numpy().attr("array2string")(shown(host), "separator"_a = ", ", "prefix"_a = "DeviceArray(",
+        numpy().attr("array2string")(printable(host), "separator"_a = ", ", "prefix"_a = "DeviceArray(",
                                      "threshold"_a = whole ? longest : 0, "edgeitems"_a = edge);
     const std::string values = py::str(text);
     return fmt::format("DeviceArray({}, shape={}, dtype={}, {})", values,
@@ -122,7 +122,7 @@ std::string repr_of_array(const py::object& self) {
         if (!is_capturing(array)) return with_values(self);
         why = "its stream is being captured";
     } catch (const std::exception& error) {
-        // The first sentence: the rest is advice for those who meant to read.
+        // The first line: the rest is advice for explicit reads.
         why = error.what();
         why = "values cannot be read: " + why.substr(0, why.find('\n'));
     }

@@ -7,7 +7,7 @@
 
 namespace bascule::python {
 
-/// Never throws: where the values cannot be read, it says what the array is and why.
+/// Never throws: where the values cannot be read, it describes the array and gives the reason.
 std::string repr_of_array(const pybind11::object& array);
 
 }  // namespace bascule::python

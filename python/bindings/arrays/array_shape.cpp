@@ -69,7 +69,7 @@ ArrayObject viewed(const ArrayObject& array, const py::object& dtype) {
     if (array.mask) {
         throw ArgumentError(ArgumentError::Kind::not_supported,
                             "a view of a masked array as another dtype would lose which elements are valid. "
-                            "Say x.astype(dtype), or copy the values without the mask.",
+                            "Use x.astype(dtype), or copy the values without the mask.",
                             {.field = "dtype"});
     }
     return view_of(array, view_as(array.view, dtype_of(element), numpy_layout(element)));
@@ -81,13 +81,13 @@ void bind_array_shape(ArrayClass& type) {
     type.def("reshape", &reshaped,
              R"(A view of the same elements, in C order, in another shape; one extent may be -1.
 
-Where NumPy would copy, this raises: say `x.copy().reshape(...)`.
+Raises where NumPy would copy: use `x.copy().reshape(...)`.
 
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(6)).reshape(2, -1).shape
 (2, 3))")
         .def("ravel", &raveled,
-             "A view of all elements in one dimension, in C order; raises where that needs a copy.")
+             "A one-dimensional view of all elements, in C order. Raises where NumPy would copy.")
         .def("transpose", &transposed,
              R"(A view with the axes in another order, by default the reverse one.
 
@@ -96,9 +96,9 @@ Where NumPy would copy, this raises: say `x.copy().reshape(...)`.
 (4, 2, 3))")
         .def_property_readonly("T", &reversed, "A view with the axes in reverse order.")
         .def("view", &viewed, "dtype"_a,
-             R"(A view of the same bytes as elements of another type.
+             R"(A view of the same bytes as elements of another dtype.
 
-With another item size the last axis must be contiguous, and its length changes, as in NumPy.
+If the item size differs, the last axis must be contiguous and its length changes, as in NumPy.
 
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.ones(2, "f4")).view("u2").copy_to_host()

@@ -1,4 +1,4 @@
-// Other shapes of a DeviceArray's memory: `reshape`, `T`, `transpose`, `ravel`, `view`.
+// Views of a DeviceArray with another shape or dtype: `reshape`, `T`, `transpose`, `ravel`, `view`.
 #pragma once
 
 #include "arrays/array_object.hpp"

@@ -100,8 +100,8 @@ void wait(StreamRef stream) {
     stream.synchronize();
 }
 
-/// Of a pinned or managed array the bytes are copied in stream order, unless NumPy must rearrange them here
-/// first: then what its stream still writes must be there.
+/// The bytes of a pinned or managed array are copied in stream order, unless NumPy must rearrange them here
+/// first: then its stream must have finished writing.
 void wait_if_the_host_reads(const py::object& values, const ArrayView& target) {
     const ArrayObject* own = as_array(values.ptr());
     if (own == nullptr || !own->view.has_stream) return;
@@ -115,7 +115,7 @@ py::object host_values(const py::object& given, const ArrayView& view) {
     if (is_numpy_masked(given)) {
         throw ArgumentError(
             ArgumentError::Kind::not_supported,
-            "`values` is a numpy.ma array, and copy_from_host leaves the mask of an array as it is: "
+            "`values` is a numpy.ma array, and copy_from_host does not change the mask of an array: "
             "pass values.data, and copy numpy.logical_not of its mask to array.mask.",
             {.field = "values"});
     }
@@ -131,7 +131,7 @@ py::object host_values(const py::object& given, const ArrayView& view) {
             ArgumentError::Kind::value,
             fmt::format(
                 "`values` must have shape {} and dtype {}, got shape {} and dtype {}. Convert them with "
-                ".astype(array.dtype), or spread them with numpy.broadcast_to(values, array.shape).",
+                ".astype(array.dtype), or broadcast them with numpy.broadcast_to(values, array.shape).",
                 bascule::to_string(view.shape), std::string(py::str(dtype)),
                 std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype")))),
             {.field = "values"});
@@ -199,23 +199,22 @@ void copy_from_host(const py::object& self, const py::object& values, const py::
 }
 
 void bind_array_transfer(ArrayClass& type) {
-    type.def(
-            "copy_to_host", &copy_to_host, py::kw_only(), "out"_a = py::none(), "stream"_a = py::none(),
-            R"(Copy to a NumPy array, after everything enqueued on the bound stream, and wait until it is there.
+    type.def("copy_to_host", &copy_to_host, py::kw_only(), "out"_a = py::none(), "stream"_a = py::none(),
+             R"(Copy to a NumPy array, after all work enqueued on the bound stream, and wait for the copy.
 
-out : numpy.ndarray of the same shape and dtype, or a pinned or managed array, to fill; None for a new one.
-stream : where the copy is enqueued; None means the current stream, else the bound one. With a stream and pinned `out` the call does not wait: the
-values are there once the stream is synchronised.
+out : numpy.ndarray of the same shape and dtype, or a pinned or managed array, to fill and return; None for a new numpy.ndarray.
+stream : where the copy is enqueued; None means the current stream, else the bound stream. With a stream and pinned `out` the call
+does not wait: synchronise the stream before you read `out`.
 
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(3)).copy_to_host()
 array([0, 1, 2]))")
         .def("copy_from_host", &copy_from_host, "values"_a, py::kw_only(), "stream"_a = py::none(),
-             R"(Fill the array with host values, after everything enqueued on the bound stream; does not wait.
+             R"(Copy host values to the array, after all work enqueued on the bound stream. Does not wait.
 
-values : numpy.ndarray of the same shape and dtype, or numbers of that shape. Free to change when this returns, unless it is
-pinned: then once the stream got there.
-stream : where the copy is enqueued; None means the current stream, else the bound one.
+values : numpy.ndarray of the same shape and dtype, or numbers of that shape. It may be changed when this returns, unless its memory
+is pinned: then once the stream has reached the copy.
+stream : where the copy is enqueued; None means the current stream, else the bound stream.
 
 >>> import numpy as np, bascule
 >>> x = bascule.device_array(2, "f4")

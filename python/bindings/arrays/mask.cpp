@@ -8,8 +8,8 @@
 #include <bascule/interface/errors/error.hpp>
 
 #include "context/stream_object.hpp"
-#include "exchange/array_import.hpp"
 #include "exchange/interface_reader.hpp"
+#include "exchange/interface_sync.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 
 using ErrorKind = ArgumentError::Kind;
 
-/// bascule.BitMask: a mask of one bit an element. NumPy has no dtype for it, so it is no DeviceArray.
+/// bascule.BitMask: a mask with one bit per element. NumPy has no dtype for it, so it is not a DeviceArray.
 struct BitMask {
     ArrayView view;
     py::object owner;   // whose memory it is
@@ -39,8 +39,8 @@ ArrayView read_view(PyObject* mask, Home& home) {
     }
     if (snapshot.mask && checked(Check::mask_nested)) {
         throw ArgumentError(ErrorKind::value,
-                            "'mask' of __cuda_array_interface__ has a 'mask' itself: whether an element is "
-                            "valid must be true or false. Fill the mask's own invalid elements first.",
+                            "'mask' of __cuda_array_interface__ has a 'mask' itself: every element of a mask "
+                            "must be true or false. Fill the mask's own invalid elements first.",
                             {.field = "mask"});
     }
     ArrayView view = validate(snapshot.raw);
@@ -49,7 +49,7 @@ ArrayView read_view(PyObject* mask, Home& home) {
     return view;
 }
 
-/// An error about the mask's own descriptor says that it is the mask's.
+/// The same error, with a message that is about the mask's own descriptor.
 [[noreturn]] void fail_inside(const ArgumentError& error) {
     ArgumentError::Details details = error.details();
     if (details.field == "mask") throw error;
@@ -153,8 +153,8 @@ void upload_mask(ArrayObject& array, const py::object& masked) {
     if (!mask.attr("dtype").attr("names").is_none()) {
         throw ArgumentError(
             ErrorKind::not_supported,
-            "to_device: this masked array has a mask for each field, and the interface knows one for each "
-            "element. Pass array.data, and masks of the fields as arrays of their own.");
+            "to_device: this masked array has a mask per field, and __cuda_array_interface__ has one per "
+            "element. Pass array.data, and the masks of the fields as separate arrays.");
     }
     array.mask = py::module_::import("bascule._bascule")
                      .attr("to_device")(numpy().attr("logical_not")(mask), "stream"_a = array.stream);
@@ -166,8 +166,8 @@ py::object data_to_fill(const ArrayObject& array, const py::object& out) {
     if (is_numpy_masked(out)) return out.attr("data");
     throw ArgumentError(
         ErrorKind::value,
-        "the array has a mask, and `out` has no place for one: pass a numpy.ma array, or leave "
-        "`out` away and take the .data of what you get.",
+        "the array has a mask, which `out` cannot hold: pass a numpy.ma array, or omit `out` and use the "
+        ".data of the result.",
         {.field = "out"});
 }
 
@@ -184,19 +184,23 @@ void bind_masks(py::module_& module, py::class_<ArrayObject>& type) {
         "mask", [](const ArrayObject& self) { return self.mask ? self.mask : py::object(py::none()); },
         R"(Which elements are valid: None (all of them), a DeviceArray of bools or integers, or a BitMask.
 
-True is valid; it has the array's shape or broadcasts to it. numpy.ma has it the other way round: to_device and copy_to_host invert.)");
+True is valid. The mask has the array's shape or broadcasts to it. numpy.ma uses the opposite convention: to_device and copy_to_host
+invert the mask.)");
     py::class_<BitMask>(module, "BitMask", py::is_final(),
-                        R"(A mask with one bit an element, as cuDF has them.
+                        R"(A mask with one bit per element, as cuDF uses.
 
-Elements are in C order, the least significant bit of a byte first. Exports `__cuda_array_interface__` with typestr `|t1`.)")
-        .def_property_readonly("shape", [](const BitMask& self) { return to_tuple(self.view.shape); })
+Elements are in C order, least significant bit first within a byte. Keeps the memory alive. Exports `__cuda_array_interface__` with typestr `|t1`.)")
         .def_property_readonly(
-            "size", [](const BitMask& self) { return self.view.size; }, "Elements: bits.")
+            "shape", [](const BitMask& self) { return to_tuple(self.view.shape); },
+            "Elements along each axis.")
+        .def_property_readonly(
+            "size", [](const BitMask& self) { return self.view.size; }, "Number of elements (bits).")
         .def_property_readonly(
             "stream", [](const BitMask& self) { return self.stream; },
-            "The bound stream, or None for a view made with sync=False.")
+            "The bound Stream, or None for a view created with sync=False.")
         .def_property_readonly("__cuda_array_interface__", &exported_bits)
-        .def("copy_to_host", &unpacked, "A NumPy array of bools, one an element; waits until it is there.")
+        .def("copy_to_host", &unpacked,
+             "Copy to a NumPy array with one bool per element, and wait for the copy.")
         .def("__repr__", [](const BitMask& self) {
             return fmt::format("<bascule.BitMask shape={}>", bascule::to_string(self.view.shape));
         });

@@ -1,5 +1,5 @@
-// Masks of arrays: read from the object that a descriptor names, kept beside a DeviceArray, and exchanged
-// with numpy.ma, whose true is invalid where the interface's true is valid.
+// Masks of arrays: read from a descriptor, kept with a DeviceArray, and converted from and to numpy.ma, where
+// true means invalid.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,7 @@ namespace bascule::python {
 /// exception unchanged.
 std::shared_ptr<const MaskView> read_mask(PyObject* mask, const ArrayView& array, Home& home);
 
-/// Says in the view of a DeviceArray, for a launch on another device, that its stream and its mask's are the
-/// array's device's.
+/// For a launch on another device: marks the streams of the array and of its mask as streams of `device`.
 void set_stream_device(ArrayView& view, Device device);
 
 /// Gives an imported array, whose stream is bound, the mask that its descriptor names; null does nothing. A
@@ -44,7 +43,7 @@ void share_mask(ArrayObject& copy, const ArrayObject& source);
 bool is_numpy_masked(pybind11::handle object);
 
 /// Copies the mask of a numpy.ma array to the device, inverted, for the array that got its data. Throws:
-/// ArgumentError (not_supported) for a mask a field.
+/// ArgumentError (not_supported) for a mask per field.
 void upload_mask(ArrayObject& array, const pybind11::object& masked);
 
 /// What `copy_to_host(out=...)` fills with values: `out` itself, or the data of a numpy.ma array where the

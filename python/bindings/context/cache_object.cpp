@@ -15,7 +15,7 @@ namespace bascule::python {
 namespace {
 
 /// Called by whichever thread compiles, without the GIL. A cache never fails a compile: a warning that a
-/// filter turns into an exception is shown as one that nobody can catch.
+/// filter turns into an exception is reported as an unraisable one.
 void warn(const std::string& text) {
     const GilTaken taken;
     if (!taken.held()) return;
@@ -27,8 +27,8 @@ void warn(const std::string& text) {
     }
 }
 
-/// Whether a module of this text may be handed out again without a look at anything: it reads no file that
-/// could change, and has no variables whose values somebody may have changed.
+/// Whether a module of this text may be returned again without any check: it reads no file that could change,
+/// and has no variables whose values could have changed.
 bool can_be_shared(const std::string& text, const CompileOptions& options) {
     if (!find_variables(text).empty()) return false;
     Source source;

@@ -1,4 +1,4 @@
-// What bascule.cache and bascule._remembered need of the cache; its warnings become Python's.
+// The cache for bascule.cache and bascule._remembered; its warnings become Python warnings.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,5 +1,5 @@
-// Asked by the emulated device in the middle of a driver call, with or without the GIL: it must neither wait
-// for ever, nor raise, nor run anybody's finalizers.
+// The emulated device calls this in the middle of a driver call, with or without the GIL: it must not wait
+// forever, raise, or run finalizers.
 #include "context/call_site.hpp"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ class NoGarbageCollection {
 struct KnownPlace {
     py::object code;
     LaunchSite site;
-    bool ours = false;  // in the package itself: its caller is meant
+    bool ours = false;  // in the package itself: its caller counts
 };
 
 /// "bascule" of "bascule._decorator".
@@ -77,7 +77,7 @@ bool is_ours(PyFrameObject* frame) {
     return module == "bascule" || module.starts_with("bascule.");
 }
 
-std::string described(const py::object& code, int line) {
+std::string describe_place(const py::object& code, int line) {
     const std::string file = py::str(code.attr("co_filename"));
     const std::string text =
         py::str(py::module_::import("linecache").attr("getline")(file, line).attr("strip")());
@@ -95,7 +95,7 @@ const KnownPlace& look_up(PyFrameObject* frame) {
         if (const auto found = known.find(key); found != known.end()) return found->second;
     }
     KnownPlace place{code, {}, is_ours(frame)};
-    if (!place.ours) place.site = LaunchSite::of(described(code, PyFrame_GetLineNumber(frame)));
+    if (!place.ours) place.site = LaunchSite::of(describe_place(code, PyFrame_GetLineNumber(frame)));
     const std::lock_guard lock(mutex);
     return known.try_emplace(key, std::move(place)).first->second;
 }
@@ -112,8 +112,8 @@ LaunchSite find_site() {
     return {};
 }
 
-/// As people would name the file where they are.
-std::string seen_from_here(const std::string& place) {
+/// Relative to the working directory, if it is below that.
+std::string relative_to_here(const std::string& place) {
     std::error_code failed;
     const std::string here = std::filesystem::current_path(failed).string() + "/";
     return !failed && place.starts_with(here) ? place.substr(here.size()) : place;
@@ -124,10 +124,10 @@ extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
     *text = '\0';
     const KnownThread thread;
     if (!thread) return;
-    const NoGarbageCollection undisturbed;
-    const py::error_scope whatever_is_being_raised;
+    const NoGarbageCollection no_collection;
+    const py::error_scope pending_exception;
     try {
-        const std::string place = seen_from_here(find_site().place());
+        const std::string place = relative_to_here(find_site().place());
         const std::size_t length = std::min(place.size(), capacity - 1);
         std::memcpy(text, place.data(), length);
         text[length] = '\0';
@@ -149,7 +149,7 @@ LaunchSite current_site() noexcept {
     return {};
 }
 
-void tell_call_sites() noexcept {
+void report_call_sites() noexcept {
     const Driver* driver = Driver::existing();
     if (driver == nullptr || driver->emulated_functions() == nullptr) return;
     driver->emulated_functions()->set_site(&bascule_python_call_site);

@@ -1,4 +1,4 @@
-// Where in the user's Python an operation is issued: what reports of races and faults name.
+// The line of the user's Python that issues an operation, for reports of races and faults.
 #pragma once
 
 #include <bascule/runtime/faults/launch_history.hpp>
@@ -9,8 +9,8 @@ namespace bascule::python {
 /// the first time a look-up. The GIL is held.
 LaunchSite current_site() noexcept;
 
-/// From now on the emulated device asks Python's place of every operation while it looks for races. Nothing
-/// on a GPU. Thread-safe; the driver has been loaded.
-void tell_call_sites() noexcept;
+/// From now on the emulated device asks for the Python line of every operation while it looks for races. Does
+/// nothing on a GPU. Thread-safe; the driver must be loaded.
+void report_call_sites() noexcept;
 
 }  // namespace bascule::python

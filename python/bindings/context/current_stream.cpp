@@ -9,15 +9,13 @@
 
 #include <bascule/interface/errors/error.hpp>
 
-#include "context/stream_object.hpp"
-
 namespace py = pybind11;
 
 namespace bascule::python {
 namespace {
 
 PyObject* variable() {
-    static PyObject* const made = PyContextVar_New("bascule.current", nullptr);  // never given up
+    static PyObject* const made = PyContextVar_New("bascule.current", nullptr);  // never released
     if (made == nullptr) throw py::error_already_set();
     return made;
 }
@@ -49,6 +47,13 @@ void replace_chain(PyObject* with) {
     PyObject* token = PyContextVar_Set(variable(), with);
     if (token == nullptr) throw py::error_already_set();
     Py_DECREF(token);
+}
+
+void push_link(const py::object& object, const py::object& handle, Device device) {
+    detail::ever_entered.store(true, std::memory_order_relaxed);
+    const py::object outer = chain();
+    const py::tuple link = py::make_tuple(object, handle, device.ordinal(), outer ? outer : py::none());
+    replace_chain(link.ptr());
 }
 
 /// The link of the stream that counts for `device`; none without one.
@@ -87,27 +92,22 @@ std::optional<Device> entered_device() {
     return link ? std::optional(Device(link.ordinal())) : std::nullopt;
 }
 
-void enter_current(const py::object& what) {
-    const bool is_stream = py::isinstance<StreamObject>(what);
-    const Device device = is_stream ? what.cast<StreamObject&>().ref.device() : what.cast<Device>();
-    const py::object handle =
-        is_stream ? py::object(py::int_(what.cast<StreamObject&>().ref.handle())) : py::object(py::none());
-    detail::ever_entered.store(true, std::memory_order_relaxed);
-    const py::object outer = chain();
-    const py::tuple link = py::make_tuple(what, handle, device.ordinal(), outer ? outer : py::none());
-    replace_chain(link.ptr());
+void enter_stream(const py::object& object, StreamRef stream) {
+    push_link(object, py::int_(stream.handle()), stream.device());
 }
 
-void leave_current(const py::object& what) {
+void enter_device(const py::object& object, Device device) { push_link(object, py::none(), device); }
+
+void leave_current(const py::object& object) {
     const py::object newest = chain();
     const Link link(newest.ptr());
-    if (!link || link.object() != what.ptr()) {
+    if (!link || link.object() != object.ptr()) {
         throw ArgumentError(
             ArgumentError::Kind::value,
             fmt::format(
                 "{} is left, and it is not what was entered last in this thread or task. Leave streams "
                 "and devices in the opposite order, where they were entered: `with` does.",
-                std::string(py::repr(what))));
+                std::string(py::repr(object))));
     }
     const py::object outer = py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(newest.ptr(), 3));
     replace_chain(outer.ptr());

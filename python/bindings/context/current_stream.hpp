@@ -1,4 +1,4 @@
-// `with stream:` and `with device:`: what is current in this thread, or in this task of asyncio.
+// The current stream and device of a thread or asyncio task: `with stream:` and `with device:`.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,7 @@ namespace detail {
 inline std::atomic<bool> ever_entered{false};
 }
 
-/// False until anybody enters a stream or a device for the first time in this process: then nobody needs to
-/// ask for either.
+/// False until a stream or a device is entered for the first time in this process.
 inline bool anything_entered() noexcept { return detail::ever_entered.load(std::memory_order_relaxed); }
 
 /// The stream that operations on `device` go to when they are given none: of what was entered last, when that
@@ -33,19 +32,23 @@ std::optional<StreamRef> innermost_stream();
 /// The device of what was entered last.
 std::optional<Device> entered_device();
 
-/// Enters a bascule.Stream, or a bascule.Device, as `with` does. Throws: what a failing context variable
+/// Enters a bascule.Stream, which is `stream`, as `with` does. Throws: what a failing context variable
 /// raises.
-void enter_current(const pybind11::object& what);
-/// Leaves it again. Throws: ArgumentError unless it is what was entered last in this thread or task.
-void leave_current(const pybind11::object& what);
+void enter_stream(const pybind11::object& object, StreamRef stream);
+/// Enters a bascule.Device, which is `device`. Throws: as above.
+void enter_device(const pybind11::object& object, Device device);
+/// Leaves either again. Throws: ArgumentError unless it is what was entered last in this thread or task.
+void leave_current(const pybind11::object& object);
 
 /// Makes a bascule.Stream current for its lifetime.
 class CurrentStream {
   public:
-    explicit CurrentStream(pybind11::object stream) : stream_(std::move(stream)) { enter_current(stream_); }
+    CurrentStream(pybind11::object object, StreamRef stream) : object_(std::move(object)) {
+        enter_stream(object_, stream);
+    }
     ~CurrentStream() {
         try {
-            leave_current(stream_);
+            leave_current(object_);
         } catch (...) {  // left already: nothing is current that should not be
         }
     }
@@ -53,7 +56,7 @@ class CurrentStream {
     CurrentStream& operator=(const CurrentStream&) = delete;
 
   private:
-    pybind11::object stream_;
+    pybind11::object object_;
 };
 
 }  // namespace bascule::python

@@ -1,4 +1,4 @@
-// What Python is told of the runtime's own state: owners held, and (bascule.debug) where a fault came from.
+// The runtime's state for Python: owners held, and the site of a launch for bascule.debug.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -9,8 +9,7 @@
 
 namespace bascule::python {
 
-/// The site of a launch whose launcher was made at `made`: that one, or while debugging the line that
-/// launches.
+/// The site to report for a launch: where its launcher was created, or while debugging the line that launches.
 inline LaunchSite launch_site(LaunchSite made) noexcept {
     return synchronise_launches.load(std::memory_order_relaxed) ? current_site() : made;
 }

@@ -28,22 +28,21 @@ bool null_mode() noexcept {
     return off;
 }
 
-/// Once, as soon as there is a driver.
-void tell_call_sites_once() noexcept {
-    static std::atomic<bool> told{false};
-    if (told.load(std::memory_order_relaxed) || told.exchange(true)) return;
-    tell_call_sites();
+/// Once, as soon as a driver is loaded.
+void report_call_sites_once() noexcept {
+    static std::atomic<bool> done{false};
+    if (done.load(std::memory_order_relaxed) || done.exchange(true)) return;
+    report_call_sites();
 }
 
-void announce_fallback(const Driver& driver) {
-    static std::atomic<bool> announced{false};
-    if (driver.fallback_reason().empty() || announced.load(std::memory_order_relaxed)) return;
-    if (announced.exchange(true)) return;
+void warn_of_fallback(const Driver& driver) {
+    static std::atomic<bool> warned{false};
+    if (driver.fallback_reason().empty() || warned.load(std::memory_order_relaxed)) return;
+    if (warned.exchange(true)) return;
     const py::object category = py::module_::import("bascule._errors").attr("EmulatedDeviceWarning");
     const std::string text = fmt::format(
-        "no GPU is used: {}. Kernels run on the emulated device. Set BASCULE_DEVICE=emulated to say that "
-        "this is meant, or "
-        "BASCULE_DEVICE=cuda to make it an error.",
+        "no GPU is used: {}. Kernels run on the emulated device. Set BASCULE_DEVICE=emulated to silence this "
+        "warning, or BASCULE_DEVICE=cuda to make it an error.",
         driver.fallback_reason());
     if (PyErr_WarnEx(category.ptr(), text.c_str(), 2) != 0) throw py::error_already_set();
 }
@@ -53,7 +52,7 @@ void require_gpu() {
     if (!device.emulated()) return;
     const std::string& reason = Driver::get().fallback_reason();
     throw LibraryError(fmt::format("a GPU is required, but kernels run on the emulated device: {}.",
-                                   reason.empty() ? "BASCULE_DEVICE asks for it" : reason),
+                                   reason.empty() ? "BASCULE_DEVICE is 'emulated'" : reason),
                        {.library = "CUDA driver", .paths_tried = {}, .loader_message = {}});
 }
 
@@ -71,11 +70,11 @@ py::dict driver_info() {
 }  // namespace
 
 Device current_device() {
-    announce_fallback(Driver::get());
+    warn_of_fallback(Driver::get());
     if (anything_entered()) [[unlikely]] {
         if (const std::optional<Device> entered = entered_device()) return *entered;
     }
-    tell_call_sites_once();
+    report_call_sites_once();
     return Device::current();
 }
 
@@ -95,22 +94,22 @@ Device device_from(const py::object& device) {
                                         std::string(py::repr(device))),
                             {.field = "device"});
     }
-    announce_fallback(Driver::get());
+    warn_of_fallback(Driver::get());
     return Device(py::int_(device).cast<int>());
 }
 
 void bind_devices(py::module_& module) {
-    py::class_<Device>(module, "Device", R"(A CUDA device, or the emulated one.
+    py::class_<Device>(module, "Device", R"(A CUDA device, or the emulated device.
 
-`with device:` makes it the one that new arrays, streams and events are made on, in this thread or task of asyncio. The CUDA context
-that is current in the thread stays what it is for other libraries.)")
+`with device:` makes it the current device: new arrays, streams and events in the block are created on it. The current device belongs to
+the thread, or to the asyncio task. The thread's current CUDA context, which other libraries use, does not change.)")
         .def(
             "__enter__",
             [](const py::object& self) {
-                enter_current(self);
+                enter_device(self, self.cast<Device>());
                 return self;
             },
-            "Make it the current device of this thread or task; may be nested.")
+            "Make it the current device of this thread or asyncio task; may be nested.")
         .def("__exit__", [](const py::object& self, const py::args&) { leave_current(self); })
         .def_property_readonly(
             "stream_priorities",
@@ -118,25 +117,29 @@ that is current in the thread stays what it is for other libraries.)")
                 const PriorityRange range = priorities_of(self);
                 return py::make_tuple(range.least_urgent, range.most_urgent);
             },
-            "The least and the most urgent priority of its streams: `(0, -5)`.")
-        .def_property_readonly("ordinal", &Device::ordinal, "Its number, from 0.")
-        .def_property_readonly("name", &Device::name)
-        .def_property_readonly("emulated", &Device::emulated, "True when kernels run on the CPU.")
+            "The least and the most urgent priority of streams, such as `(0, -5)`.")
+        .def_property_readonly("ordinal", &Device::ordinal, "The device's number, from 0.")
+        .def_property_readonly("name", &Device::name, "The device's name, as the driver has it.")
+        .def_property_readonly("emulated", &Device::emulated,
+                               "True for the emulated device, whose kernels run on the CPU.")
         .def_property_readonly(
             "arch", [](Device self) { return bascule::to_string(self.arch()); },
-            "What kernels are compiled for: 'sm_90', or 'compute_80' when emulated.")
-        .def_property_readonly("multiprocessors", &Device::multiprocessors)
+            "The architecture that kernels are compiled for: 'sm_90', or 'compute_80' for the emulated "
+            "device.")
+        .def_property_readonly("multiprocessors", &Device::multiprocessors,
+                               "Number of streaming multiprocessors (SMs).")
         .def("__eq__", [](Device self, Device other) { return self == other; })
         .def("__hash__", &Device::ordinal)
         .def("__repr__", [](Device self) { return fmt::format("<bascule.Device {}>", to_string(self)); });
     module.def("device", &device_from, "device"_a,
-               R"(A device by its number. `with bascule.device(1):` makes it the current one.
+               R"(The device with this number. `with bascule.device(1):` makes it the current device.
 
 >>> import bascule
 >>> with bascule.device(0) as device:
 ...     bascule.device_array(3).device == device
 True)");
-    module.def("current_device", &current_device, "The device that new arrays and streams are made on.");
+    module.def("current_device", &current_device,
+               "The device that new arrays, streams and events are created on.");
     module.def("require_gpu", &require_gpu, "Raise LibraryError unless kernels run on a GPU.");
     module.def("_driver_info", &driver_info);
 }

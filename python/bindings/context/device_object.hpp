@@ -1,4 +1,4 @@
-// bascule.Device, and the one place where Python first meets the driver.
+// bascule.Device. The driver is loaded at the first use of current_device.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace bascule::python {
 
-/// The device that new things are made on: the one that was entered, else that of the thread's context. At
-/// the first call the driver is chosen, and an EmulatedDeviceWarning is issued when `auto` fell back. Throws:
+/// The device that new objects are created on: the one that was entered, else that of the thread's context. The
+/// first call loads the driver, and issues an EmulatedDeviceWarning when `auto` fell back. Throws:
 /// LibraryError, CudaError.
 Device current_device();
 
 /// A bascule.Device, or the one of that number; None: the current one. Throws: ArgumentError.
 Device device_from(const pybind11::object& device);
 
-/// "cuda:0 'NVIDIA H200'", "emulated:0"; null mode says "emulated:0, executes nothing".
+/// "cuda:0 'NVIDIA H200'", "emulated:0"; in null mode "emulated:0, executes nothing".
 std::string to_string(Device device);
 
-/// True when kernels run inside the launch call: then the GIL is given up for it.
+/// True when kernels run inside the launch call: then the GIL is released for it.
 bool launches_block(Device device) noexcept;
 
 void bind_devices(pybind11::module_& module);

@@ -25,8 +25,10 @@ const EmulatedFunctions& functions() {
     if (Driver::existing() == nullptr) current_device();
     const EmulatedFunctions* emulated = Driver::get().emulated_functions();
     if (emulated == nullptr) {
-        throw LibraryError("kernels run on a GPU, which records no operations. Set BASCULE_DEVICE=emulated.",
-                           {.library = "emulated device", .paths_tried = {}, .loader_message = {}});
+        throw LibraryError(
+            "kernels run on a GPU, and only the emulated device records operations and finds races. Set "
+            "BASCULE_DEVICE=emulated.",
+            {.library = "emulated device", .paths_tried = {}, .loader_message = {}});
     }
     return *emulated;
 }

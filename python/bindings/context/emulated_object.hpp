@@ -1,4 +1,4 @@
-// What the emulated device tells beyond the driver's API: recorded operations.
+// The emulated device's own functions: recorded operations, and races.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -42,7 +42,7 @@ std::unique_ptr<CurrentStream> exchange_current(GraphObject& object, std::unique
 
 using GraphPointer = std::shared_ptr<GraphObject>;
 
-/// What `graph.update()` gives.
+/// What `graph.update()` returns.
 struct UpdateObject {
     GraphPointer graph;
 };
@@ -62,7 +62,7 @@ py::object stream_of(const GraphPointer& self) {
 void enter(const GraphPointer& self) {
     alone(*self, [](Graph& graph) { graph.begin(); });
     try {
-        exchange_current(*self, std::make_unique<CurrentStream>(stream_of(self)));
+        exchange_current(*self, std::make_unique<CurrentStream>(stream_of(self), self->graph.stream()));
     } catch (...) {
         alone(*self, [](Graph& graph) { graph.cancel(); });
         throw;
@@ -71,16 +71,17 @@ void enter(const GraphPointer& self) {
 
 GraphPointer enter_first(const GraphPointer& self) {
     if (self->captured) {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            "the graph has captured already. `with graph.update():` captures anew; another "
-                            "bascule.Graph() keeps both.",
-                            {.field = "graph"});
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            "the graph has already been captured. Use `with graph.update():` to capture again, or "
+            "another bascule.Graph() to keep both.",
+            {.field = "graph"});
     }
     enter(self);
     return self;
 }
 
-/// An exception in the block gives up what was captured.
+/// An exception in the block discards the capture.
 void leave(const GraphPointer& self, const py::object& type) {
     exchange_current(*self, nullptr).reset();
     if (!type.is_none()) {
@@ -114,16 +115,17 @@ std::string repr_of_graph(const GraphPointer& self) {
 
 constexpr const char* documentation = R"(Work that is captured once and launched any number of times.
 
-In a `with` block, launches, copies, fills and events go to a stream of the graph, where they are captured instead of executed;
-`launch` then enqueues all of it at once, which costs the host about as much as one launch. Arguments are captured as they are: the
-same arrays and numbers every time. Memory of the host that is copied to the device is read at each launch.
+In a `with` block, launches, copies, fills and events go to a stream of the graph, which captures them instead of executing them.
+`launch` then enqueues all of them at once, which costs the host about as much as one launch. Arguments are captured by value: each
+launch uses the same arrays and numbers. Host memory that is copied to the device is read at each launch.
 
-Arrays may name streams that are no part of the graph: each launch waits for what those streams have enqueued by then, and they wait
-for the launch. Other streams join the graph by waiting for an event that was recorded in it, and must be waited for in turn before
-the block ends. The arrays are kept until the graph is gone and its last launch is done.
+Arrays may name streams outside the graph: each launch waits for the work enqueued on them by then, and their later work waits for the
+launch. Another stream joins the capture by waiting for an event that was recorded in it, and the graph's stream must wait for it
+before the block ends. The graph keeps the arrays alive until it is destroyed and its last launch has finished.
 
-What waits for the device (`copy_to_host`, `synchronize`, printing an array) and kernels that are not loaded yet are refused in the
-block: call `kernel.prepare(...)` before it. An exception in the block gives up the capture.
+Operations that wait for the device (`copy_to_host`, `synchronize`, printing an array) and kernels that are not loaded yet are
+errors in the block: call `kernel.prepare(...)` before it. An exception in the block discards the capture. Any thread may launch
+the graph.
 
 >>> import numpy as np, bascule
 >>> twice = bascule.compile("__global__ void twice(float* x) { x[threadIdx.x] *= 2; }").twice.prepare()
@@ -141,7 +143,7 @@ array([64., 64., 64., 64.], dtype=float32))";
 void bind_graphs(py::module_& module) {
     // Types that signatures name come before the signatures.
     py::class_<GraphObject, GraphPointer> type(module, "Graph", documentation);
-    py::class_<UpdateObject>(module, "GraphUpdate", "What `bascule.Graph.update` gives, for `with`.")
+    py::class_<UpdateObject>(module, "GraphUpdate", "Returned by `bascule.Graph.update`, for `with`.")
         .def("__enter__",
              [](const UpdateObject& self) {
                  enter(self.graph);
@@ -159,21 +161,23 @@ void bind_graphs(py::module_& module) {
                             const py::object&) { leave(self, kind); })
         .def_property_readonly("stream", &stream_of,
                                "The bascule.Stream that the `with` block captures. Nothing runs on it.")
-        .def_property_readonly("device", [](const GraphPointer& self) { return self->graph.device(); })
+        .def_property_readonly(
+            "device", [](const GraphPointer& self) { return self->graph.device(); },
+            "The device of the graph.")
         .def(
             "update", [](const GraphPointer& self) { return UpdateObject{self}; },
-            R"(`with graph.update():` captures anew: the block is what later launches do.
+            R"(Capture again: in `with graph.update():`, the block replaces the work of the graph for later launches.
 
-Where it has the same shape (the same kinds of operations in the same order and on the same streams), the executable graph is changed
-in its place, which is much cheaper than a new one: other arrays, other numbers, other grids, other kernels. Launches that were
-enqueued before do what they would have done. An exception in the block leaves the graph as it was.)")
+If the new work has the same topology (the same kinds of operations in the same order and on the same streams), the executable graph is
+updated in place, which is much cheaper than a new one; arrays, numbers, grids and kernels may differ. Launches that are already
+enqueued do not change. An exception in the block leaves the graph unchanged.)")
         .def("launch", &launch, "stream"_a = py::none(),
-             R"(Enqueue everything that was captured; does not wait.
+             R"(Enqueue the captured work. Does not wait.
 
-stream : where it goes; None means the current stream, or else the default stream. The first launch makes the graph executable.
+stream : where it is enqueued; None means the current stream, else the default stream. The first launch instantiates the graph.
 Launches of one graph run one after another.)")
-        .def("__call__", &launch, "stream"_a = py::none(), "As `launch`.")
-        .def("__len__", &size, "Operations that were captured.")
+        .def("__call__", &launch, "stream"_a = py::none(), "Same as `launch`.")
+        .def("__len__", &size, "Number of captured operations.")
         .def("__bool__", [](const GraphPointer&) { return true; })
         .def("__repr__", &repr_of_graph);
 }

@@ -1,4 +1,4 @@
-// bascule.Graph: what a `with` block issues, captured once and launched any number of times.
+// bascule.Graph: work that a `with` block captures, to be launched any number of times.
 #pragma once
 
 #include <pybind11/pybind11.h>

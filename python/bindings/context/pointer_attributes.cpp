@@ -22,7 +22,7 @@ namespace {
 
 using ErrorKind = ArgumentError::Kind;
 
-/// The address that is meant: an integer, or where an array begins.
+/// An integer, or the address of the first byte of an array.
 std::uint64_t address_of(const py::object& object) {
     if (PyLong_Check(object.ptr()) != 0 && PyBool_Check(object.ptr()) == 0) {
         const unsigned long long address = PyLong_AsUnsignedLongLong(object.ptr());
@@ -49,13 +49,12 @@ PointerAttributes attributes_of(const py::object& object) {
     const Device device = current_device();
     const std::uint64_t address = address_of(object);
     if (const auto found = pointer_attributes(address, device)) return *found;
-    throw ArgumentError(
-        ErrorKind::value,
-        fmt::format(
-            "the address {:#x} is in no memory that a device uses: it is ordinary host memory, was freed, "
-            "belongs to an empty array, or is not an address.",
-            address),
-        {.field = "object", .got = fmt::format("{:#x}", address)});
+    throw ArgumentError(ErrorKind::value,
+                        fmt::format("no device can use the memory at {:#x}: it is ordinary host memory, was "
+                                    "freed, belongs to an empty "
+                                    "array, or is not an address.",
+                                    address),
+                        {.field = "object", .got = fmt::format("{:#x}", address)});
 }
 
 py::object optional_integer(std::uint64_t value) {
@@ -74,29 +73,29 @@ void bind_pointer_attributes(py::module_& module) {
     py::class_<PointerAttributes>(module, "PointerAttributes", "What the driver knows of an address.")
         .def_property_readonly(
             "kind", [](const PointerAttributes& self) { return to_string(self.kind); },
-            "'device'; 'pool' (device memory of a stream-ordered pool); 'pinned' (host memory that both "
-            "sides find "
-            "at one address); 'mapped' (host memory that the device finds at another); 'managed'.")
+            "'device'; 'pool' (device memory of a stream-ordered pool); 'pinned' (host memory with the same "
+            "address "
+            "on host and device); 'mapped' (host memory with another address on the device); 'managed'.")
         .def_readonly("device", &PointerAttributes::device, "The device's ordinal.")
         .def_property_readonly(
             "context", [](const PointerAttributes& self) { return optional_integer(self.context); },
-            "The CUcontext as an integer, or None: memory of a pool may have none.")
-        .def_readonly("device_address", &PointerAttributes::device_address, "As kernels use it.")
+            "The CUcontext as an integer, or None, as for memory of a pool.")
+        .def_readonly("device_address", &PointerAttributes::device_address, "The address that kernels use.")
         .def_readonly("host_address", &PointerAttributes::host_address,
-                      "As the host uses it; None where it cannot.")
+                      "The address that the host uses, or None.")
         .def_property_readonly(
             "allocation",
             [](const PointerAttributes& self) {
                 return py::make_tuple(self.allocation_address, self.allocation_bytes);
             },
-            "(address, bytes) of the allocation that it lies in.")
+            "(address, bytes) of the allocation that contains the address.")
         .def("__repr__", &repr_of_attributes);
     module.def("pointer_attributes", &attributes_of, "object"_a,
-               R"(What the driver knows of an address, or of the memory where an array begins.
+               R"(What the driver knows of an address, or of the first byte of an array.
 
 object : an integer address, or anything with `__cuda_array_interface__` or (in pinned memory) `__array_interface__`.
 
-Raises ValueError for memory that no device uses. Nothing waits.
+Raises ValueError for memory that no device can use. Does not wait.
 
 >>> import bascule
 >>> bascule.pointer_attributes(bascule.pinned_array(4)).kind

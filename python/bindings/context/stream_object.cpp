@@ -51,29 +51,29 @@ std::uint64_t to_handle(py::handle number) {
 
 bool is_integer(py::handle object) { return !PyBool_Check(object.ptr()) && PyIndex_Check(object.ptr()) != 0; }
 
-/// The version of the stream protocol that there is.
+/// The version of the stream protocol.
 constexpr int stream_protocol = 0;
 
-[[noreturn]] void fail_protocol(py::handle object, const std::string& gave) {
+[[noreturn]] void fail_protocol(py::handle object, const std::string& returned) {
     throw ArgumentError(
         ArgumentError::Kind::value,
-        fmt::format(
-            "`stream` is an object of type {} whose __cuda_stream__ gives {}; Bascule knows version {} of "
-            "the protocol, a tuple ({}, handle). Pass its handle as an integer.",
-            Py_TYPE(object.ptr())->tp_name, gave, stream_protocol, stream_protocol),
-        {.field = "stream", .got = gave});
+        fmt::format("`stream` is an object of type {} whose __cuda_stream__ returns {}; "
+                    "Bascule supports version {} of "
+                    "the protocol, a tuple ({}, handle). Pass the handle as an integer.",
+                    Py_TYPE(object.ptr())->tp_name, returned, stream_protocol, stream_protocol),
+        {.field = "stream", .got = returned});
 }
 
-/// By the stream protocol: a method, or as in its first drafts an attribute.
+/// By the stream protocol: a method, or an attribute, as in its first drafts.
 std::uint64_t protocol_handle(py::handle object) {
     py::object pair = object.attr("__cuda_stream__");
     if (PyCallable_Check(pair.ptr()) != 0) pair = pair();
-    const std::string gave = shortened(std::string(py::repr(pair)));
-    if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2) fail_protocol(object, gave);
+    const std::string returned = shortened(std::string(py::repr(pair)));
+    if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2) fail_protocol(object, returned);
     const py::handle version = PyTuple_GET_ITEM(pair.ptr(), 0);
     const py::handle handle = PyTuple_GET_ITEM(pair.ptr(), 1);
-    if (!is_integer(version) || !is_integer(handle)) fail_protocol(object, gave);
-    if (!version.equal(py::int_(stream_protocol))) fail_protocol(object, gave);
+    if (!is_integer(version) || !is_integer(handle)) fail_protocol(object, returned);
+    if (!version.equal(py::int_(stream_protocol))) fail_protocol(object, returned);
     return to_handle(handle);
 }
 
@@ -105,15 +105,15 @@ float elapsed(const EventObject& start, const EventObject& end) {
     };
     for (const EventObject* event : {&start, &end}) {
         if (event->event.timed()) continue;
-        fail(
-            fmt::format("elapsed: the {} event was made with timing=False and has no time. Make both with "
-                        "bascule.event().",
-                        event == &start ? "first" : "second"));
+        fail(fmt::format(
+            "elapsed: the {} event was created with timing=False and has no time. Create both with "
+            "bascule.event().",
+            event == &start ? "first" : "second"));
     }
     if (!(start.event.device() == end.event.device())) {
         fail(
-            fmt::format("elapsed: the first event is on {} and the second on {}, and devices have clocks of "
-                        "their own. Record both on streams of one device.",
+            fmt::format("elapsed: the first event is on {} and the second on {}, and each device has its "
+                        "own clock. Record both on streams of one device.",
                         to_string(start.event.device()), to_string(end.event.device())));
     }
     const ContextGuard context(start.event.device().context());
@@ -126,7 +126,7 @@ float elapsed(const EventObject& start, const EventObject& end) {
                 start.event.ref().query() ? "second" : "first"));
         }
         if (error.details().code_name == "CUDA_ERROR_INVALID_HANDLE") {
-            fail("elapsed: one of the events was never recorded. Say event.record(stream) for both first.");
+            fail("elapsed: one of the events was never recorded. Call event.record(stream) for both first.");
         }
         throw;
     }
@@ -177,8 +177,8 @@ void require_device(StreamRef stream, Device device, const char* what) {
     if (stream.device() == device) return;
     throw ArgumentError(
         ArgumentError::Kind::value,
-        fmt::format("the stream is {}, and the {} is on {}: pass a stream of that device, or say "
-                    "`with bascule.device({}):` where it is the current one.",
+        fmt::format("the stream is {}, and the {} is on {}: pass a stream of that device, or use "
+                    "`with bascule.device({}):` where that stream is current.",
                     describe(stream), what, to_string(device), device.ordinal()),
         {.field = "stream", .expected = to_string(device), .got = to_string(stream.device())});
 }
@@ -207,27 +207,27 @@ void bind_streams(py::module_& module) {
     // Both come before their functions, whose signatures name them.
     py::class_<StreamObject> stream(module, "Stream", R"(A CUDA stream: work enqueued on it runs in order.
 
-Made by `bascule.stream()`, which owns it, or by `external_stream` and the default-stream functions, which borrow.
-Any thread may use it. `with stream:` makes it the stream of everything in the block that is given none: launches, copies, fills, new
-arrays, events. What is current belongs to the thread, or the task of asyncio; blocks may be nested, and one stream entered again.)");
+`bascule.stream()` creates a stream and owns it; `external_stream` and the default-stream functions borrow one. Any thread may use it.
+`with stream:` makes it the current stream: launches, copies, fills, new arrays and events in the block use it unless they are given
+another one. The current stream belongs to the thread, or to the asyncio task; blocks may be nested, and a stream may be entered again.)");
     py::class_<EventObject> event(
-        module, "Event", R"(A point in a stream's work, with a time stamp unless made with timing=False.)");
+        module, "Event",
+        R"(A point in the work of a stream, with a time stamp unless created with timing=False. Any thread may use it.)");
 
     stream
         .def(
             "__enter__",
             [](const py::object& self) {
-                enter_current(self);
+                enter_stream(self, self.cast<const StreamObject&>().ref);
                 return self;
             },
-            "Make it the current stream of this thread or task; may be nested.")
+            "Make it the current stream of this thread or asyncio task; may be nested.")
         .def("__exit__", [](const py::object& self, const py::args&) { leave_current(self); })
         .def_property_readonly(
-            "device", [](const StreamObject& self) { return self.ref.device(); },
-            "The device it is a stream of.")
+            "device", [](const StreamObject& self) { return self.ref.device(); }, "The device of the stream.")
         .def_property_readonly(
             "priority", [](const StreamObject& self) { return priority_of(self.ref); },
-            "Lower numbers are more urgent; 0 unless it was made with another one.")
+            "Lower numbers are more urgent; 0 is the default.")
         .def_property_readonly(
             "handle", [](const StreamObject& self) { return self.ref.handle(); },
             "The CUstream as an integer; 1 and 2 are the default streams.")
@@ -237,15 +237,16 @@ arrays, events. What is current belongs to the thread, or the task of asyncio; b
                 const GilReleased released;
                 self.ref.synchronize();
             },
-            "Wait on the host until everything enqueued here has finished. Raises CudaError if any of it "
-            "failed.")
+            "Wait on the host until all work enqueued on this stream has finished. Raises CudaError if any "
+            "of "
+            "it failed.")
         .def(
             "query", [](const StreamObject& self) { return self.ref.query(); },
-            "True when everything enqueued here has finished.")
+            "True when all work enqueued on this stream has finished.")
         .def(
             "wait",
             [](const StreamObject& self, const EventObject& event) { self.ref.wait(event.event.ref()); },
-            "event"_a, "Let later work here wait for `event`; the host does not wait.")
+            "event"_a, "Make later work on this stream wait for `event`; the host does not wait.")
         .def(
             "__cuda_stream__", [](const StreamObject& self) { return py::make_tuple(0, self.ref.handle()); },
             "The CUDA stream protocol: (version, handle).")
@@ -263,7 +264,8 @@ arrays, events. What is current belongs to the thread, or the task of asyncio; b
                 self.event.ref().record(stream_or_current(stream, self.event.device(), "event"));
             },
             "stream"_a = py::none(),
-            "Mark the work enqueued so far on `stream` (None: the current stream, else the default stream).")
+            "Record the work enqueued so far on `stream` (None: the current stream, else the default "
+            "stream).")
         .def(
             "wait",
             [](const EventObject& self, const py::object& stream) {
@@ -273,42 +275,42 @@ arrays, events. What is current belongs to the thread, or the task of asyncio; b
                 waiting.wait(self.event.ref());
             },
             "stream"_a = py::none(),
-            "Let later work on `stream` (None: the current stream, else the default stream) wait for this "
-            "event. "
-            "A stream of another device may wait too.")
+            "Make later work on `stream` (None: the current stream, else the default stream) wait for this "
+            "event. The stream may be on another device.")
         .def(
             "query", [](const EventObject& self) { return self.event.ref().query(); },
-            "True when the work it marks has finished.")
+            "True when the recorded work has finished.")
         .def(
             "synchronize",
             [](const EventObject& self) {
                 const GilReleased released;
                 self.event.ref().synchronize();
             },
-            "Wait on the host until the work it marks has finished.")
+            "Wait on the host until the recorded work has finished.")
         .def("elapsed", &elapsed, "end"_a,
-             "Milliseconds from this event to `end`: both recorded, finished, and made with timing.")
+             "Milliseconds from this event to `end`. Both must be recorded, finished, and created with "
+             "timing.")
         .def_property_readonly(
             "device", [](const EventObject& self) { return self.event.device(); },
-            "The device it was made on.")
+            "The device that the event was created on.")
         .def("__repr__", [](const EventObject& self) {
             return fmt::format("<bascule.Event {:#x} on {}>", self.event.ref().handle(),
                                to_string(self.event.device()));
         });
 
     module.def("stream", &new_stream, py::kw_only(), "priority"_a = 0,
-               R"(A new non-blocking stream on the current device.
+               R"(Create a non-blocking stream on the current device.
 
-priority : lower numbers are more urgent; `bascule.current_device().stream_priorities` tells which there are.
+priority : lower numbers are more urgent; `bascule.current_device().stream_priorities` has the range.
 
 >>> import bascule
 >>> with bascule.stream() as stream:
 ...     bascule.device_array(3).stream == stream
 True)");
-    module.def(
-        "external_stream", &external_stream, "handle"_a,
-        "A stream that another library owns: an integer handle, or any object that names one. It is kept "
-        "alive only if the object is what owns it.");
+    module.def("external_stream", &external_stream, "handle"_a,
+               "Borrow a stream of another library: an integer handle, or any object that names a stream. "
+               "The object is "
+               "kept alive; the stream lives only as long as its owner.");
     module.def(
         "current_stream",
         []() -> py::object {
@@ -316,10 +318,11 @@ True)");
             const py::object entered = current_stream_object(device);
             return entered ? entered : py::object(py::none());
         },
-        "The stream that `with stream:` made current in this thread or task, or None.");
+        "The stream that `with stream:` made current in this thread or asyncio task, or None.");
     module.def(
         "default_stream", [] { return borrowed(default_stream(current_device()).handle()); },
-        "The stream that work without another one goes to: `bascule.config.default_stream` says which.");
+        "The stream of work that names no stream and is in no `with stream:`; see "
+        "`bascule.config.default_stream`.");
     module.def("_set_default_stream", &set_default, "which"_a);
     module.def(
         "legacy_default_stream", [] { return borrowed(1); }, "The legacy default stream (handle 1).");
@@ -331,7 +334,7 @@ True)");
         [](bool timing) {
             return EventObject{Event(current_device(), timing ? Event::Timing::on : Event::Timing::off)};
         },
-        py::kw_only(), "timing"_a = true, "A new event on the current device.");
+        py::kw_only(), "timing"_a = true, "Create an event on the current device.");
     module.def(
         "synchronize",
         [] {
@@ -339,7 +342,7 @@ True)");
             const GilReleased released;
             synchronize(device);
         },
-        "Wait on the host until the current device has finished everything. Raises CudaError if any of it "
+        "Wait on the host until the current device has finished all work. Raises CudaError if any of it "
         "failed.");
 }
 

@@ -1,4 +1,4 @@
-// bascule.Stream and bascule.Event, and whatever else people pass as a stream.
+// bascule.Stream and bascule.Event, and other objects that name a stream.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace bascule::python {
 
-/// bascule.Stream: owns its stream, or borrows one that somebody else keeps alive.
+/// bascule.Stream: owns its stream, or borrows one.
 struct StreamObject {
     std::shared_ptr<Stream> owned;  ///< null when borrowed
     StreamRef ref;
-    pybind11::object foreign;  ///< whoever owns a borrowed one, if known
+    pybind11::object foreign;  ///< the owner of a borrowed stream, if known
 };
 
 /// bascule.Event.

@@ -1,12 +1,11 @@
-// Sources: the texts of the CUDA Array Interface, versions 0, 2 and 3; version 1 by the differences that
-// those name.
+// Sources: the specifications of the CUDA Array Interface, versions 0, 2 and 3, and their remarks on version 1.
 #include "exchange/array_export.hpp"
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
 
-#include "exchange/descr.hpp"
+#include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -17,7 +16,7 @@ namespace {
 
 constexpr int newest_version = 3;
 
-/// bascule.ExportedArray: an array as another version of the interface describes it.
+/// bascule.ExportedArray: an array that exports another version of the interface.
 struct ExportObject {
     py::object array;  // its DeviceArray
     int version = newest_version;
@@ -28,7 +27,7 @@ py::dict fields_of(const ArrayObject& array, int version, bool names_stream) {
     const ArrayView& view = array.view;
     py::dict fields = interface_of(view);
     fields["version"] = version;
-    // Versions 0 and 1 leave open what is contiguous without strides: said in full, nobody has to guess.
+    // Versions 0 and 1 do not define which arrays may omit the strides.
     if (version < 2) fields["strides"] = to_tuple(view.strides);
     if (version >= 3) {
         fields["stream"] =
@@ -71,9 +70,10 @@ py::dict interface_of(const ArrayView& view) {
 }
 
 void bind_array_export(py::module_& module, ArrayClass& type) {
-    py::class_<ExportObject>(module, "ExportedArray",
-                             "An array as another version of the interface describes it; made by "
-                             "`DeviceArray.export`. Keeps the array alive.")
+    py::class_<ExportObject>(
+        module, "ExportedArray",
+        "An array that exports another version of `__cuda_array_interface__`; created by "
+        "`DeviceArray.export`. Keeps the array alive.")
         .def_property_readonly("__cuda_array_interface__",
                                [](const ExportObject& self) {
                                    return fields_of(self.array.cast<const ArrayObject&>(), self.version,
@@ -87,13 +87,13 @@ void bind_array_export(py::module_& module, ArrayClass& type) {
         });
     type.def_property_readonly("__cuda_array_interface__", &newest_interface,
                                "The CUDA Array Interface, version 3. `stream` is the bound stream, which "
-                               "lives as long as the array: "
-                               "consumers wait for it; None for a view made with sync=False.")
+                               "lives as long as the array and which consumers wait for; None for a view "
+                               "created with sync=False.")
         .def("export", &exported, py::kw_only(), "version"_a = newest_version, "stream"_a = true,
-             R"(The array for consumers that want another version of the interface, or no stream in it.
+             R"(Export the array with another version of the interface, or without a stream.
 
-version : 0 to 3; what comes has the entries of that version's text. Those before 3 name no stream.
-stream : True names the bound stream, None names none: then it is for the caller to synchronise before others read.
+version : 0 to 3; the dict has the entries that this version defines. Versions before 3 have no stream.
+stream : True names the bound stream. None names no stream: the caller must then synchronise before others read the array.
 
 >>> import bascule
 >>> x = bascule.device_array(4, "f4")

@@ -1,4 +1,4 @@
-// What a DeviceArray tells others of itself: `__cuda_array_interface__`, in every version.
+// `__cuda_array_interface__` of a DeviceArray, in every version.
 #pragma once
 
 #include "arrays/array_object.hpp"

@@ -1,9 +1,6 @@
 #include "exchange/array_import.hpp"
 
-#include <atomic>
-#include <cstdlib>
-#include <string>
-#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,6 +11,7 @@
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/interface_reader.hpp"
+#include "exchange/interface_sync.hpp"
 #include "exchange/producer_streams.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
@@ -24,8 +22,8 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// A view of memory that somebody else owns, with the producer's stream bound, or none with sync=False. Null
-/// for `producer`: a descriptor without the object that it is of.
+/// A view of memory that another library owns, bound to the producer's stream, or to none with sync=False.
+/// `producer` is null where only its descriptor is given.
 ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync, PyObject* producer) {
     Home home{.device = current_device()};
     ArrayView view = validate(snapshot.raw);
@@ -36,7 +34,7 @@ ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync,
         throw ArgumentError(
             ArgumentError::Kind::value,
             fmt::format("'typestr' of __cuda_array_interface__ is \"{}\": arrays of single bits "
-                        "are masks of other arrays, and no arrays themselves.",
+                        "can only be masks of other arrays.",
                         shortened(snapshot.raw.typestr)),
             {.field = "typestr"});
     }
@@ -69,24 +67,7 @@ ArrayObject from_cuda_array_interface(const py::object& descriptor, py::object o
     return wrap(snapshot, std::move(owner), sync, nullptr);
 }
 
-/// BASCULE_CUDA_ARRAY_INTERFACE_SYNC: "0" or "1", on when it is not set.
-bool sync_by_environment() {
-    const char* value = std::getenv("BASCULE_CUDA_ARRAY_INTERFACE_SYNC");
-    const std::string_view text = value == nullptr ? "" : value;
-    if (text.empty() || text == "1") return true;
-    if (text == "0") return false;
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("BASCULE_CUDA_ARRAY_INTERFACE_SYNC is '{}': set it to 1 (foreign arrays' "
-                                    "streams are waited for) or 0 (they are not), or unset it.",
-                                    shortened(text)),
-                        {.field = "BASCULE_CUDA_ARRAY_INTERFACE_SYNC"});
-}
-
-std::atomic<bool> syncs{true};
-
 }  // namespace
-
-bool interface_sync() noexcept { return syncs.load(std::memory_order_relaxed); }
 
 bool is_cuda_array(const py::object& object) {
     if (PyType_Check(object.ptr()) != 0) return false;
@@ -105,9 +86,10 @@ ArrayObject as_cuda_array(const py::object& object, bool sync) {
     if (!read_interface(object.ptr(), snapshot)) {
         throw ArgumentError(
             ArgumentError::Kind::type,
-            fmt::format("as_cuda_array takes an object with __cuda_array_interface__, got {} ({}). A host "
-                        "array goes to the device with bascule.to_device(array).",
-                        Py_TYPE(object.ptr())->tp_name, snapshot.absence));
+            fmt::format(
+                "as_cuda_array takes an object with __cuda_array_interface__, got {} ({}). Copy a host "
+                "array to the device with bascule.to_device(array).",
+                Py_TYPE(object.ptr())->tp_name, snapshot.absence));
     }
     return wrap(snapshot, object, sync, object.ptr());
 }
@@ -117,17 +99,21 @@ void bind_array_import(py::module_& module) {
         "as_cuda_array", &as_cuda_array, "object"_a, py::kw_only(), "sync"_a = true,
         R"(View any object with `__cuda_array_interface__` as a DeviceArray, without a copy; the object is kept alive.
 
-The producer's stream becomes the view's own: later operations are ordered with it on the device, and the host never waits (Numba
-waits here). With sync=False, or `bascule.config.cuda_array_interface_sync` off, the stream is ignored for the life of the view, which
-names none itself.
+The producer's stream becomes the bound stream of the view: later operations are ordered with it on the device, and the host never
+waits (Numba waits here). With sync=False, or with `bascule.config.cuda_array_interface_sync` off, the producer's stream is ignored and
+the view has no bound stream.
+
+Raises ArgumentError for an invalid descriptor or memory that no device can use; the object's own exceptions propagate unchanged.
 
 >>> import bascule
 >>> x = bascule.device_array(4, "f4")
 >>> bascule.as_cuda_array(x).stream == x.stream
 True)");
-    module.def("from_cuda_array_interface", &from_cuda_array_interface, "descriptor"_a,
-               "owner"_a = py::none(), py::kw_only(), "sync"_a = true,
-               R"(The same from a descriptor; `owner` is kept alive, otherwise the caller keeps the memory.
+    module.def(
+        "from_cuda_array_interface", &from_cuda_array_interface, "descriptor"_a, "owner"_a = py::none(),
+        py::kw_only(), "sync"_a = true,
+        R"(View the memory that a `__cuda_array_interface__` dict describes, as `as_cuda_array` does. `owner` is kept alive; without one
+the caller must keep the memory alive.
 
 >>> import bascule
 >>> x = bascule.device_array(4, "f4")
@@ -136,19 +122,13 @@ True)");
     module.def("is_cuda_array", &is_cuda_array, "object"_a,
                R"(Whether `object` has a `__cuda_array_interface__` that `as_cuda_array` would read.
 
-The attribute is read, since some libraries decide only then: AttributeError means no, and any other exception of the library comes
-out as it is (PyTorch raises RuntimeError for a tensor that requires a gradient, with what to do about it). What the descriptor says
-is not checked. A class is no array.
+The attribute is read, because some libraries decide only then: AttributeError means no, and any other exception of the library
+propagates unchanged (PyTorch raises RuntimeError for a tensor that requires a gradient, with what to do about it). The contents of the
+descriptor are not checked. False for classes.
 
 >>> import bascule
 >>> bascule.is_cuda_array(bascule.device_array(4)), bascule.is_cuda_array([1, 2])
 (True, False))");
-    module.def("_interface_sync", [] {
-        syncs.store(sync_by_environment());
-        return interface_sync();
-    });
-    module.def(
-        "_set_interface_sync", [](bool on) { syncs.store(on); }, "on"_a);
 }
 
 }  // namespace bascule::python

@@ -12,9 +12,6 @@ ArrayObject as_cuda_array(const pybind11::object& object, bool sync);
 /// the producer's other than AttributeError comes out.
 bool is_cuda_array(const pybind11::object& object);
 
-/// Whether the streams that foreign arrays name are waited for: `bascule.config.cuda_array_interface_sync`.
-bool interface_sync() noexcept;
-
 void bind_array_import(pybind11::module_& module);
 
 }  // namespace bascule::python

@@ -10,7 +10,7 @@
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
 
-#include "exchange/interface_reader.hpp"
+#include "support/safe_repr.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -28,7 +28,7 @@ constexpr int deepest = 16;  // structures inside structures; a list may hold it
 
 [[noreturn]] void fail_form(py::handle got) {
     fail(ErrorKind::type,
-         fmt::format("must be a list of (name, type) or (name, type, shape), got {}.", shown(got.ptr())));
+         fmt::format("must be a list of (name, type) or (name, type, shape), got {}.", safe_repr(got.ptr())));
 }
 
 std::string text_of(py::handle object) {
@@ -36,7 +36,7 @@ std::string text_of(py::handle object) {
     const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
     if (text == nullptr) {
         PyErr_Clear();  // lone surrogates
-        fail(ErrorKind::value, "has a name or a type that is no text.");
+        fail(ErrorKind::value, "has a name or a type that is not valid Unicode text.");
     }
     return {text, static_cast<std::size_t>(size)};
 }
@@ -89,7 +89,7 @@ DescrEntry entry_of(py::handle object, int depth) {
 std::vector<DescrEntry> entries_of(py::handle descr, int depth) {
     if (!PyList_Check(descr.ptr())) fail_form(descr);
     if (depth > deepest) fail(ErrorKind::value, fmt::format("nests structures more than {} deep.", deepest));
-    // A tuple of the same references: what is read cannot change meanwhile.
+    // A tuple of the same references, which no other thread can change.
     const auto entries = py::reinterpret_steal<py::tuple>(PyList_AsTuple(descr.ptr()));
     if (!entries) throw py::error_already_set();
     std::vector<DescrEntry> result;
@@ -97,8 +97,8 @@ std::vector<DescrEntry> entries_of(py::handle descr, int depth) {
     return result;
 }
 
-/// [('', typestr)], which nearly every array says: looked at in place, since it is part of every launch.
-bool says_typestr_alone(PyObject* descr, std::string_view typestr) noexcept {
+/// [('', typestr)], which nearly every array has: compared in place, because every launch does it.
+bool is_typestr_alone(PyObject* descr, std::string_view typestr) noexcept {
     if (PyList_CheckExact(descr) == 0 || PyList_GET_SIZE(descr) != 1) return false;
     const ListItem item(descr, 0);
     PyObject* entry = item.get();
@@ -115,7 +115,7 @@ bool says_typestr_alone(PyObject* descr, std::string_view typestr) noexcept {
 }  // namespace
 
 std::shared_ptr<const StructLayout> read_descr(PyObject* descr, std::string_view typestr) {
-    if (says_typestr_alone(descr, typestr)) [[likely]]
+    if (is_typestr_alone(descr, typestr)) [[likely]]
         return nullptr;
     const DType dtype = parse_typestr(typestr);
     if (!PyList_Check(descr) && !checked(Check::descr_form)) return nullptr;
@@ -127,7 +127,7 @@ std::shared_ptr<const StructLayout> read_descr(PyObject* descr, std::string_view
             return nullptr;
         if (!checked(Check::descr_contradiction)) return nullptr;
         fail(ErrorKind::value,
-             fmt::format("contradicts 'typestr', which is \"{}\": for the array's library to mend.",
+             fmt::format("contradicts 'typestr', which is \"{}\": this is a bug in the producing library.",
                          shortened(typestr)));
     }
     StructLayout layout = parse_descr(entries, dtype.itemsize);

@@ -8,12 +8,10 @@
 
 #include <bascule/interface/types/struct_layout.hpp>
 
-#include "values/dtype_object.hpp"
-
 namespace bascule::python {
 
 /// The `descr` of an array interface, for elements of this typestr; null where it names no fields. Throws:
-/// ArgumentError (type for what is no list of tuples, value for one that contradicts the typestr).
+/// ArgumentError (type if it is not a list of tuples, value if it contradicts the typestr).
 std::shared_ptr<const StructLayout> read_descr(PyObject* descr, std::string_view typestr);
 
 }  // namespace bascule::python

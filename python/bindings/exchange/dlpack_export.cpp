@@ -2,6 +2,7 @@
 #include "exchange/dlpack_export.hpp"
 
 #include <optional>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -12,7 +13,7 @@
 
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_managed.hpp"
-#include "exchange/dlpack_table.hpp"
+#include "support/errors.hpp"
 #include "support/gil.hpp"
 
 namespace py = pybind11;
@@ -21,7 +22,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// What the driver knows of where an array lies.
+/// Which memory an array is in, as the driver knows it.
 struct Place {
     std::int32_t type = BASCULE_DL_CUDA;
     std::uint64_t host_address = 0;  ///< of memory that the host can read
@@ -39,7 +40,7 @@ Place place_of(const ArrayObject& array) {
     void* values[] = {&memory_type, &managed, &host};
     driver.check(driver.api().cuPointerGetAttributes(std::size(attributes), attributes, values,
                                                      static_cast<CUdeviceptr>(array.view.pointer)),
-                 "asking where an array lies");
+                 "asking which memory an array is in");
     if (managed != 0) return {BASCULE_DL_CUDA_MANAGED, array.view.pointer};
     if (memory_type != CU_MEMORYTYPE_HOST) return {};
     return {BASCULE_DL_CUDA_HOST, reinterpret_cast<std::uintptr_t>(host)};
@@ -63,7 +64,7 @@ dlpack::Tensor tensor_at(const Place& place, const ArrayObject& array) {
     return tensor;
 }
 
-/// Who reads the tensor, and when it may: what `stream` says.
+/// Who reads the tensor, and when it may, as `stream` tells.
 struct Consumer {
     enum class Kind : std::uint8_t {
         unordered,  ///< -1: the caller orders by itself
@@ -95,12 +96,12 @@ Consumer read_stream(py::handle stream, Device device) {
     if (PyErr_Occurred() != nullptr) {
         PyErr_Clear();
         fail_stream(ArgumentError::Kind::value, stream,
-                    "a handle lies between 3 and 2**64 - 1; None, -1 (no ordering), 1 (legacy default) and 2 "
-                    "(per-thread default) have meanings of their own");
+                    "pass None, -1 (no ordering), 1 (legacy default), 2 (per-thread default) or a stream "
+                    "handle from 3 to 2**64 - 1");
     }
     if (handle == 0) {
         fail_stream(ArgumentError::Kind::value, stream,
-                    "DLPack forbids 0 on CUDA, where it could mean either default stream; say 1 (legacy "
+                    "DLPack forbids 0 on CUDA, where it could mean either default stream; pass 1 (legacy "
                     "default) or 2 (per-thread default)");
     }
     return {Consumer::Kind::stream, handle};
@@ -176,10 +177,11 @@ bool wants_host(const py::object& dl_device, dlpack::DeviceId here) {
     const auto [type, id] = read_pair(dl_device, "dl_device", "None or a pair (device type, device id)");
     if (type == here.type && id == here.id) return false;
     if (type == BASCULE_DL_CPU && id == 0) return true;
-    raise_buffer_error(fmt::format(
-        "the array lies in {} and is wanted on the device ({}, {}): Bascule exports to the array's "
-        "own device ({}, {}) or to host memory (1, 0). Copy it to the other device first.",
-        dlpack::to_string(here), type, id, here.type, here.id));
+    raise_buffer_error(
+        fmt::format("the array is in {}, and dl_device is ({}, {}): Bascule exports to the array's own "
+                    "device ({}, {}) or "
+                    "to host memory (1, 0). Copy it to the other device first.",
+                    dlpack::to_string(here), type, id, here.type, here.id));
 }
 
 // --- Capsules
@@ -200,8 +202,9 @@ py::object share(const py::object& self, const ArrayObject& array, const dlpack:
                  bool versioned) {
     if (!array.view.writable_by_kernels() && !versioned) {
         raise_buffer_error(
-            "the array is read-only, which DLPack can say since 1.0: pass max_version=(1, 0) or a later one, "
-            "or copy=True.");
+            "the array is read-only, which DLPack can express from version 1.0 on: pass max_version=(1, 0) "
+            "or "
+            "later, or copy=True.");
     }
     return make_tensor_capsule(tensor, array.view, self, versioned,
                                array.view.writable_by_kernels() ? 0 : BASCULE_DL_READ_ONLY);
@@ -241,10 +244,10 @@ py::object export_capsule(const py::object& self, const py::object& stream, cons
     if (wants_host(dl_device, tensor.device)) {
         if (place.host_address == 0 || copies == true) {
             if (copies != false) return copy_for_host(self, array, tensor, versioned);
-            raise_buffer_error(
-                fmt::format("the array lies in {}, and host memory without a copy is wanted: pass copy=None "
-                            "or copy=True.",
-                            dlpack::to_string(tensor.device)));
+            raise_buffer_error(fmt::format(
+                "the array is in {}, which the host cannot read without a copy: pass copy=None or "
+                "copy=True.",
+                dlpack::to_string(tensor.device)));
         }
         if (consumer.kind != Consumer::Kind::unordered) consumer.kind = Consumer::Kind::host;
         tensor.device = {BASCULE_DL_CPU, 0};
@@ -260,12 +263,6 @@ py::object export_capsule(const py::object& self, const py::object& stream, cons
 
 }  // namespace
 
-void raise_buffer_error(const std::string& message) {
-    const py::object type = py::module_::import("bascule._errors").attr("ArgumentBufferError");
-    PyErr_SetString(type.ptr(), message.c_str());
-    throw py::error_already_set();
-}
-
 dlpack::DeviceId dlpack_device(const ArrayObject& array) { return device_at(place_of(array), array.device); }
 
 dlpack::Tensor tensor_without_extents(const ArrayObject& array) { return tensor_at(place_of(array), array); }
@@ -277,31 +274,31 @@ std::vector<std::int64_t> extents_of(const ArrayView& view) {
     return extents;
 }
 
-void bind_dlpack(py::class_<ArrayObject>& type) {
+void bind_dlpack_export(py::class_<ArrayObject>& type) {
     type.def(
             "__dlpack__", &export_capsule, py::kw_only(), "stream"_a = py::none(),
             "max_version"_a = py::none(), "dl_device"_a = py::none(), "copy"_a = py::none(),
-            R"(The array as a DLPack capsule, which keeps it alive: what other libraries' `from_dlpack` asks for.
+            R"(Export the array as a DLPack capsule, for `from_dlpack` of other libraries. The capsule keeps the array alive.
 
-stream : None, -1, 1, 2, a stream's handle, or an object that names a stream. What the consumer does there comes after everything
-    enqueued on the array's bound stream; the host does not wait. None means the legacy default stream, and for memory that the host
-    can read (pinned, managed) that the host may read now: it waits. -1: no ordering. 0 is refused.
-max_version : (major, minor) that the consumer knows. From (1, 0) on the capsule says whether the array is read-only and whether it
-    is a copy; without it a read-only array is refused.
-dl_device : None or the array's own device; (1, 0) for host memory, by a copy where there is no other way.
-copy : True copies in the order of the bound stream; False refuses what needs a copy; None copies where it must.
+stream : the consumer's stream: None, -1, 1, 2, a stream handle, or an object that names a stream. It is made to wait for the array's
+    bound stream; the host does not wait. None means the legacy default stream; for memory that the host can read (pinned, managed)
+    None means the host, and the call waits. -1 means no ordering. 0 is an error.
+max_version : the newest (major, minor) that the consumer supports. From (1, 0) on the capsule tells whether the array is read-only and
+    whether it is a copy; without max_version a read-only array is an error.
+dl_device : None or the array's own device; (1, 0) for host memory, with a copy where the host cannot read the array.
+copy : True copies, in the order of the bound stream; False raises where a copy is needed; None copies only where it is needed.
 
-Raises BufferError for what DLPack cannot say: masks, structures, times, opaque bytes, strides between elements.)")
+Raises BufferError for arrays that DLPack cannot describe: masks, structures, times, opaque bytes, strides that are not multiples of
+the item size.)")
         .def(
             "__dlpack_device__",
             [](const ArrayObject& self) {
                 const dlpack::DeviceId device = dlpack_device(self);
                 return py::make_tuple(device.type, device.id);
             },
-            "The device type and number: 2 (CUDA) with the device's number; 3 (pinned) or 13 (managed) with "
-            "0. "
-            "The emulated\ndevice says 2, as a GPU would.");
-    bind_exchange_table(type);
+            "The DLPack device type and number: 2 (CUDA) with the device's number; 3 (pinned) or 13 "
+            "(managed) "
+            "with 0. The emulated\ndevice is 2 (CUDA), as a GPU is.");
 }
 
 }  // namespace bascule::python

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include <pybind11/pybind11.h>
@@ -13,20 +12,16 @@
 
 namespace bascule::python {
 
-/// Raises bascule's ArgumentBufferError, a BufferError: what DLPack asks for where data cannot be exchanged.
-[[noreturn]] void raise_buffer_error(const std::string& message);
-
-/// Where the array lies, for whoever takes it. The emulated device is a CUDA device to everybody, as a GPU
-/// would be: who passes the array on need not know, and who dereferences it is told by the driver.
+/// The DLPack device of the array. The emulated device is a CUDA device, as a GPU is: a library that passes
+/// the array on need not know, and one that dereferences it gets an error from the driver.
 dlpack::DeviceId dlpack_device(const ArrayObject& array);
 
-/// The array's fields without the extents. Raises: BufferError when DLPack cannot say what the array is.
+/// The array's fields without the extents. Raises: BufferError when DLPack cannot describe the array.
 dlpack::Tensor tensor_without_extents(const ArrayObject& array);
 
 /// The extents that go with it: the shape, then the strides in elements.
 std::vector<std::int64_t> extents_of(const ArrayView& view);
 
-/// `__dlpack__`, `__dlpack_device__` and the exchange table of the class.
-void bind_dlpack(pybind11::class_<ArrayObject>& type);
+void bind_dlpack_export(pybind11::class_<ArrayObject>& type);
 
 }  // namespace bascule::python

@@ -13,8 +13,8 @@
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "exchange/dlpack_export.hpp"
 #include "exchange/dlpack_managed.hpp"
+#include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
 #include "support/without_gil.hpp"
@@ -29,7 +29,7 @@ using ErrorKind = ArgumentError::Kind;
 
 // --- Tensors
 
-/// Where arrays in this memory are used: pinned and managed memory serve every device.
+/// The device that uses this memory; every device can use pinned and managed memory.
 Device device_of(dlpack::DeviceId where) {
     return where.type == BASCULE_DL_CUDA ? Device(where.id) : current_device();
 }
@@ -39,7 +39,7 @@ Device device_of(dlpack::DeviceId where) {
                              ? "Copy it to the device with bascule.to_device(numpy.from_dlpack(x))."
                              : "Only CUDA, pinned and managed memory can be used: copy it there first.";
     throw ArgumentError(ErrorKind::value,
-                        fmt::format("the tensor lies in {}. {}", dlpack::to_string(where), advice),
+                        fmt::format("the tensor is in {}. {}", dlpack::to_string(where), advice),
                         {.field = "device", .got = dlpack::to_string(where)});
 }
 
@@ -48,17 +48,16 @@ std::uint64_t flags_of(const dlpack::ManagedVersioned& managed) noexcept { retur
 
 void check_version(const dlpack::Managed&) noexcept {}
 
-/// Of another major version only what stands before `flags` is known: the deleter.
+/// Of another major version only the fields before `flags` are known: the deleter.
 void check_version(const dlpack::ManagedVersioned& managed) {
     if (managed.version.major == dlpack::version.major) return;
-    throw ArgumentError(
-        ErrorKind::value,
-        fmt::format(
-            "the tensor is of DLPack {}.{}, and this Bascule knows {}.x: ask its producer for an older "
-            "one with max_version=({}, {}).",
-            managed.version.major, managed.version.minor, dlpack::version.major, dlpack::version.major,
-            dlpack::version.minor),
-        {.field = "version"});
+    throw ArgumentError(ErrorKind::value,
+                        fmt::format("the tensor has DLPack version {}.{}, and this Bascule supports {}.x: "
+                                    "ask its producer for an older "
+                                    "one with max_version=({}, {}).",
+                                    managed.version.major, managed.version.minor, dlpack::version.major,
+                                    dlpack::version.major, dlpack::version.minor),
+                        {.field = "version"});
 }
 
 /// Without a stream. The tensor is taken over when this does not throw.
@@ -85,7 +84,7 @@ Form* claim(PyObject* capsule) {
     return managed;
 }
 
-/// The capsule's tensor when the capsule has that form; its name says from then on that it was taken.
+/// The capsule's tensor if the capsule has that form; it is renamed as consumed.
 template <class Form>
 std::optional<ArrayObject> consume(PyObject* capsule, bool& copied) {
     Form* managed = claim<Form>(capsule);
@@ -104,20 +103,20 @@ std::optional<ArrayObject> consume(PyObject* capsule, bool& copied) {
     if (!PyCapsule_CheckExact(capsule)) {
         throw ArgumentError(ErrorKind::type,
                             fmt::format("__dlpack__ must return a capsule, and returned an object "
-                                        "of type {}; this is for the array's library to mend.",
+                                        "of type {}; this is a bug in the producing library.",
                                         Py_TYPE(capsule)->tp_name));
     }
     const char* name = PyCapsule_GetName(capsule);
     PyErr_Clear();
-    const std::string shown =
+    const std::string description =
         name == nullptr ? "without a name" : fmt::format("named \"{}\"", shortened(name));
     const bool used = name != nullptr && std::string_view(name).starts_with("used_dltensor");
     throw ArgumentError(
         ErrorKind::value,
-        fmt::format("the capsule is {}: {}.", shown,
-                    used ? "its tensor was taken by an earlier from_dlpack; ask the array for another capsule"
+        fmt::format("the capsule is {}: {}.", description,
+                    used ? "an earlier from_dlpack consumed it; ask the array for another capsule"
                          : "a DLPack capsule is named \"dltensor\" or \"dltensor_versioned\""),
-        {.field = "capsule", .got = shown});
+        {.field = "capsule", .got = description});
 }
 
 ArrayObject take(PyObject* capsule, bool& copied) {
@@ -144,7 +143,7 @@ dlpack::DeviceId ask_device(PyObject* object) {
         throw ArgumentError(
             ErrorKind::type,
             fmt::format("an object of type {} has __dlpack__ and no __dlpack_device__: DLPack "
-                        "asks for both; this is for its library to mend.",
+                        "requires both; this is a bug in the producing library.",
                         Py_TYPE(object)->tp_name));
     }
     const py::object pair = method();
@@ -158,17 +157,17 @@ dlpack::DeviceId ask_device(PyObject* object) {
     }
     throw ArgumentError(ErrorKind::type,
                         fmt::format("__dlpack_device__ must return a pair (type, number), got {}; "
-                                    "this is for the array's library to mend.",
+                                    "this is a bug in the producing library.",
                                     shortened(std::string(py::repr(pair)))));
 }
 
-/// The stream as `__dlpack__` wants it. Pinned memory is the host's: its producers take none there.
+/// The `stream` argument for `__dlpack__`. Producers of pinned memory, which is the host's, take None.
 py::object stream_for(dlpack::DeviceId where, StreamRef stream) {
     return where.type == BASCULE_DL_CUDA_HOST ? py::object(py::none()) : py::int_(stream.handle());
 }
 
-/// Calls `__dlpack__`. Producers from before 1.0 know `stream` alone, and answer the rest with TypeError;
-/// `asked` says whether the answer is to the whole question.
+/// Calls `__dlpack__`. Producers older than DLPack 1.0 know only `stream` and raise TypeError for more;
+/// `asked` tells whether the producer took all keywords.
 py::object ask_capsule(const py::object& method, const py::object& stream, const py::object& copy,
                        bool& asked) {
     py::dict keywords("stream"_a = stream,
@@ -184,26 +183,11 @@ py::object ask_capsule(const py::object& method, const py::object& stream, const
     return method("stream"_a = stream);
 }
 
-void bind_to(ArrayObject& array, py::object stream) {
-    array.view.has_stream = true;
-    array.view.stream = stream.cast<StreamObject&>().ref.handle();
-    array.stream = std::move(stream);
-}
-
-/// A stream object for `stream` as the user gave it: kept alive with the array.
-py::object stream_object(const py::object& stream, Device device) {
-    return stream_object_or_current(stream, device, "tensor");
-}
-
-void check_stream(const py::object& stream, Device device) {
-    require_device(stream.cast<StreamObject&>().ref, device, "tensor");
-}
-
 void check_device(const py::object& wanted, Device device) {
     if (wanted.is_none()) return;
     const Device asked = py::isinstance<Device>(wanted) ? wanted.cast<Device>() : Device(wanted.cast<int>());
     if (asked == device) return;
-    raise_buffer_error(fmt::format("the tensor lies on {} and is wanted on {}: copy it there first.",
+    raise_buffer_error(fmt::format("the tensor is on {}, and `device` is {}: copy it there first.",
                                    to_string(device), to_string(asked)));
 }
 
@@ -211,8 +195,7 @@ py::object from_capsule(const py::object& capsule, const py::object& device, con
                         bool& copied) {
     ArrayObject array = take(capsule.ptr(), copied);
     check_device(device, array.device);
-    bind_to(array, stream_object(stream, array.device));
-    check_stream(array.stream, array.device);
+    bind_stream(array, stream_object_or_current(stream, array.device, "tensor"));
     return py::cast(std::move(array));
 }
 
@@ -230,15 +213,14 @@ py::object from_producer(const py::object& object, const py::object& device, con
     if (!dlpack::is_cuda(where)) fail_unreachable(where);
     const Device there = device_of(where);
     check_device(device, there);
-    const py::object bound = stream_object(stream, there);
-    check_stream(bound, there);
+    const py::object bound = stream_object_or_current(stream, there, "tensor");
+    const StreamRef ref = bound.cast<StreamObject&>().ref;
     bool asked = false;
-    const py::object capsule =
-        ask_capsule(method, stream_for(where, bound.cast<StreamObject&>().ref), copy, asked);
+    const py::object capsule = ask_capsule(method, stream_for(where, ref), copy, asked);
     ArrayObject array = take(capsule.ptr(), copied);
-    copied = copied || (asked && !copy.is_none());  // then it did what `copy` says
-    bind_to(array, bound);
-    check_stream(bound, array.device);
+    copied = copied || (asked && !copy.is_none());  // then the producer did what `copy` asks
+    bind_stream(array, bound);
+    require_device(ref, array.device, "tensor");
     return py::cast(std::move(array));
 }
 
@@ -263,7 +245,7 @@ py::object import_managed(dlpack::ManagedVersioned* managed) {
     ArrayObject array = adopt(managed);
     const py::object holder = array.owner;
     try {
-        bind_to(array, stream_object(py::none(), array.device));
+        bind_stream(array, stream_object_or_current(py::none(), array.device, "tensor"));
         return py::cast(std::move(array));
     } catch (...) {
         PyCapsule_SetDestructor(holder.ptr(), nullptr);  // the tensor stays the caller's
@@ -293,16 +275,17 @@ void bind_dlpack_import(py::module_& module) {
     module.def(
         "from_dlpack", &from_dlpack, "object"_a, py::kw_only(), "device"_a = py::none(),
         "copy"_a = py::none(), "stream"_a = py::none(),
-        R"(View an array of another library that has `__dlpack__`, or a DLPack capsule, as a DeviceArray, without a copy.
+        R"(View another library's array that has `__dlpack__`, or a DLPack capsule, as a DeviceArray, without a copy.
 
-The producer orders its work before later work on `stream` (None: the default stream), to which the array is bound. DLPack has no way
-back: what the producer does to its array afterwards is not ordered with what is done here; `as_cuda_array` orders both ways.
-A capsule comes without a stream: whoever made it has ordered it.
+The producer makes `stream` wait for its pending work, and the array is bound to `stream`. DLPack orders only this way: later work of the
+producer on its array does not wait for work here; `as_cuda_array` orders both ways. A capsule has no stream: its work was ordered when it
+was created. The array keeps the tensor alive.
 
-device : None, or the bascule.Device (or its number) where the array must lie already.
-copy : True for memory of its own; False refuses what the producer can give as a copy only.
+device : None, or the bascule.Device (or its number) that the array must be on.
+copy : True makes a copy; False raises where the producer can only give a copy; None copies only where the producer must.
+stream : bound to the array; None means the current stream, else the default stream.
 
-Raises ArgumentError for host memory and for what is no array here; the producer's own exceptions pass unchanged.)");
+Raises ArgumentError for host memory and for objects that are not arrays; the producer's own exceptions propagate unchanged.)");
 }
 
 }  // namespace bascule::python

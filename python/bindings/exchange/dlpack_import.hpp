@@ -22,7 +22,7 @@ struct ImportedTensor {
     pybind11::object owner;
 };
 
-/// What `__dlpack_device__` says of an object; `none` without `__dlpack__`.
+/// The memory that `__dlpack_device__` names; `none` without `__dlpack__`.
 enum class DlpackMemory : std::uint8_t { none, host, device };
 
 /// Asks the object for a tensor that is safe on `stream`; in host memory it is not asked. Throws:

@@ -1,4 +1,4 @@
-// DLPack tensors that own what they show, and the capsules that carry them from one library to another.
+// DLPack tensors that keep their memory alive, and the capsules that pass them between libraries.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,7 @@ void destroy_holder(PyObject* capsule) noexcept {
 
 }  // namespace detail
 
-/// A tensor with the extents (shape, then strides in elements), which gives up `owner` when it is deleted:
+/// A tensor with the extents (shape, then strides in elements), which releases `owner` when it is deleted:
 /// on any thread, with or without the GIL. Takes the owner over, also when it throws.
 template <class Form>  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved from below
 Form* make_managed(const dlpack::Tensor& tensor, std::vector<std::int64_t> extents, Owner owner,
@@ -106,7 +106,7 @@ Form* make_managed(const dlpack::Tensor& tensor, std::vector<std::int64_t> exten
     return &form;
 }
 
-/// A fresh capsule, which deletes the tensor unless somebody consumes it.
+/// A fresh capsule, which deletes the tensor unless a library consumes it.
 template <class Form>
 pybind11::object make_capsule(Form* managed) {
     PyObject* capsule = PyCapsule_New(managed, CapsuleNames<Form>::fresh, &detail::destroy_capsule<Form>);

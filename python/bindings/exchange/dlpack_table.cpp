@@ -45,7 +45,7 @@ const ArrayObject& array_of(void* object) {
     throw ArgumentError(
         ArgumentError::Kind::type,
         fmt::format("this exchange table is for bascule.DeviceArray, and was called with an object of type "
-                    "{}: look the table up on the object's own type.",
+                    "{}: use the table of the object's own type.",
                     Py_TYPE(static_cast<PyObject*>(object))->tp_name));
 }
 
@@ -65,7 +65,8 @@ int tensor_from_object(void* object, dlpack::Tensor* out) {
         const ArrayObject& array = array_of(object);
         if (!array.view.writable_by_kernels()) {
             raise_buffer_error(
-                "the array is read-only, which a borrowed DLPack tensor cannot say: take a managed one.");
+                "the array is read-only, which a borrowed DLPack tensor cannot express: use a managed "
+                "tensor.");
         }
         const dlpack::Tensor* lent = array.lent.get();
         if (lent == nullptr) lent = &array.lent.make(tensor_without_extents(array), extents_of(array.view));
@@ -97,19 +98,20 @@ int current_work_stream(std::int32_t type, std::int32_t id, void** out) {
         if (type == BASCULE_DL_CPU) return;
         if (!dlpack::is_cuda({type, id})) {
             throw ArgumentError(ArgumentError::Kind::value,
-                                fmt::format("Bascule has no stream for {}: its arrays lie on CUDA devices.",
+                                fmt::format("Bascule has no stream for {}: its arrays are on CUDA devices.",
                                             dlpack::to_string({type, id})));
         }
         *out = work_stream(Device(type == BASCULE_DL_CUDA ? id : 0)).native();
     });
 }
 
-/// The prototype says what is wanted and has neither data nor strides that count.
+/// Of the prototype, data and strides are ignored.
 dlpack::ManagedVersioned* allocate(dlpack::Tensor prototype) {
     if (prototype.device.type != BASCULE_DL_CUDA) {
-        throw ArgumentError(ArgumentError::Kind::not_supported,
-                            fmt::format("Bascule allocates on CUDA devices, not {}: ask another library.",
-                                        dlpack::to_string(prototype.device)));
+        throw ArgumentError(
+            ArgumentError::Kind::not_supported,
+            fmt::format("Bascule allocates on CUDA devices, not {}: allocate with another library.",
+                        dlpack::to_string(prototype.device)));
     }
     prototype.data = &prototype;  // any address: what is checked is the size
     prototype.strides = nullptr;
@@ -136,7 +138,7 @@ int allocate_managed(dlpack::Tensor* prototype, dlpack::ManagedVersioned** out, 
         if (error.code() == CUDA_ERROR_OUT_OF_MEMORY) kind = "MemoryError";
         fail(context, kind, error.what());
     } catch (const std::bad_alloc&) {
-        fail(context, "MemoryError", "there is no host memory for a tensor's description.");
+        fail(context, "MemoryError", "no host memory is left for the description of a tensor.");
     } catch (const std::exception& error) {
         fail(context, kind, error.what());
     }

@@ -1,4 +1,4 @@
-// What bascule.DeviceArray offers to other libraries' C code: DLPack's exchange table.
+// DLPack's exchange table of bascule.DeviceArray, for other libraries' C code.
 #pragma once
 
 #include <pybind11/pybind11.h>

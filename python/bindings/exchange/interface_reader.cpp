@@ -20,6 +20,7 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
+#include "support/safe_repr.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -41,23 +42,8 @@ std::string utf8_of(PyObject* text) {
     return bytes;
 }
 
-}  // namespace
-
-std::string shown(PyObject* object) {
-    const auto text = py::reinterpret_steal<py::object>(PyObject_Repr(object));
-    if (!text) {
-        // Only what a repr may well raise is passed over; KeyboardInterrupt is for the caller.
-        if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw py::error_already_set();
-        PyErr_Clear();
-        return fmt::format("<a {}>", type_name(object));
-    }
-    return shortened(utf8_of(text.ptr()));
-}
-
-namespace {
-
 [[noreturn]] void fail(ErrorKind kind, const char* field, const std::string& expected, PyObject* got) {
-    const std::string value = shown(got);
+    const std::string value = safe_repr(got);
     const std::string name = type_name(got);
     throw ArgumentError(kind,
                         fmt::format("'{}' of __cuda_array_interface__ must be {}, got {}{}.", field, expected,
@@ -104,7 +90,7 @@ bool is_numpy_bool(PyObject* object) {
     return name == "numpy.bool" || name == "numpy.bool_";
 }
 
-/// The integer as Python's own int; null when `object` is none. bool is no integer here.
+/// The integer as Python's own int; null when `object` is none. bool is not an integer here.
 py::object as_integer(PyObject* object, Check check) {
     if (PyLong_CheckExact(object)) return py::reinterpret_borrow<py::object>(object);
     const bool is_bool = PyBool_Check(object) || is_numpy_bool(object);
@@ -375,9 +361,9 @@ void take_entries(PyObject* descriptor, Entries& entries) {
     if (!checked(Check::mapping)) return;
     throw ArgumentError(
         ErrorKind::type,
-        fmt::format("__cuda_array_interface__ must be a dict, got {} ({}).", shown(descriptor),
+        fmt::format("__cuda_array_interface__ must be a dict, got {} ({}).", safe_repr(descriptor),
                     type_name(descriptor)),
-        {.field = "__cuda_array_interface__", .expected = "a dict", .got = shown(descriptor)});
+        {.field = "__cuda_array_interface__", .expected = "a dict", .got = safe_repr(descriptor)});
 }
 
 // --- What most producers say -------------------------------------------------------------------------------

@@ -36,10 +36,6 @@ bool read_interface(PyObject* object, InterfaceSnapshot& snapshot);
 /// most 62 bits. Throws as above.
 void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot);
 
-/// The repr of a value for a message: short, escaped. Never fails because of the value, but for
-/// KeyboardInterrupt and its like.
-std::string shown(PyObject* object);
-
 void bind_interface_reader(pybind11::module_& module);
 
 }  // namespace bascule::python

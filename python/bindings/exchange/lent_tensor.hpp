@@ -1,4 +1,4 @@
-// The DLPack tensor that a DeviceArray lends to other libraries' C code.
+// The DLPack tensor that other libraries' C code borrows from a DeviceArray.
 #pragma once
 
 #include <atomic>
@@ -9,9 +9,9 @@
 
 namespace bascule::python {
 
-/// Made at its first use and kept, because whoever borrows it needs the extents to stay where they are. It is
+/// Made at its first use and kept, because borrowers need the extents to stay where they are. It is
 /// not copied or moved with its array: it describes that one, and its copy may become another.
-/// Any number of threads may make it; the assignments are for arrays that nobody else has yet.
+/// Any number of threads may make it; assign only to arrays that no other thread uses.
 class LentTensor {
   public:
     LentTensor() = default;
@@ -27,8 +27,7 @@ class LentTensor {
         return made == nullptr ? nullptr : &made->tensor;
     }
 
-    /// From `tensor` without its extents, and those. What is there already stays: somebody may have borrowed
-    /// it.
+    /// From `tensor` without its extents, and the extents. A tensor that exists stays: it may be borrowed.
     const dlpack::Tensor& make(const dlpack::Tensor& tensor, std::vector<std::int64_t> extents) const {
         auto made = std::make_unique<Made>(Made{tensor, std::move(extents)});
         made->tensor.shape = made->extents.data();

@@ -18,10 +18,10 @@
 #include "arrays/mask.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "exchange/array_import.hpp"
 #include "exchange/dlpack_exchange.hpp"
 #include "exchange/dlpack_import.hpp"
 #include "exchange/interface_reader.hpp"
+#include "exchange/interface_sync.hpp"
 #include "exchange/producer_streams.hpp"
 #include "support/names.hpp"
 #include "values/dtype_object.hpp"
@@ -62,8 +62,8 @@ auto named(int index, const Parameter& parameter, Action&& action) {
     }
 }
 
-/// The words of the AttributeError, to be put behind a message.
-std::string said(const std::string& absence) {
+/// Appended to a message: why reading the interface failed, where it did.
+std::string describe_absence(const std::string& absence) {
     return absence.empty() ? std::string() : fmt::format(" (Reading the interface said: {}.)", absence);
 }
 
@@ -84,7 +84,7 @@ std::string said(const std::string& absence) {
         fmt::format(
             "the kernel declares `{}`, got {}, which lies in host memory. Move it to the device first: "
             "bascule.to_device(x).{}",
-            parameter.spelling, got, said(absence)),
+            parameter.spelling, got, describe_absence(absence)),
         {.expected = parameter.spelling, .got = got});
 }
 
@@ -95,7 +95,7 @@ std::string said(const std::string& absence) {
     if (wanted == "a number") wanted = "a Python or NumPy scalar";
     throw ArgumentError(ErrorKind::type,
                         fmt::format("the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got,
-                                    wanted, said(absence)),
+                                    wanted, describe_absence(absence)),
                         {.expected = parameter.spelling, .got = got});
 }
 
@@ -130,7 +130,7 @@ ArgumentValue ArgumentReader::read_void(PyObject* argument) {
     return StructuredScalar{bytes.bytes, layout};
 }
 
-/// What is passed by value and is no number.
+/// What is passed by value and is not a number.
 std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
     if (Py_TYPE(argument) == raw_pointer_type) {
         return RawPointer{py::cast<RawPointerObject&>(argument).address};
@@ -217,7 +217,7 @@ bool ArgumentReader::read_array(PyObject* argument, const Parameter& parameter, 
     return true;
 }
 
-/// Everything that is no number and no array of ours. The first of these that the object has: DLPack's
+/// Everything that is neither a number nor an array of ours. The first of these that the object has: DLPack's
 /// exchange table, `__cuda_array_interface__`, `__dlpack__`.
 ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter) {
     if (auto value = read_value(argument)) return *std::move(value);

@@ -13,7 +13,7 @@
 #include "arrays/array_object.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "exchange/interface_reader.hpp"
+#include "support/safe_repr.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -101,7 +101,7 @@ py::list arguments_of(const Signature& signature, std::span<PyObject*> objects,
             argument["place"] = place_of(*view, stream.device());
             argument["order"] = order_of(*view, own, static_cast<int>(i), producers, stream);
         } else {
-            argument["value"] = shown(objects[i]);
+            argument["value"] = safe_repr(objects[i]);
             argument["place"] = py::none();
             argument["order"] = py::none();
         }

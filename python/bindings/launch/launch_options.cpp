@@ -38,13 +38,12 @@ std::vector<std::pair<std::string, StreamRef>> to_streams(const py::dict& stream
     for (const auto& [name, stream] : streams) {
         const std::string parameter = py::str(name);
         if (stream.is_none()) {
-            throw ArgumentError(
-                ArgumentError::Kind::value,
-                fmt::format("`streams` names None for parameter '{}': leave it away where there "
-                            "is nothing to wait for, or register its type with "
-                            "bascule.register_producer(cls, stream_of=\"spec\").",
-                            parameter),
-                {.field = "streams"});
+            throw ArgumentError(ArgumentError::Kind::value,
+                                fmt::format("`streams` names None for parameter '{}': omit it where there "
+                                            "is nothing to wait for, or register its type with "
+                                            "bascule.register_producer(cls, stream_of=\"spec\").",
+                                            parameter),
+                                {.field = "streams"});
         }
         named.emplace_back(parameter, *to_stream(stream, current_device()));
     }

@@ -1,5 +1,4 @@
-// Objects that are called by vectorcall and hold one C++ value: what launchers and bound launches have in
-// common.
+// Python objects that hold one C++ value and are called by vectorcall: launchers and bound launches.
 #pragma once
 
 #include <memory>

@@ -117,6 +117,11 @@ void raise_missing_attribute(const CompileError& error) {
     throw py::error_already_set();
 }
 
+void raise_buffer_error(const std::string& message) {
+    raise("ArgumentBufferError", message);
+    throw py::error_already_set();
+}
+
 namespace {
 
 /// The log names the text by its canonical name.
@@ -135,7 +140,7 @@ void issue_compile_warnings(const Image& image, const Source& source) {
     std::vector<Diagnostic> warnings;
     for (Diagnostic& diagnostic : at_user_places(parse_log(image.log), source)) {
         if (diagnostic.severity != Diagnostic::Severity::warning) continue;
-        if (diagnostic.file.empty()) {  // ptxas, which knows no lines
+        if (diagnostic.file.empty()) {  // ptxas, which has no lines
             diagnostic.file = source.name;
             diagnostic.line = source.first_line;
         }

@@ -1,5 +1,7 @@
-// C++ exceptions become the classes of bascule/_errors.py.
+// Translates C++ exceptions into the classes of bascule/_errors.py.
 #pragma once
+
+#include <string>
 
 #include <pybind11/pybind11.h>
 
@@ -12,12 +14,15 @@ namespace bascule::python {
 /// Lets every bound function raise ours.
 void register_errors();
 
-/// Raises a kernel that is not there as an attribute that is not there: hasattr() and notebooks rely on that.
+/// Raises a missing kernel as a missing attribute, on which hasattr() and notebooks rely.
 [[noreturn]] void raise_missing_attribute(const CompileError& error);
 
-/// Gives Python's `warnings` what NVRTC warned of when this image was made, at the user's places: once a
-/// process, wherever the image came from. Call it when the image is stored: a filter may make an exception of
-/// it. Needs the GIL.
+/// Raises bascule's ArgumentBufferError, a BufferError: what DLPack asks for where data cannot be exchanged.
+[[noreturn]] void raise_buffer_error(const std::string& message);
+
+/// Issues NVRTC's warnings about this image through Python's `warnings`, at the user's places: once per process,
+/// wherever the image came from. Call it after the image is stored: a filter may turn a warning into an
+/// exception. Needs the GIL.
 void issue_compile_warnings(const Image& image, const Source& source);
 
 /// For slots that pybind11 does not wrap: turns the exception being handled into the Python error that is

@@ -1,6 +1,5 @@
-// Python's lock, given up and taken. A thread that asks for it when the interpreter is on its way out stops
-// there for good: Python before 3.14 would end it by unwinding its stack, and destructors cannot be unwound
-// through.
+// Releasing and acquiring the GIL. A thread that acquires it while the interpreter is finalizing stops there
+// forever: Python before 3.14 would end it by unwinding its stack, which destructors do not survive.
 #pragma once
 
 #include <cxxabi.h>
@@ -10,7 +9,7 @@
 
 namespace bascule::python {
 
-/// False once the interpreter is on its way out: then its objects are leaked.
+/// False once the interpreter is finalizing: then its objects are leaked.
 inline bool interpreter_lives() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     return !Py_IsFinalizing();
@@ -19,12 +18,12 @@ inline bool interpreter_lives() noexcept {
 #endif
 }
 
-/// For daemon threads that the interpreter's end finds inside of us: the process ends around them.
+/// For daemon threads that are inside Bascule when the interpreter ends.
 [[noreturn]] inline void stop_this_thread() noexcept {
     for (;;) pause();
 }
 
-/// Calls into Python, where any code may run: what Python's end would unwind must not reach our frames.
+/// Calls into Python, where any code may run: Python's end must not unwind our frames.
 template <class Call>
 auto into_python(const Call& call) {
     try {
@@ -34,7 +33,7 @@ auto into_python(const Call& call) {
     }
 }
 
-/// Gives the lock up for as long as it lives. In the place of py::gil_scoped_release.
+/// Releases the GIL for its lifetime. Use it instead of py::gil_scoped_release.
 class GilReleased {
   public:
     GilReleased() noexcept : state_(PyEval_SaveThread()) {}
@@ -52,7 +51,7 @@ class GilReleased {
     PyThreadState* state_;
 };
 
-/// Takes the lock, from a thread that may have it or not, unless the interpreter is gone: ask `held`.
+/// Acquires the GIL, from a thread that may hold it or not, unless the interpreter is gone: then `held` is false.
 class GilTaken {
   public:
     GilTaken() noexcept : held_(interpreter_lives()) {

@@ -1,4 +1,4 @@
-// Python's integers as C++ ones: small ones by their digits, without a call.
+// Small Python integers as C++ integers, read without a call.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Tells the compiler where NVRTC and the headers are, as Python knows it.
+// Passes the places of NVRTC and the CUDA headers from Python to the compiler.
 #pragma once
 
 namespace bascule::python {

@@ -1,5 +1,4 @@
-// What the GIL guards where there is one. Free-threaded Python has none, and the same places need locks of
-// their own there; with a GIL nothing of this costs anything.
+// Locks for free-threaded Python; with a GIL they are empty.
 #pragma once
 
 #include <atomic>
@@ -8,9 +7,9 @@
 
 namespace bascule::python {
 
-/// Guards a few statements that run no Python code, give no reference up and call nothing that waits: where
-/// there is a GIL, that alone makes them one step. Whoever waits here does not keep the interpreter from
-/// stopping its threads, as with std::mutex it would.
+/// Guards a few statements that run no Python code, release no reference and call nothing that waits: with a
+/// GIL these are atomic anyway. Unlike std::mutex, it does not keep the interpreter from stopping a thread that
+/// waits here.
 class GilMutex {
   public:
     constexpr GilMutex() = default;
@@ -61,14 +60,14 @@ inline pybind11::object entry_of(PyObject* dict, const char* key) {
 #endif
 }
 
-/// What is in a dict of somebody else's now. To be gone through while Python code runs.
+/// A copy of another owner's dict, to iterate over while Python code runs.
 inline pybind11::dict copy_of(pybind11::handle dict) {
     PyObject* copy = PyDict_Copy(dict.ptr());
     if (copy == nullptr) throw pybind11::error_already_set();
     return pybind11::reinterpret_steal<pybind11::dict>(copy);
 }
 
-/// Names one state of a type: another one comes with every change of it. 0 names none.
+/// The version of a type, which every change of the type replaces. 0 means none.
 inline unsigned int version_tag(PyTypeObject* type) noexcept {
     return std::atomic_ref(type->tp_version_tag).load(std::memory_order_relaxed);
 }

@@ -32,15 +32,14 @@ DType element_of(const py::object& dtype, const std::string& path) {
     try {
         if (!is_text) return dtype_of(dtype);
     } catch (const ArgumentError&) {
-        // The message below says it of the field.
+        // The message below names the field.
     }
     throw ArgumentError(
         is_text ? ErrorKind::type : ErrorKind::value,
-        fmt::format("field '{}' has the dtype {}, which no device has{}", shortened(path),
+        fmt::format("field '{}' has the dtype {}, which has no type on a device{}", shortened(path),
                     shortened(std::string(py::str(dtype))),
-                    is_text ? ": Python objects and strings have no meaning there; give the dtype "
-                              "numbers or bytes ('V8') instead."
-                            : ": use numbers of this machine's byte order, of 1 to 8 bytes."),
+                    is_text ? ": use numbers or bytes ('V8') instead of Python objects and strings."
+                            : ": use numbers of 1 to 8 bytes in native byte order."),
         {.field = path, .got = std::string(py::str(dtype))});
 }
 
@@ -151,15 +150,15 @@ void bind_dtypes(py::module_& module) {
     module.def("struct", &struct_text, "dtype"_a, "name"_a = "Record",
                R"(The CUDA C++ struct of a NumPy structured dtype.
 
-Its fields lie exactly where NumPy has them, which static_asserts repeat; put the text before the kernels that use it. Structures inside
-become structs of their own (`Record_position`). Where NumPy's fields are not aligned as C++ would have them, the struct is packed: its
-numbers are read and written as usual, but no pointer or reference to one may be taken; a half or complex number that may lie unaligned is
-a `bascule::unaligned<T>`, which converts to T and is assigned from one.
+Its fields have the same offsets as in NumPy, which static_asserts in the text check. Put the text before the kernels that use it. Nested
+structures become structs of their own (`Record_position`). If NumPy's fields are not aligned as C++ requires, the struct is packed: its
+numbers are read and written as usual, but pointers and references to them are not allowed; a half or complex number that may be
+unaligned is a `bascule::unaligned<T>`, which converts to T and is assigned from T.
 
 Parameters
 ----------
 dtype : numpy.dtype with fields, or anything numpy.dtype takes
-name : the struct's name
+name : str, the name of the struct
 
 Returns
 -------
@@ -168,7 +167,7 @@ str
 Raises
 ------
 ArgumentError
-    A field that C++ cannot have: an object or a string, one that overlaps another, a name that is no identifier.
+    A field that C++ cannot have: an object or a string, overlapping fields, a name that is not an identifier.
 
 Examples
 --------

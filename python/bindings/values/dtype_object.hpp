@@ -1,4 +1,4 @@
-// numpy.dtype, whole: between NumPy's objects and DType and StructLayout, and bascule.struct.
+// numpy.dtype from and to DType and StructLayout; bascule.struct.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace bascule::python {
 /// The module numpy. Throws: ImportError.
 pybind11::object numpy();
 
-/// The element type of a numpy.dtype: what its typestr says, and which format of ml_dtypes it is. Throws:
-/// ArgumentError for elements that no device has.
+/// The element type of a numpy.dtype: from its typestr, with its ml_dtypes format. Throws:
+/// ArgumentError for elements that have no type on a device.
 DType dtype_of(const pybind11::object& dtype);
 
 /// The layout of a numpy.dtype; null where it has no fields, and where they overlap or are out of order.

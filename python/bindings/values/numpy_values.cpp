@@ -7,7 +7,6 @@
 
 #include <bascule/interface/errors/error.hpp>
 
-#include "exchange/descr.hpp"
 #include "exchange/interface_reader.hpp"
 #include "values/dtype_object.hpp"
 
@@ -46,16 +45,15 @@ py::object as_opaque(const py::object& values, const py::object& dtype, const Di
     if (!is_opaque(dtype) || !dtype.attr("names").is_none()) return values;
     const auto itemsize = dtype.attr("itemsize").cast<std::uint64_t>();
     const auto fail = [&](const std::string& wanted, const std::string& got) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format("what is written to an array of shape {} and dtype {} must be {}, got {}.",
-                        bascule::to_string(shape), std::string(py::str(dtype)), wanted, got),
-            {.field = "values", .expected = wanted, .got = got});
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("a value for an array of shape {} and dtype {} must be {}, got {}.",
+                                        bascule::to_string(shape), std::string(py::str(dtype)), wanted, got),
+                            {.field = "values", .expected = wanted, .got = got});
     };
     if (py::isinstance(values, library.attr("ndarray"))) {
         const py::object given = values.attr("dtype");
         if (!is_opaque(given) || given.attr("itemsize").cast<std::uint64_t>() != itemsize) {
-            fail(fmt::format("structured or opaque, with {} bytes an element", itemsize),
+            fail(fmt::format("structured or opaque, with {} bytes per element", itemsize),
                  fmt::format("dtype {}", std::string(py::str(given))));
         }
         return values.attr("view")(dtype);
@@ -78,7 +76,7 @@ ArrayView host_view(const py::object& array) {
     InterfaceSnapshot snapshot;
     read_descriptor(copy.ptr(), snapshot);
     ArrayView view = validate(snapshot.raw);
-    // The dtype says more than its typestr and descr: which format of ml_dtypes it is.
+    // The dtype also has the ml_dtypes format, which typestr and descr do not.
     view.dtype = dtype_of(array.attr("dtype"));
     view.layout = numpy_layout(array.attr("dtype"));
     return view;

@@ -1,4 +1,4 @@
-// Between NumPy and the interface's values: shapes, dtypes, host arrays.
+// Conversions between NumPy and the interface's values: shapes, dtypes, host arrays.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -9,7 +9,7 @@ namespace bascule::python {
 
 pybind11::tuple to_tuple(const Dimensions& dimensions);
 
-/// A shape as people write it: an integer, or a tuple or list of them. Throws: ArgumentError.
+/// A shape: an integer, or a tuple or list of integers. Throws: ArgumentError.
 Dimensions to_shape(const pybind11::object& shape);
 
 /// The numpy.dtype of an array's elements, with the fields of its layout.
@@ -17,7 +17,7 @@ pybind11::object numpy_dtype(const ArrayView& view);
 
 /// What is written to opaque elements (dtype "V12"), as an array of that dtype: a structured or opaque array
 /// whose elements have that size, or a structured scalar or bytes that are all of `shape`. Without it NumPy
-/// would cut or pad them. Lists and the like are returned as they are, and so is everything for another
+/// would truncate or pad them. Lists and the like are returned as they are, and so is everything for another
 /// dtype. Throws: ArgumentError for another size.
 pybind11::object as_opaque(const pybind11::object& values, const pybind11::object& dtype,
                            const Dimensions& shape);

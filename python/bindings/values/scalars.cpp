@@ -53,16 +53,16 @@ Scalar scalar_of_int(PyObject* integer) {
     }
     scalar.kind = Scalar::Kind::huge_integer;
     scalar.floating = PyLong_AsDouble(integer);
-    if (PyErr_Occurred() != nullptr) {  // beyond every double
+    if (PyErr_Occurred() != nullptr) {  // larger than any double
         PyErr_Clear();
         scalar.floating = overflow > 0 ? HUGE_VAL : -HUGE_VAL;
     }
     return scalar;
 }
 
-/// numpy.generic, if NumPy is there at all: nobody holds a NumPy scalar before importing it.
+/// numpy.generic, or null while NumPy is not imported.
 PyObject* numpy_generic() {
-    static std::atomic<PyObject*> generic{nullptr};  // never given up; every thread finds the same
+    static std::atomic<PyObject*> generic{nullptr};  // never released; every thread finds the same
     if (PyObject* known = generic.load(std::memory_order_relaxed)) return known;
     const py::object module = entry_of(PyImport_GetModuleDict(), "numpy");
     if (!module) return nullptr;
@@ -99,7 +99,7 @@ std::optional<Scalar> numpy_value(PyObject* object, const std::string& kind) {
     return std::nullopt;
 }
 
-/// A scalar of ml_dtypes, which NumPy takes for bytes.
+/// A scalar of ml_dtypes, which NumPy treats as bytes.
 std::optional<Scalar> format_value(PyObject* object, const py::object& dtype) {
     const DType format = dtype_of(dtype);
     if (format.format == DType::Format::none) return std::nullopt;
@@ -108,7 +108,7 @@ std::optional<Scalar> format_value(PyObject* object, const py::object& dtype) {
     return scalar;
 }
 
-/// Nothing for those that are no numbers. long double has no type on a device: it comes without one.
+/// Nothing for scalars that are not numbers. A long double comes without a dtype: devices have no such type.
 std::optional<Scalar> numpy_scalar(PyObject* object) {
     const py::object dtype = py::handle(object).attr("dtype");
     const std::string kind = py::str(dtype.attr("kind"));

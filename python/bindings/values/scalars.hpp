@@ -1,4 +1,4 @@
-// Numbers as Python and NumPy have them, as the interface's scalars.
+// Python and NumPy numbers as the interface's scalars.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ bool is_numpy_scalar(PyObject* object);
 /// A Python or NumPy scalar; nothing for anything else. Throws: what the object's own conversion raises.
 std::optional<Scalar> read_scalar(PyObject* object);
 
-/// A tuple of scalars; nothing where an element is none.
+/// A tuple of scalars; nothing where an element is not a scalar.
 std::optional<ScalarTuple> read_tuple(PyObject* tuple);
 
 }  // namespace bascule::python

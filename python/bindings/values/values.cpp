@@ -39,10 +39,10 @@ std::uint64_t to_extent(const char* what, py::handle object) {
     const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
     if (PyErr_Occurred() != nullptr) {
         PyErr_Clear();
-        throw ArgumentError(
-            ErrorKind::value,
-            fmt::format("`{}` cannot be {}: it counts from 0 up.", what, std::string(py::str(integer))),
-            {.field = what});
+        throw ArgumentError(ErrorKind::value,
+                            fmt::format("`{}` cannot be {}: it must be from 0 to 2**64 - 1.", what,
+                                        std::string(py::str(integer))),
+                            {.field = what});
     }
     return value;
 }
@@ -50,7 +50,7 @@ std::uint64_t to_extent(const char* what, py::handle object) {
 std::uint32_t to_uint32(const char* what, std::uint64_t value) {
     if (value > UINT32_MAX) {
         throw ArgumentError(ErrorKind::value,
-                            fmt::format("`{}` is {}, which is beyond every device's limit.", what, value),
+                            fmt::format("`{}` is {}, which is above the limit of every device.", what, value),
                             {.field = what});
     }
     return static_cast<std::uint32_t>(value);
@@ -65,8 +65,8 @@ Dim3 to_dim3(const char* what, py::handle object) {
     return result;
 }
 
-/// As it could be pasted; attributes that have their default are left out.
-std::string pasted(const LaunchConfig& c) {
+/// A Python expression; attributes that have their default are omitted.
+std::string repr_of(const LaunchConfig& c) {
     std::string text = fmt::format(
         "bascule.LaunchConfig(grid=({}, {}, {}), block=({}, {}, {}), shared_bytes={}, "
         "cooperative={}",
@@ -83,15 +83,16 @@ std::string pasted(const LaunchConfig& c) {
 void bind_launch_config(py::module_& module) {
     py::class_<LaunchConfig>(
         module, "LaunchConfig",
-        R"(A launch's geometry and attributes. A value: compares, hashes, and does not change.
+        R"(The geometry and attributes of a launch. Immutable; compares and hashes by value.
 
-grid, block : an int, or a tuple of up to three: blocks, and threads of each
-shared_bytes : int, dynamic shared memory a block
-cooperative : bool, all blocks on the device at once, as grid synchronisation needs
-cluster : an int, or a tuple of up to three: blocks that share a cluster; needs compute capability 9.0
-programmatic : bool, may begin before the launch in front of it on the stream has ended; needs compute capability 9.0
-priority : int, lower is more urgent; None is the stream's
-shared_carveout : int, percent of the on-chip memory to prefer as shared memory; None leaves it to the driver
+grid : int or tuple of up to three ints, blocks per grid
+block : int or tuple of up to three ints, threads per block
+shared_bytes : int, bytes of dynamic shared memory per block
+cooperative : bool, all blocks are resident at once, as grid synchronisation needs
+cluster : int or tuple of up to three ints, blocks per cluster; needs compute capability 9.0
+programmatic : bool, the launch may start before the previous launch on the stream has ended; needs compute capability 9.0
+priority : int, lower is more urgent; None means the stream's priority
+shared_carveout : int, percent of the on-chip memory to prefer as shared memory; None leaves the choice to the driver
 
 >>> bascule.LaunchConfig(8, 128, cooperative=True))")
         .def(py::init([](py::handle grid, py::handle block, py::handle shared_bytes, bool cooperative,
@@ -117,8 +118,8 @@ shared_carveout : int, percent of the on-chip memory to prefer as shared memory;
         .def_readonly("shared_carveout", &LaunchConfig::shared_carveout)
         .def(
             "__eq__", [](const LaunchConfig& a, const LaunchConfig& b) { return a == b; }, py::is_operator())
-        .def("__hash__", [](const LaunchConfig& c) { return py::hash(py::str(pasted(c))); })
-        .def("__repr__", [](const LaunchConfig& c) { return pasted(c); });
+        .def("__hash__", [](const LaunchConfig& c) { return py::hash(py::str(repr_of(c))); })
+        .def("__repr__", [](const LaunchConfig& c) { return repr_of(c); });
 }
 
 // --- CompileOptions ----------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ bool to_flag(const char* name, py::handle got) {
     return got.cast<bool>();
 }
 
-/// The value as the preprocessor reads it. A float is ambiguous there: 1.5 is a double, 1.5f is not.
+/// The value as the preprocessor reads it. A float would be ambiguous: 1.5 is a double, 1.5f is not.
 std::string to_macro(py::handle value) {
     if (value.is_none()) return {};
     if (PyBool_Check(value.ptr())) return value.cast<bool>() ? "1" : "0";
@@ -174,7 +175,7 @@ std::string to_path(py::handle value) {
     auto path = to_text("include_paths", expected, os.attr("fspath")(value));
     if (path.starts_with("~") && !os.attr("path").attr("isdir")(path).cast<bool>()) {
         throw ArgumentError(ErrorKind::value,
-                            fmt::format("the option `include_paths` has \"{}\": `~` is not expanded. Say "
+                            fmt::format("the option `include_paths` has \"{}\": `~` is not expanded. Use "
                                         "os.path.expanduser(\"{}\").",
                                         path, path),
                             {.field = "include_paths", .got = path});
@@ -215,10 +216,11 @@ void set_max_registers(CompileOptions& options, py::handle value) {
     int overflow = 0;
     const long long count = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
     if (overflow != 0 || count < 1 || count > 255) {
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("the option `max_registers` is {}: a thread can have 1 to 255.",
-                                        std::string(py::str(integer))),
-                            {.field = "max_registers"});
+        throw ArgumentError(
+            ErrorKind::value,
+            fmt::format("the option `max_registers` is {}: a thread can use 1 to 255 registers.",
+                        std::string(py::str(integer))),
+            {.field = "max_registers"});
     }
     options.max_registers = static_cast<int>(count);
 }
@@ -229,7 +231,7 @@ void set_arch(CompileOptions& options, py::handle value) {
 }
 
 void set_extra(CompileOptions& options, py::handle value) {
-    static constexpr const char* expected = "a list of str, one NVRTC option an item";
+    static constexpr const char* expected = "a list of str, one NVRTC option per item";
     if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) fail_option("extra", expected, value);
     for (py::handle option : value) options.extra.push_back(to_text("extra", expected, option));
 }
@@ -258,16 +260,16 @@ constexpr std::array compile_options = {
     for (const Option& option : compile_options) names.emplace_back(option.name);
     const std::string nearest = nearest_name(name, names);
     const std::string hint = nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);
-    throw ArgumentError(
-        ErrorKind::type,
-        fmt::format("CompileOptions has no option '{}'.{} It has {}.", name, hint, fmt::join(names, ", ")),
-        {.field = name});
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("CompileOptions has no option '{}'.{} The options are {}.", name, hint,
+                                    fmt::join(names, ", ")),
+                        {.field = name});
 }
 
 CompileOptions make_compile_options(const py::args& positional, const py::kwargs& given) {
     if (!positional.empty()) {
         throw ArgumentError(ErrorKind::type,
-                            "CompileOptions takes every option by name: CompileOptions(std=\"c++20\").");
+                            "CompileOptions takes keyword arguments only: CompileOptions(std=\"c++20\").");
     }
     CompileOptions options;
     for (auto [key, value] : given) {
@@ -299,7 +301,7 @@ py::object arch_of(const CompileOptions& options) {
     return options.arch ? py::object(py::str(to_string(*options.arch))) : py::object(py::none());
 }
 
-/// As it could be pasted; what has its default is left out.
+/// A Python expression; options that have their default are omitted.
 std::string repr_of(const CompileOptions& options) {
     const CompileOptions defaults;
     std::string text;
@@ -321,21 +323,21 @@ std::string repr_of(const CompileOptions& options) {
 }
 
 void bind_compile_options(py::module_& module) {
-    py::class_<CompileOptions>(module, "CompileOptions",
-                               R"(How a text is compiled. A value: compares, hashes, and does not change.
-
-Every option is given by name and may be left out.
+    py::class_<CompileOptions>(
+        module, "CompileOptions",
+        R"(Options of a compile. Immutable; compares and hashes by value. All options are keywords and optional.
 
 std : 'c++17', 'c++20', or from NVRTC 13.3 on 'c++23'
 defines : dict of macro names to str, int, bool or None; None defines the bare name, which is 1
 include_paths : list of directories for #include; relative ones are made absolute now, `~` is not expanded
 headers : dict of names to texts, found by #include "name" as if they were files
-lineinfo : bool, source lines in the code, for profilers; always on for the emulated device
-debug : bool, code for debuggers (-G), and views that check every index (define BASCULE_CHECK_BOUNDS as 0 or 1 for one alone)
-fast_math : bool, faster and less exact mathematical functions (-use_fast_math)
-max_registers : int, how many registers a thread may use, 1 to 255; the rest is spilled to memory
-arch : 'sm_90', 'sm_90a' or 'compute_80'; None is the device's
-extra : list of str, further options of NVRTC, one an item
+lineinfo : bool, source lines in the image, for profilers; always on for the emulated device
+debug : bool, device code for debuggers (-G), and views that check every index (define BASCULE_CHECK_BOUNDS as 0 or 1 to choose the
+    checks alone)
+fast_math : bool, faster and less accurate math functions (-use_fast_math)
+max_registers : int, the most registers per thread, 1 to 255; what does not fit is spilled to local memory
+arch : 'sm_90', 'sm_90a' or 'compute_80'; None means the current device's
+extra : list of str, further NVRTC options, one per item
 
 >>> bascule.CompileOptions(std="c++20", defines={"TILE": 32}, fast_math=True))")
         .def(py::init(&make_compile_options))
@@ -354,7 +356,7 @@ extra : list of str, further options of NVRTC, one an item
             "__eq__", [](const CompileOptions& a, const CompileOptions& b) { return a == b; },
             py::is_operator())
         .def("__hash__", [](const CompileOptions& options) { return py::hash(py::str(repr_of(options))); })
-        .def("__repr__", &repr_of);
+        .def("__repr__", [](const CompileOptions& options) { return repr_of(options); });
 }
 
 // --- Diagnostic --------------------------------------------------------------------------------------------
@@ -378,32 +380,34 @@ py::object number_or_none(int number) {
 }
 
 void bind_diagnostic(py::module_& module) {
-    py::class_<Diagnostic>(module, "Diagnostic", "What the compiler says about one place of a text.")
+    py::class_<Diagnostic>(module, "Diagnostic", "A message of the compiler about one place in a text.")
         .def_property_readonly(
             "severity", [](const Diagnostic& d) { return to_string(d.severity); },
             "'error', 'warning', 'remark' or 'note'.")
-        .def_readonly("number", &Diagnostic::number, "NVRTC's own, '177-D', where it gives one; else ''.")
-        .def_readonly("file", &Diagnostic::file, "The user's file, or a header; '' where none is meant.")
+        .def_readonly("number", &Diagnostic::number,
+                      "NVRTC's number of the message, such as '177-D'; '' if it has none.")
+        .def_readonly("file", &Diagnostic::file,
+                      "The user's file, or a header; '' if the message has no place.")
         .def_property_readonly(
             "line", [](const Diagnostic& d) { return number_or_none(d.line); },
-            "In the file, from 1, or None.")
+            "Line in the file, from 1, or None.")
         .def_property_readonly(
             "column", [](const Diagnostic& d) { return number_or_none(d.column); },
-            "In characters of the source line, from 1, or None.")
-        .def_readonly("message", &Diagnostic::message)
+            "Column in characters of the source line, from 1, or None.")
+        .def_readonly("message", &Diagnostic::message, "The text of the message.")
         .def_readonly("notes", &Diagnostic::notes,
-                      "Diagnostics that belong to it: candidates, instantiations.")
-        .def_readonly("source_line", &Diagnostic::source_line)
+                      "Diagnostics that belong to this one: candidates, instantiations.")
+        .def_readonly("source_line", &Diagnostic::source_line, "The text of the line; '' if unknown.")
         .def(
             "__eq__", [](const Diagnostic& a, const Diagnostic& b) { return a == b; }, py::is_operator())
         .def("__repr__", [](const Diagnostic& d) { return repr_of(d); });
 }
 
 void bind_cache_statistics(py::module_& module) {
-    py::class_<CacheStatistics>(module, "CacheStatistics", "Counts since the process started.")
-        .def_readonly("compiled", &CacheStatistics::compiled, "Programs whose image was compiled.")
-        .def_readonly("from_memory", &CacheStatistics::from_memory)
-        .def_readonly("from_disk", &CacheStatistics::from_disk)
+    py::class_<CacheStatistics>(module, "CacheStatistics", "Counts since the start of the process.")
+        .def_readonly("compiled", &CacheStatistics::compiled, "Programs that were compiled.")
+        .def_readonly("from_memory", &CacheStatistics::from_memory, "Programs found in memory.")
+        .def_readonly("from_disk", &CacheStatistics::from_disk, "Programs found on disk.")
         .def_readonly("nvrtc_calls", &CacheStatistics::nvrtc_calls, "Calls of nvrtcCompileProgram.")
         .def("__repr__", [](const CacheStatistics& s) {
             return fmt::format("CacheStatistics(compiled={}, from_memory={}, from_disk={}, nvrtc_calls={})",

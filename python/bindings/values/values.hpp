@@ -1,4 +1,4 @@
-// bascule.LaunchConfig, CompileOptions, Diagnostic and CacheStatistics, and geometry as people write it.
+// bascule.LaunchConfig, CompileOptions, Diagnostic and CacheStatistics, and the geometry of launches as Python passes it.
 #pragma once
 
 #include <cstdint>

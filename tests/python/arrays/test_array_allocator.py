@@ -259,8 +259,8 @@ def test_its_exception_reaches_who_asked_for_an_array():
 
 
 @pytest.mark.parametrize(("value", "error", "message"), [
-    (0, ValueError, "returned the address 0"),
-    (-5, ValueError, "returned the address -5"),
+    (0, ValueError, "returned 0, which is not an address"),
+    (-5, ValueError, "returned -5, which is not an address"),
     ("x", TypeError, "returned an object of type str where an address was expected"),
 ])  # fmt: skip
 def test_what_it_returns_is_checked(value, error, message):

@@ -37,7 +37,7 @@ def kernels() -> bascule.Module:
 
 @pytest.fixture(autouse=True)
 def nothing_held() -> Iterator[None]:
-    """Whatever a test leaves behind is no other test's: all of them begin and end with nothing held."""
+    """Every test begins and ends without held owners."""
     bascule.synchronize()
     gc.collect()
     assert bascule._bascule._owners_held() == 0

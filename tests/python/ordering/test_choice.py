@@ -325,9 +325,9 @@ def test_the_time_between_events_is_refused_where_there_is_none():
     x.fill(2)
     end.record(stream)
     untimed.record(stream)
-    with pytest.raises(ValueError, match="second event was made with timing=False"):
+    with pytest.raises(ValueError, match="second event was created with timing=False"):
         start.elapsed(untimed)
-    with pytest.raises(ValueError, match="first event was made with timing=False"):
+    with pytest.raises(ValueError, match="first event was created with timing=False"):
         untimed.elapsed(end)
     stream.synchronize()
     assert start.elapsed(end) >= 0

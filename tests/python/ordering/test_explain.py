@@ -107,7 +107,7 @@ def test_the_text_says_where_what_and_why(module):
         "in device memory of emulated:0",
         f"stream {name(p)} (the stream it is bound to): the launch waits for it, and it waits for the launch",
         f"stream {name(c)} (its interface names it): no wait: the launch is on that stream",
-        "names no stream: version 3 of the interface says by that that there is nothing to wait for",
+        "names no stream, which in version 3 of the interface means that there is nothing to wait for",
         f"before the launch: {name(c)} waits for {name(p)} (argument 1 'a')",
         f"after the launch: {name(p)} wait for {name(c)}",
     ):
@@ -129,8 +129,8 @@ def test_it_says_how_the_stream_of_a_silent_array_was_found(module):
     p, c = bascule.stream(), bascule.stream()
     scale, image = module.scale[1, 32, c], Image()
     with pytest.warns(bascule.UnorderedProducerWarning):
-        assert "nor does anybody for it (bascule.register_producer)" in str(scale.explain(image, 2, 3))
-    assert "named in this launch's streams" in str(scale.options(streams={"p": p}).explain(image, 2, 3))
+        assert "none is known for its type (bascule.register_producer)" in str(scale.explain(image, 2, 3))
+    assert "named in `streams` of this launch" in str(scale.options(streams={"p": p}).explain(image, 2, 3))
     assert "sync=False" in str(scale.options(sync=False).explain(image, 2, 3))
     bascule.register_producer(Image, stream_of=lambda _image: p)
     assert f"{name(p)} (by the function registered for its type)" in str(scale.explain(image, 2, 3))
@@ -153,7 +153,7 @@ def test_what_a_launch_would_refuse_is_refused(module):
 
 def test_without_a_grid_it_says_the_rest(module):
     text = str(module.scale.explain(ones(), 2, 3))
-    assert "grid: not said; kernel[grid, block].explain(...)" in text
+    assert "grid: not given; use kernel[grid, block].explain(...)" in text
     assert "every array names it" in text
     work = module.scale.forall(1000).explain(ones(), 2, 3)
     assert "chosen for 1000 threads of work" in str(work)

@@ -292,7 +292,7 @@ def test_one_launch_names_the_streams_of_its_arrays(add):
         add[1, 32].options(streams={"z": p})(out, out, out)
     with pytest.raises(TypeError, match="`streams` must be a dict"):
         add[1, 32].options(streams=p)
-    with pytest.raises(ValueError, match="leave it away"):
+    with pytest.raises(ValueError, match="omit it"):
         add[1, 32].options(streams={"a": None})
 
 

@@ -93,7 +93,7 @@ def test_a_test_with_a_race_fails_and_the_others_pass(tmp_path):
     assert summary is not None
     assert summary[1] == "5"
     assert all(int(number) > 0 for number in summary.groups())
-    assert "launched, and compared no byte: test_work.py::test_silent" in output
+    assert "launched without comparing a byte: test_work.py::test_silent" in output
     assert "no byte: test_work.py::test_ordered" not in output
 
 
@@ -105,7 +105,7 @@ def test_the_environment_asks_for_it_too(tmp_path):
 
 def test_a_gpu_is_refused_since_it_sees_no_races(tmp_path):
     output = run_tests(tmp_path, "--bascule-races", BASCULE_DEVICE="cuda")
-    assert "--bascule-races: races are seen on the emulated device alone" in output
+    assert "--bascule-races: only the emulated device finds races" in output
 
 
 def test_without_the_option_nothing_is_looked_for(tmp_path):

@@ -202,7 +202,7 @@ def events_of_one_device_are_not_recorded_on_another() -> None:  # a case
         event = bascule.event()
     with refused("emulated:0", "event is on emulated:1"):
         event.record(stream_of(first))
-    with refused("emulated:0", "emulated:1", "clocks"):
+    with refused("emulated:0", "emulated:1", "its own clock"):
         bascule.event().elapsed(event)
     p = stream_of(second)
     event.record(p)

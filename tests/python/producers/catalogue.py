@@ -4,7 +4,7 @@ A file has `sources` (repository, commit, path and line of what was read) and `e
 JSON's arrays stand for the tuples that libraries make of shape, strides and data (descr is a list of tuples).
 Placeholders stand for what differs from run to run: "<pointer>", "<anything>" (an address that no consumer may use),
 "<stream>", "<mask pointer>"; {"<object>": interface} is an object with that interface, {"<sequence>": [...]} a Sequence
-that is no tuple, {"<list>": [...]} a list. `make`, with `setup` and `within`, is the Python that makes the real object
+that is not a tuple, {"<list>": [...]} a list. `make`, with `setup` and `within`, is Python that makes the real object
 where the library is installed; `values` and `view` are the same in NumPy. `raises` tells of a property that raises,
 `refused` of a dict that Bascule does not take, `wrong` of one that does not describe the array.
 """

@@ -253,7 +253,7 @@ def refused_masks():
         ("a number", lambda: 1, TypeError, ["int"]),
         ("no interface", lambda: object(), TypeError, ["object"]),
         ("a host array", lambda: host, TypeError, ["numpy.ndarray"]),
-        ("the interface is no dict", lambda: Bad([("shape", (8,))]), TypeError, ["dict"]),
+        ("the interface is not a dict", lambda: Bad([("shape", (8,))]), TypeError, ["dict"]),
         ("an empty dict", lambda: Bad({}), KeyError, ["shape"]),
         ("floats", lambda: Exposed(np.ones(8, "f4")), TypeError, ["float32", "bools, integers or single bits"]),
         ("complex", lambda: Exposed(np.ones(8, "c8")), TypeError, ["complex64"]),

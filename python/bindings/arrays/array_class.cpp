@@ -1,0 +1,107 @@
+#include "arrays/array_class.hpp"
+
+#include <cstddef>
+
+#include "arrays/allocator.hpp"
+#include "arrays/array_creation.hpp"
+#include "arrays/array_elements.hpp"
+#include "arrays/array_host.hpp"
+#include "arrays/array_indexing.hpp"
+#include "arrays/array_object.hpp"
+#include "arrays/array_refusals.hpp"
+#include "arrays/array_repr.hpp"
+#include "arrays/array_shape.hpp"
+#include "arrays/array_transfer.hpp"
+#include "arrays/mask.hpp"
+#include "context/pointer_attributes.hpp"
+#include "exchange/array_export.hpp"
+#include "exchange/array_import.hpp"
+#include "exchange/dlpack_export.hpp"
+#include "exchange/dlpack_table.hpp"
+#include "values/numpy_values.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+std::size_t length(const ArrayObject& array) {
+    if (array.view.ndim() == 0) throw py::type_error("len() of a 0-dimensional array");
+    return static_cast<std::size_t>(array.view.shape[0]);
+}
+
+}  // namespace
+
+void bind_arrays(py::module_& module) {
+    ArrayClass type(module, "DeviceArray", py::is_final(), R"(An array in device, pinned or managed memory.
+
+Created by `to_device`, `device_array`, `pinned_array`, `managed_array` and `as_cuda_array`. Indexing returns a view of the same
+memory. Exports `__cuda_array_interface__` (version 3) with its bound stream, and `__dlpack__`, so that CuPy, PyTorch, Numba and others
+use it without a copy. Operations on its elements (`astype`, `copy`, `fill`, assignment, copies to and from the host) are enqueued on
+the bound stream, or on the stream that is given, which then waits for the bound stream on the device, and the bound stream for it.
+
+Views, DLPack capsules, `export` and enqueued work keep the memory alive. Any thread may use an array; threads that write the same
+elements must order their work themselves.
+
+It has no arithmetic: operators and comparisons raise a TypeError that names CuPy; iteration and truth value raise one that names
+`copy_to_host`. `==` compares identity, as for Numba's device arrays, and arrays can be dict keys. `repr` shows the values and waits
+for the bound stream.
+
+>>> import numpy as np, bascule
+>>> x = bascule.to_device(np.arange(6, dtype="f4").reshape(2, 3))
+>>> x[:, ::2].T.copy_to_host()
+array([[0., 3.],
+       [2., 5.]], dtype=float32))");
+    type.def_property_readonly(
+            "shape", [](const ArrayObject& self) { return to_tuple(self.view.shape); },
+            "Elements along each axis.")
+        .def_property_readonly(
+            "strides", [](const ArrayObject& self) { return to_tuple(self.view.strides); },
+            "Bytes from one element to the next along each axis.")
+        .def_property_readonly(
+            "dtype", [](const ArrayObject& self) { return numpy_dtype(self.view); },
+            "The numpy.dtype of the elements.")
+        .def_property_readonly(
+            "ndim", [](const ArrayObject& self) { return self.view.ndim(); }, "Number of axes.")
+        .def_property_readonly(
+            "size", [](const ArrayObject& self) { return self.view.size; }, "Number of elements.")
+        .def_property_readonly(
+            "itemsize", [](const ArrayObject& self) { return self.view.dtype.itemsize; },
+            "Bytes per element.")
+        .def_property_readonly(
+            "nbytes", [](const ArrayObject& self) { return self.view.size * self.view.dtype.itemsize; },
+            "Bytes of all elements, without gaps between them.")
+        .def_property_readonly(
+            "c_contiguous", [](const ArrayObject& self) { return self.view.c_contiguous; },
+            "True when the elements are contiguous in C order.")
+        .def_property_readonly(
+            "f_contiguous", [](const ArrayObject& self) { return self.view.f_contiguous; },
+            "True when the elements are contiguous in Fortran order.")
+        .def_property_readonly(
+            "readonly", [](const ArrayObject& self) { return self.view.readonly; },
+            "True when neither kernels nor copies may write to it.")
+        .def_property_readonly(
+            "stream", [](const ArrayObject& self) { return self.stream; },
+            "The bound Stream, or None for a view created with sync=False.")
+        .def_property_readonly(
+            "device", [](const ArrayObject& self) { return self.device; }, "The Device that uses the memory.")
+        .def("__len__", &length)
+        .def("__repr__", &repr_of_array);
+    register_array_type(type);
+    bind_masks(module, type);
+    bind_dlpack_export(type);
+    bind_exchange_table(type);
+    bind_array_indexing(type);
+    bind_array_shape(type);
+    bind_array_elements(type);
+    bind_array_transfer(type);
+    bind_array_host(type);
+    bind_array_export(module, type);
+    bind_array_refusals(type);
+    bind_array_creation(module);
+    bind_array_import(module);
+    bind_allocator(module);
+    bind_pointer_attributes(module);
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,47 @@
+#include "exchange/interface_sync.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/errors/error.hpp>
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+/// BASCULE_CUDA_ARRAY_INTERFACE_SYNC: "0" or "1", on when it is not set.
+bool sync_by_environment() {
+    const char* value = std::getenv("BASCULE_CUDA_ARRAY_INTERFACE_SYNC");
+    const std::string_view text = value == nullptr ? "" : value;
+    if (text.empty() || text == "1") return true;
+    if (text == "0") return false;
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("BASCULE_CUDA_ARRAY_INTERFACE_SYNC is '{}': set it to 1 (foreign arrays' "
+                                    "streams are waited for) or 0 (they are not), or unset it.",
+                                    shortened(text)),
+                        {.field = "BASCULE_CUDA_ARRAY_INTERFACE_SYNC"});
+}
+
+std::atomic<bool> syncs{true};
+
+}  // namespace
+
+bool interface_sync() noexcept { return syncs.load(std::memory_order_relaxed); }
+
+void bind_interface_sync(py::module_& module) {
+    module.def("_interface_sync", [] {
+        syncs.store(sync_by_environment());
+        return interface_sync();
+    });
+    module.def(
+        "_set_interface_sync", [](bool on) { syncs.store(on); }, "on"_a);
+}
+
+}  // namespace bascule::python

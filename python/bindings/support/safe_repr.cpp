@@ -1,0 +1,26 @@
+#include "support/safe_repr.hpp"
+
+#include <fmt/format.h>
+#include <pybind11/pybind11.h>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+
+namespace py = pybind11;
+
+namespace bascule::python {
+
+std::string safe_repr(PyObject* object) {
+    const auto text = py::reinterpret_steal<py::object>(PyObject_Repr(object));
+    if (!text) {
+        if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw py::error_already_set();
+        PyErr_Clear();
+        return fmt::format("<a {}>", Py_TYPE(object)->tp_name);
+    }
+    // Lone surrogates are escaped.
+    const auto bytes =
+        py::reinterpret_steal<py::bytes>(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+    if (!bytes) throw py::error_already_set();
+    return shortened(std::string(bytes));
+}
+
+}  // namespace bascule::python
