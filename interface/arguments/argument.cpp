@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/argument.hpp>
+#include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/arguments/scalar_conversion.hpp>
 #include <bascule/interface/arrays/mask.hpp>
 #include <bascule/interface/errors/error.hpp>

@@ -8,6 +8,7 @@
 
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 
 namespace bascule::dlpack {
 namespace {

@@ -4,9 +4,10 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/types/dimensions.hpp>
 #include <bascule/interface/types/struct_layout.hpp>
 
 namespace bascule {

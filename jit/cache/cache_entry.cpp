@@ -5,7 +5,6 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/cache/cache_entry.hpp>
-#include <bascule/jit/types/reflection.hpp>
 
 namespace bascule {
 namespace {

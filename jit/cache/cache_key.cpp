@@ -1,5 +1,5 @@
 #include <bascule/jit/cache/cache_key.hpp>
-#include <bascule/jit/cache/digest.hpp>
+#include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/types/reflection.hpp>
 
 namespace bascule {

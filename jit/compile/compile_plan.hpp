@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <bascule/jit/compile/compiler.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/text/program.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 
 namespace bascule {

@@ -24,6 +24,9 @@ struct KernelImage {
     std::vector<std::optional<ViewLayout>> view_layouts{};
 };
 
+/// The signature of a kernel, from what the compiler said of it. Throws: as read_signature in reflection.hpp.
+Signature read_signature(const KernelImage& kernel);
+
 /// A compiled program. Immutable and shared once made.
 struct Image {
     Arch arch;

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include <bascule/jit/cache/digest.hpp>
-#include <bascule/jit/headers/file_identity.hpp>
+#include <bascule/jit/files/digest.hpp>
+#include <bascule/jit/files/file_identity.hpp>
 
 namespace bascule {
 

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/types/struct_probe.hpp>
+#include <bascule/jit/probes/struct_probe.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
 #include <bascule/runtime/kernels/launch_attributes.hpp>

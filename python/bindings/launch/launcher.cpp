@@ -14,6 +14,7 @@
 
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
 #include "context/current_stream.hpp"

@@ -2,7 +2,9 @@
 // compiled and the bytes that the compiler gives them are read.
 #pragma once
 
-#include <bascule/jit/compile/compiler.hpp>
+#include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/compile/nvrtc.hpp>
+#include <bascule/jit/text/program.hpp>
 
 namespace bascule {
 

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bascule/jit/headers/file_identity.hpp>
+#include <bascule/jit/files/file_identity.hpp>
 
 namespace bascule {
 namespace {

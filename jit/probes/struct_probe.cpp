@@ -6,8 +6,10 @@
 
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/types/dimensions.hpp>
+#include <bascule/jit/probes/struct_probe.hpp>
 #include <bascule/jit/types/ptx_initializer.hpp>
-#include <bascule/jit/types/struct_probe.hpp>
 
 namespace bascule {
 namespace {
