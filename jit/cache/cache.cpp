@@ -93,7 +93,7 @@ Cache::Lookup Cache::look_up(const Program& program, const Nvrtc& nvrtc) {
                 outcome = {compile_and_keep(program, nvrtc, key, scan, found.place), Origin::compiled};
         });
         if (outcome) return *outcome;
-        // Nobody can share what nobody can know: each compiles its own, at the same time.
+        // The headers are not known, so nothing can be shared: each thread compiles its own, at the same time.
         if (!certain) return {compile(program, nvrtc), Origin::compiled};
     }
 }

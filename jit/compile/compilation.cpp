@@ -19,7 +19,7 @@ constexpr const char* defines_name = "bascule_defines.h";
 /// Views check every index, and say where one was wrong: on for debugging, unless it is defined as 0.
 constexpr const char* check_bounds = "BASCULE_CHECK_BOUNDS";
 
-/// Whether a macro may be meant for what stands before the user's text: NVRTC's own headers, and the prelude.
+/// Whether a macro may be meant for what precedes the user's text: NVRTC's own headers, and the prelude.
 bool configures_nvrtc(const std::string& macro) {
     return macro.starts_with("_") || macro.starts_with("CUDA") || macro == "NDEBUG" || macro == check_bounds;
 }
@@ -43,9 +43,9 @@ std::vector<std::string> all_options(const Program& program, const Nvrtc& nvrtc)
     if (!program.source.directory.empty()) options.push_back("-I" + program.source.directory);
     CompileOptions own = program.options;
     std::erase_if(own.defines, [](const auto& define) { return !configures_nvrtc(define.first); });
-    const bool said = std::any_of(own.defines.begin(), own.defines.end(),
+    const bool defined = std::any_of(own.defines.begin(), own.defines.end(),
                                   [](const auto& define) { return define.first == check_bounds; });
-    if (own.debug && !said) own.defines.emplace_back(check_bounds, "1");
+    if (own.debug && !defined) own.defines.emplace_back(check_bounds, "1");
     for (std::string& argument : to_arguments(own)) options.push_back(std::move(argument));
     for (const std::string& path : nvrtc.include_paths()) options.push_back("-I" + path);
     return options;
@@ -67,7 +67,7 @@ std::vector<Nvrtc::Header> all_headers(const CompileOptions& options) {
                                  .diagnostics = std::move(diagnostics)});
 }
 
-/// NVRTC takes C strings: it would compile what stands before the first NUL.
+/// NVRTC takes C strings: it would compile what precedes the first NUL.
 void refuse_nul(const Program& program) {
     const std::size_t at = program.source.text.find('\0');
     if (at == std::string::npos) return;
@@ -85,11 +85,11 @@ std::string explain_option(const std::string& log, const Program& program, const
     std::string text =
         fmt::format("NVRTC {}.{} refused an option: {}", nvrtc.version().major, nvrtc.version().minor, words);
     if (words.find("gpu-architecture") != words.npos) {
-        text += fmt::format("; {} was asked for, it knows {}", to_string(program.arch),
+        text += fmt::format("; {} was requested, it supports {}", to_string(program.arch),
                             fmt::join(nvrtc.supported_archs(), ", "));
     }
     if (words.find("--std") != words.npos) {
-        text += fmt::format("; {} was asked for, which c++17 and c++20 may replace: c++23 needs NVRTC 13.3",
+        text += fmt::format("; {} was requested; use c++17 or c++20: c++23 needs NVRTC 13.3",
                             program.options.std);
     }
     if (const std::size_t at = words.find(unknown); at != words.npos) {
@@ -109,10 +109,9 @@ KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_n
     kernel.reflected = reflected;
     const std::size_t parameters = read_signature(reflected, wanted.name, {}).parameters.size();
     const KernelDeclaration& declaration = wanted.fitting(parameters);
-    kernel.parameter_names = declaration.parameters;
     kernel.line = declaration.line;
-    const bool is_instance =
-        wanted.expression.starts_with(wanted.name);  // and no cast that picks an overload
+    // An instance is called as it was asked for; a cast that picks an overload is not a name.
+    const bool is_instance = wanted.expression.starts_with(wanted.name);
     kernel.signature =
         read_signature(reflected, is_instance ? wanted.expression : wanted.name, declaration.parameters);
     return kernel;

@@ -1,4 +1,4 @@
-// Which kernels a compile asks for, under which name expressions, and why others are left out.
+// Which kernels a compile asks for, under which name expressions, and why others are omitted.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace bascule {
 
-/// One kernel that a compile asks for. Several declarations stand for it where an #if chooses between them.
+/// One kernel that a compile asks for. It has several declarations where an #if chooses between them.
 struct WantedKernel {
     std::string name;        ///< as declared
     std::string expression;  ///< the name expression
     std::vector<KernelDeclaration> declarations;
 
-    /// The declaration that the compiler saw, as far as the number of parameters tells.
+    /// The declaration that the compiler saw, as far as the number of parameters determines it.
     const KernelDeclaration& fitting(std::size_t parameters) const;
 };
 

@@ -18,7 +18,7 @@ class Compiler {
     explicit Compiler(ToolkitLocation location = default_toolkit());
     ~Compiler();
 
-    /// Every kernel of the text that is no template, its signature reflected, in one compile.
+    /// Every kernel of the text that is not a template, its signature reflected, in one compile.
     /// Throws: CompileError with the user's own file and line; LibraryError.
     Image compile(const Program& program) { return compile(program, *nvrtc()); }
     /// The same, with this library.

@@ -94,7 +94,7 @@ std::string probe_text(const std::vector<Parameter>& views, bool alone, const st
     return text + fmt::format("__global__ void {}() {{}}\n", probe_kernel);
 }
 
-/// Where `number` stands, alone, outside of the pointer; nothing when it is not there exactly once.
+/// Where `number` is, alone, outside of the pointer; nothing when it is not there exactly once.
 std::optional<std::uint32_t> place_of(const InitialValue& value, std::uint32_t pointer, std::uint32_t width,
                                       int number) {
     std::optional<std::uint32_t> found;
@@ -195,12 +195,10 @@ void read_view_layouts(Image& image, const Program& program, const Nvrtc& nvrtc)
     const Layouts layouts =
         alone ? remembered_probe(views, program, nvrtc) : probe(views, program, nvrtc, false);
     for (KernelImage& each : image.kernels) {
-        for (const Parameter& parameter : each.signature.parameters) {
-            if (parameter.type.kind != ParameterType::Kind::span) continue;
+        for (Parameter& parameter : each.signature.parameters) {
             const auto found = layouts.find(parameter.spelling);
-            each.view_layouts.push_back(found == layouts.end() ? std::nullopt : std::optional(found->second));
+            if (found != layouts.end()) parameter.type.layout = found->second;
         }
-        if (!each.view_layouts.empty()) each.signature = read_signature(each);
     }
 }
 
