@@ -27,7 +27,7 @@ void check_version(const RawInterface& raw) {
     if (raw.version > newest_version && !raw.accept_newer && checked(Check::version_newer)) {
         fail("version", std::to_string(raw.version),
              "this Bascule knows versions 0 to 3. Export one of them, or set "
-             "bascule.config.accept_newer_interface = True to have it read by the rules of version 3");
+             "bascule.config.accept_newer_interface = True to read it by the rules of version 3");
     }
 }
 
@@ -51,7 +51,7 @@ std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize) {
     if (overflows) [[unlikely]] {
         if (!checked(Check::shape_bytes)) return 0;
         fail("shape", shortened(to_string(shape)),
-             fmt::format("with {} bytes an element that is more than 2**63 bytes", itemsize));
+             fmt::format("with {} bytes per element that is more than 2**63 bytes", itemsize));
     }
     return static_cast<std::uint64_t>(bytes) / itemsize;
 }
@@ -182,7 +182,7 @@ std::string describe(const ArrayView& view) {
         view.layout != nullptr ? fmt::format("an array of structures {} and shape {}",
                                              to_string(*view.layout), to_string(view.shape))
         : view.dtype.kind == DType::Kind::opaque && view.dtype.format == DType::Format::none
-            ? fmt::format("an array of {} an element and shape {}", dtype, to_string(view.shape))
+            ? fmt::format("an array of shape {} with elements of {}", to_string(view.shape), dtype)
             : fmt::format("{} {} array of shape {}", article, dtype, to_string(view.shape));
     if (!view.contiguous()) text += fmt::format(" with strides {}", to_string(view.strides));
     if (view.in_constant_memory) text += " in constant memory";

@@ -75,7 +75,7 @@ struct HeaderManifest {
 
 /// `path` as it is from the root; relative to the working directory.
 std::string absolute_path(const std::string& path);
-/// Empty when the system does not tell.
+/// Empty when the system does not report it.
 std::string working_directory();
 
 }  // namespace bascule

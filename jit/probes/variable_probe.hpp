@@ -1,4 +1,4 @@
-// Type and shape of one of a program's variables: asked of the compiler, by a compile that makes no code.
+// The type and shape of one of a program's variables, by a compile that makes no code.
 #pragma once
 
 #include <string>

@@ -28,7 +28,7 @@ struct Program {
     Source source;
     CompileOptions options;
     Arch arch;
-    std::vector<Instance> instances{};  ///< none: every function of the text that is no template
+    std::vector<Instance> instances{};  ///< none: every function of the text that is not a template
     Purpose purpose = Purpose::code;
 };
 

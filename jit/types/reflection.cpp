@@ -340,7 +340,7 @@ Signature read_signature(const std::string& lowered_name, const std::string& ker
     const std::string demangled = demangle(lowered_name);
     if (!demangled.starts_with(start)) {
         throw Error(
-            fmt::format("cannot read the parameters of kernel '{}': NVRTC called its signature '{}' ({}). "
+            fmt::format("cannot read the parameters of kernel '{}': NVRTC named its signature '{}' ({}). "
                         "Please report this "
                         "with your NVRTC's version.",
                         kernel, lowered_name, demangled));

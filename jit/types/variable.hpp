@@ -14,7 +14,7 @@ namespace bascule {
 /// A variable as an array sees it. A value.
 struct Variable {
     std::string name;          ///< as it was asked for: "ns::table", "scale<float>"
-    std::string lowered_name;  ///< as an image calls it that was compiled as this was
+    std::string lowered_name;  ///< its name in an image that was compiled as this was
     DType
         dtype;  ///< of an element: a struct or union is opaque bytes, an enumeration or a pointer an integer
     Dimensions shape;       ///< the declared extents; a vector type (float4) is one axis more
