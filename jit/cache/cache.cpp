@@ -122,10 +122,6 @@ CacheStatistics Cache::statistics() const noexcept {
     return statistics;
 }
 
-void Cache::count_memory_hits(std::uint64_t hits) noexcept {
-    state_->from_memory.fetch_add(hits, std::memory_order_relaxed);
-}
-
 void Cache::clear() noexcept { state_->memory.clear(); }
 const std::string& Cache::directory() const noexcept { return state_->disk.directory(); }
 

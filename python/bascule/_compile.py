@@ -9,15 +9,6 @@ from pathlib import Path
 from bascule import _bascule, _errors, _places, _remembered
 from bascule._remembered import modules, with_options
 
-_hits = 0  # of what is remembered; a global of this module, because those are the quickest
-
-
-def take_hits() -> int:
-    """How often a module was remembered since the last call."""
-    global _hits
-    taken, _hits = _hits, 0
-    return taken
-
 
 def compile(
     source: str | None = None,
@@ -53,12 +44,9 @@ def compile(
     CompileWarning
         NVRTC warned: once a process for a text, at the line in your file.
     """
-    global _hits
     if file is None:
         try:  # written out, because a call more would be half of what compiling again costs
-            module = modules[source] if options is None else with_options[source, id(options)][0]
-            _hits += 1
-            return module
+            return modules[source] if options is None else with_options[source, id(options)][0]
         except (KeyError, TypeError):
             pass
     if (source is None) == (file is None):
