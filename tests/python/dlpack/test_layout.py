@@ -59,7 +59,11 @@ def compile_with_theirs(tmp_path_factory):
 
     def compile_text(statements: list[str]) -> str:
         source = tmp_path_factory.mktemp("layout") / "layout.c"
-        headers = ["#include <stddef.h>", "#include <dlpack/dlpack.h>", f'#include "{ROOT}/interface/dlpack_abi.h"']
+        headers = [
+            "#include <stddef.h>",
+            "#include <dlpack/dlpack.h>",
+            f'#include "{ROOT}/interface/arrays/dlpack_abi.h"',
+        ]
         source.write_text("\n".join([*headers, *statements]) + "\n")
         command = [compiler, "-std=c11", "-fsyntax-only", f"-I{libinfo.find_dlpack_include_path()}", str(source)]
         return subprocess.run(command, capture_output=True, text=True, check=False).stderr
