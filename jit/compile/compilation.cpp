@@ -44,7 +44,7 @@ std::vector<std::string> all_options(const Program& program, const Nvrtc& nvrtc)
     CompileOptions own = program.options;
     std::erase_if(own.defines, [](const auto& define) { return !configures_nvrtc(define.first); });
     const bool defined = std::any_of(own.defines.begin(), own.defines.end(),
-                                  [](const auto& define) { return define.first == check_bounds; });
+                                     [](const auto& define) { return define.first == check_bounds; });
     if (own.debug && !defined) own.defines.emplace_back(check_bounds, "1");
     for (std::string& argument : to_arguments(own)) options.push_back(std::move(argument));
     for (const std::string& path : nvrtc.include_paths()) options.push_back("-I" + path);

@@ -123,8 +123,7 @@ const Mistake mistakes[] = {
     {"__global__ void f(int* x) { cudaMalloc(&x, 3); }", "allocate in the program that launches", nullptr},
     {"__global__ void f() { cudaDeviceSynchronize(); }", "__syncthreads()", nullptr},
     {"__global__ void f(int* x) { auto g = [] __device__(int a) { return a; }; x[0] = g(1); }",
-     "remove the annotation",
-     "__global__ void f(int* x) { auto g = [](int a) { return a; }; x[0] = g(1); }"},
+     "remove the annotation", "__global__ void f(int* x) { auto g = [](int a) { return a; }; x[0] = g(1); }"},
     // Shared memory.
     {"__global__ void f(int* x) { __shared__ int s[]; x[0] = s[3]; }", "extern __shared__",
      "__global__ void f(int* x) { extern __shared__ int s[]; x[0] = s[3]; }"},
