@@ -274,6 +274,7 @@ CHECKS = [
     every_source_is_built,
     every_folder_is_in_the_design,
     no_folder_is_too_full,
+    no_ring_of_includes,
     every_source_is_described,
     the_top_level_is_tidy,
     no_machine_is_named,

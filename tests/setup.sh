@@ -9,7 +9,7 @@
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 venv_python=$root/.venv/bin/python
-sample_packages=(g++ cmake ninja-build pkg-config nlohmann-json3-dev libfmt-dev libxxhash-dev python3 python3-venv
+sample_packages=(g++ cmake ninja-build pkg-config libfmt-dev libxxhash-dev python3 python3-venv
                  python3-dev)
 test_packages=("${sample_packages[@]}" doctest-dev libmpfr-dev ccache mold git valgrind)
 

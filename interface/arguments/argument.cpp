@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/argument.hpp>
+#include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/arguments/scalar_conversion.hpp>
 #include <bascule/interface/arrays/mask.hpp>
 #include <bascule/interface/errors/error.hpp>
@@ -33,7 +34,7 @@ std::string what_to_pass(const Parameter& parameter) {
             return "a number";
         case Declared::pointer:
             if (declared.element_kind == ParameterType::Element::function) {
-                return "bascule.raw_pointer(address) with an address that a kernel wrote down";
+                return "bascule.raw_pointer(address) with an address that a kernel wrote to memory";
             }
             return "a device array";
         case Declared::array_view:
@@ -217,9 +218,9 @@ void ArgumentPack::set(int index, RawBytes bytes) {
 void ArgumentPack::set_null(int index) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (parameter.type.kind != Declared::pointer) {
-        fail(
-            ErrorKind::type, index, parameter, "None",
-            fmt::format("None is a null pointer, and this is no pointer: pass {}.", what_to_pass(parameter)));
+        fail(ErrorKind::type, index, parameter, "None",
+             fmt::format("None is a null pointer, and this is not a pointer: pass {}.",
+                         what_to_pass(parameter)));
     }
     std::memset(slot(index), 0, parameter.bytes);
 }

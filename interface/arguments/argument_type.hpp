@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <bascule/interface/arguments/argument.hpp>
+#include <bascule/interface/arguments/argument_value.hpp>
+#include <bascule/interface/arguments/signature.hpp>
 
 namespace bascule {
 

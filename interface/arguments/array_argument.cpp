@@ -82,7 +82,7 @@ std::string vector_advice(const ParameterType& declared, const ArrayView& array)
 std::string opaque_advice(const ParameterType& declared) {
     if (declared.dtype.itemsize == 0) {
         return fmt::format(
-            "`{}` is not defined in the text, so nothing is known of it: pass "
+            "`{}` is not defined in the text, so its layout is not known: pass "
             "bascule.raw_pointer(address).",
             declared.element);
     }
@@ -94,12 +94,12 @@ std::string opaque_advice(const ParameterType& declared) {
     const ParameterType& declared = parameter.type;
     if (array.dtype.kind == DType::Kind::bit) {
         fail(ErrorKind::value, parameter, array,
-             "Arrays of single bits are masks; they are no kernel arguments.");
+             "Arrays of single bits are masks; kernels do not take them.");
     }
     switch (declared.element_kind) {
         case Element::function:
             fail(ErrorKind::type, parameter, array,
-                 "Functions have addresses on the device alone: pass a number and choose in the kernel, or "
+                 "Functions have addresses only on the device: pass a number and select in the kernel, or "
                  "make the function a template argument.");
         case Element::pointer:
             fail(ErrorKind::type, parameter, array,
@@ -200,7 +200,7 @@ void check_contiguous(const Parameter& parameter, const ArrayView& seen, const A
     fail(ErrorKind::value, parameter, array,
          fmt::format("The {} has {} dimension{}, the array {}{}: reshape it{}.", own ? "view" : "span",
                      declared.rank, declared.rank == 1 ? "" : "s", seen.ndim(),
-                     declared.lanes > 0 ? " beside the one inside the elements" : "",
+                     declared.lanes > 0 ? " besides the one inside the elements" : "",
                      own ? fmt::format(", or declare `{}`", view_declaration(declared, seen)) : ""));
 }
 
@@ -209,9 +209,10 @@ void check_broadcast(const Parameter& parameter, const ArrayView& seen, const Ar
         if (seen.shape[d] == 1 || seen.strides[d] != 0 || parameter.type.constant) continue;
         if (!checked(Check::broadcast)) continue;
         fail(ErrorKind::value, parameter, array,
-             fmt::format("Axis {} is broadcast (its stride is 0), so writes would meet: declare the elements "
-                         "const, or pass a copy.",
-                         d));
+             fmt::format(
+                 "Axis {} is broadcast (its stride is 0), so writes would overlap: declare the elements "
+                 "const, or pass a copy.",
+                 d));
     }
 }
 
@@ -221,7 +222,7 @@ void check_stride_alignment(const Parameter& parameter, const ArrayView& seen, c
         if (alignment <= 1 || seen.shape[d] == 1 || seen.strides[d] % alignment == 0) continue;
         if (!checked(Check::stride_alignment)) continue;
         fail(ErrorKind::value, parameter, array,
-             fmt::format("The stride of axis {} is no multiple of the {} bytes that an element is aligned "
+             fmt::format("The stride of axis {} is not a multiple of the {} bytes that an element is aligned "
                          "to: pass a copy.",
                          d, alignment));
     }
@@ -316,8 +317,9 @@ void write_span(const Parameter& parameter, const ArrayView& seen, const ArrayVi
     const ParameterType& declared = parameter.type;
     if (!declared.layout) {
         fail(ErrorKind::value, parameter, array,
-             fmt::format("How this type lies in memory could not be read from the compiler: declare `{}`.",
-                         view_declaration(declared, seen)));
+             fmt::format(
+                 "The memory layout of this type could not be read from the compiler's output: declare `{}`.",
+                 view_declaration(declared, seen)));
     }
     const ViewLayout& layout = *declared.layout;
     std::memset(out, 0, parameter.bytes);

@@ -85,7 +85,7 @@ void check(const LaunchConfig& config, const LaunchLimits& limits) {
             fmt::format(
                 "is {}: a block of this kernel can have {} bytes of dynamic shared memory on this device{}",
                 config.shared_bytes, limits.shared_bytes,
-                own == 0 ? "" : fmt::format(", beside the {} that it declares itself", own)));
+                own == 0 ? "" : fmt::format(", besides the {} that it declares itself", own)));
     }
     if (config.has_attributes()) check_attributes(config);
 }

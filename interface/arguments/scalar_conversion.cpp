@@ -15,7 +15,7 @@ namespace {
 
 using ErrorKind = ArgumentError::Kind;
 
-/// The shortest digits that read back the same, with a ".0" so that nobody takes it for an integer.
+/// The shortest digits that read back the same, with a ".0" so that it does not look like an integer.
 std::string show(double value) {
     std::string text = fmt::format("{}", value);
     if (text.find_first_not_of("-0123456789") == text.npos) text += ".0";
@@ -152,9 +152,8 @@ void write_small(double value, std::uint32_t bytes, const Scalar& scalar, const 
         const auto power = to_power_of_two(value);
         if (!power) {
             fail(ErrorKind::value, parameter, scalar,
-                 "That type holds powers of two from 2**-127 to 2**127, and how others are rounded is for "
-                 "you to "
-                 "say: pass ml_dtypes.float8_e8m0fnu(x).");
+                 "That type holds powers of two from 2**-127 to 2**127, and how to round other numbers is "
+                 "your choice: pass ml_dtypes.float8_e8m0fnu(x).");
         }
         pattern = *power;
     }
@@ -233,7 +232,7 @@ void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* o
     }
     if (is_time(scalar) && to != DType{DType::Kind::signed_integer, 8}) {
         fail(ErrorKind::type, parameter, scalar,
-             "A time is an integer of 64 bits with a sign: declare `long long`, or pass a number.");
+             "A time is a signed 64-bit integer: declare `long long`, or pass a number.");
     }
     switch (to.kind) {
         case DType::Kind::boolean:

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include <bascule/interface/arguments/argument.hpp>
+#include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/arguments/signature.hpp>
 
 namespace bascule {

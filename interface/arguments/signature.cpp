@@ -47,7 +47,7 @@ void lay_out(Signature& signature) noexcept {
 
 namespace {
 
-/// "float* x", "int (*x)(int)": the name stands where C++ has it.
+/// "float* x", "int (*x)(int)": the name is where C++ puts it.
 std::string declaration(const Parameter& parameter) {
     const std::size_t star = parameter.spelling.find("(*)");
     if (star == std::string::npos) return fmt::format("{} {}", parameter.spelling, parameter.name);

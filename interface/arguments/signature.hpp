@@ -39,7 +39,7 @@ struct ParameterType {
         structure,    ///< a trivially copyable class
         opaque,       ///< anything else passed by value: bytes
     };
-    /// What a pointer or a view is made of, where it is no element type of ours.
+    /// The elements of a pointer or a view, where they have no dtype.
     enum class Element : std::uint8_t {
         named,      ///< `dtype` (times `lanes`)
         any,        ///< void
@@ -54,7 +54,7 @@ struct ParameterType {
     Kind kind = Kind::opaque;
     Element element_kind = Element::named;
     DType dtype;                  ///< of the scalar, of the elements, of one lane
-    int lanes = 0;                ///< of a CUDA vector type, by value or as element; 0: it is none
+    int lanes = 0;                ///< of a CUDA vector type, by value or as element; 0: not one
     bool character = false;       ///< plain `char`: takes i1 and u1
     bool constant = false;        ///< the elements are const: read-only arrays are welcome
     int rank = 1;                 ///< of a view or span
@@ -66,6 +66,8 @@ struct ParameterType {
     std::vector<std::int64_t>
         static_extents{};                ///< span alone: one an axis, -1 where it is chosen at run time
     std::optional<ViewLayout> layout{};  ///< span alone: empty until it was read
+
+    bool operator==(const ParameterType&) const = default;
 };
 
 /// Which parameter of which kernel a view came in by. Views that check their bounds carry it into the kernel,
@@ -91,6 +93,8 @@ struct Parameter {
     /// A pointer to numbers, or a number, of exactly `type.dtype`: what most parameters are. Set by lay_out.
     bool plain = false;
     ViewTag tag;
+
+    bool operator==(const Parameter&) const = default;
 };
 
 /// A kernel's whole parameter list.

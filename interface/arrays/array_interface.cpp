@@ -7,6 +7,7 @@
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 
 namespace bascule {
 namespace {
@@ -26,7 +27,7 @@ void check_version(const RawInterface& raw) {
     if (raw.version > newest_version && !raw.accept_newer && checked(Check::version_newer)) {
         fail("version", std::to_string(raw.version),
              "this Bascule knows versions 0 to 3. Export one of them, or set "
-             "bascule.config.accept_newer_interface = True to have it read by the rules of version 3");
+             "bascule.config.accept_newer_interface = True to read it by the rules of version 3");
     }
 }
 
@@ -50,7 +51,7 @@ std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize) {
     if (overflows) [[unlikely]] {
         if (!checked(Check::shape_bytes)) return 0;
         fail("shape", shortened(to_string(shape)),
-             fmt::format("with {} bytes an element that is more than 2**63 bytes", itemsize));
+             fmt::format("with {} bytes per element that is more than 2**63 bytes", itemsize));
     }
     return static_cast<std::uint64_t>(bytes) / itemsize;
 }
@@ -147,23 +148,6 @@ void read_stream(const RawInterface& raw, ArrayView& view) {
     view.stream = raw.stream;
 }
 
-/// Bytes of the printable UTF-8 character that `text` begins with; 0 when it must be escaped. What is not
-/// UTF-8 would break the exception that carries it to Python.
-std::size_t printable_length(std::string_view text) noexcept {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    if (byte(0) < 0x80) return byte(0) < 0x20 || byte(0) == 0x7F ? 0 : 1;
-    const std::size_t length = byte(0) >= 0xF0 ? 4 : byte(0) >= 0xE0 ? 3 : 2;
-    if (byte(0) < 0xC2 || byte(0) > 0xF4 || text.size() < length) return 0;
-    for (std::size_t i = 1; i < length; ++i) {
-        if ((byte(i) & 0xC0) != 0x80) return 0;
-    }
-    // Overlong forms, surrogates, what is beyond U+10FFFF, and the control characters U+0080 to U+009F.
-    const bool bad = (byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xED && byte(1) > 0x9F) ||
-                     (byte(0) == 0xF0 && byte(1) < 0x90) || (byte(0) == 0xF4 && byte(1) > 0x8F) ||
-                     (byte(0) == 0xC2 && byte(1) < 0xA0);
-    return bad ? 0 : length;
-}
-
 }  // namespace
 
 ArrayView validate(const RawInterface& raw) {
@@ -191,13 +175,6 @@ Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept {
     return strides;
 }
 
-std::string to_string(const Dimensions& dimensions) {
-    std::string text = "(";
-    for (int d = 0; d < dimensions.size(); ++d)
-        text += fmt::format("{}{}", d == 0 ? "" : ", ", dimensions[d]);
-    return text + (dimensions.size() == 1 ? ",)" : ")");
-}
-
 std::string describe(const ArrayView& view) {
     const std::string dtype = to_string(view.dtype);
     const char* article = dtype[0] == 'i' || dtype[0] == 'o' ? "an" : "a";
@@ -205,32 +182,13 @@ std::string describe(const ArrayView& view) {
         view.layout != nullptr ? fmt::format("an array of structures {} and shape {}",
                                              to_string(*view.layout), to_string(view.shape))
         : view.dtype.kind == DType::Kind::opaque && view.dtype.format == DType::Format::none
-            ? fmt::format("an array of {} an element and shape {}", dtype, to_string(view.shape))
+            ? fmt::format("an array of shape {} with elements of {}", to_string(view.shape), dtype)
             : fmt::format("{} {} array of shape {}", article, dtype, to_string(view.shape));
     if (!view.contiguous()) text += fmt::format(" with strides {}", to_string(view.strides));
     if (view.in_constant_memory) text += " in constant memory";
     if (view.readonly) text += " that is read-only";
     if (view.mask != nullptr) text += view.readonly ? " and has a mask" : " with a mask";
     return text;
-}
-
-std::string shortened(std::string_view text) {
-    static constexpr std::size_t longest = 60;
-    std::string out;
-    std::size_t at = 0;
-    for (std::size_t shown = 0; at < text.size() && shown < longest; ++shown) {
-        const std::size_t length = printable_length(text.substr(at));
-        if (length == 0) {
-            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
-            ++at;
-            continue;
-        }
-        if (text[at] == '"' || text[at] == '\\') out += '\\';
-        out += text.substr(at, length);
-        at += length;
-    }
-    if (at < text.size()) out += "...";
-    return out;
 }
 
 }  // namespace bascule

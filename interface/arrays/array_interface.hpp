@@ -2,53 +2,16 @@
 // make. Sources: the CUDA Array Interface texts, versions 0, 2 and 3; NumPy's array interface for typestr.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
+#include <bascule/interface/types/dimensions.hpp>
 #include <bascule/interface/types/dtype.hpp>
 #include <bascule/interface/types/struct_layout.hpp>
 
 namespace bascule {
-
-/// NumPy's own limit, and ours.
-inline constexpr int max_dimensions = 64;
-
-/// Up to 64 extents or strides. Copies only what is used, so that it is cheap on the stack of a launch.
-class Dimensions {
-  public:
-    Dimensions() noexcept {}
-    explicit Dimensions(std::span<const std::int64_t> values) noexcept
-        : size_(static_cast<int>(values.size())) {
-        std::copy(values.begin(), values.end(), values_);
-    }
-    Dimensions(const Dimensions& other) noexcept : size_(other.size_) {
-        std::copy_n(other.values_, size_, values_);
-    }
-    Dimensions& operator=(const Dimensions& other) noexcept {
-        if (this == &other) return *this;
-        size_ = other.size_;
-        std::copy_n(other.values_, size_, values_);
-        return *this;
-    }
-
-    int size() const noexcept { return size_; }
-    /// The caller keeps to max_dimensions.
-    void push_back(std::int64_t value) noexcept { values_[size_++] = value; }
-    std::int64_t operator[](int d) const noexcept { return values_[d]; }
-    std::int64_t& operator[](int d) noexcept { return values_[d]; }
-    const std::int64_t* begin() const noexcept { return values_; }
-    const std::int64_t* end() const noexcept { return values_ + size_; }
-
-  private:
-    int size_ = 0;
-    std::int64_t values_[max_dimensions];
-};
 
 /// How it is known which stream an array is to be ordered with, or that there is none.
 enum class StreamSource : std::uint8_t {
@@ -116,13 +79,7 @@ void find_contiguity(ArrayView& view) noexcept;
 /// Strides in bytes of a C-contiguous array.
 Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept;
 
-/// "(2, 3)", "(7,)", "()".
-std::string to_string(const Dimensions& dimensions);
-
 /// "a float64 array of shape (1000,)"; says when it is read-only or not contiguous.
 std::string describe(const ArrayView& view);
-
-/// A value for a message: quotes, control characters and what is not UTF-8 escaped, cut after 60 characters.
-std::string shortened(std::string_view text);
 
 }  // namespace bascule

@@ -8,6 +8,7 @@
 
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 
 namespace bascule::dlpack {
 namespace {
@@ -132,7 +133,7 @@ std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize) {
     if (empty) return 0;
     if (overflow) {
         fail(ArgumentError::Kind::value, "shape", shortened(bascule::to_string(shape)),
-             fmt::format("with {} bytes an element that is more than 2**63 bytes", itemsize));
+             fmt::format("with {} bytes per element that is more than 2**63 bytes", itemsize));
     }
     return static_cast<std::uint64_t>(bytes) / itemsize;
 }
@@ -168,7 +169,7 @@ void read_packed(ArrayView& view) {
 [[noreturn]] void fail_strides(const Tensor& tensor, const ArrayView& view) {
     const Dimensions strides({tensor.strides, static_cast<std::size_t>(tensor.ndim)});
     fail(ArgumentError::Kind::value, "strides", shortened(bascule::to_string(strides)),
-         fmt::format("with shape {} and {} bytes an element the array would leave the 64-bit address space",
+         fmt::format("with shape {} and {} bytes per element the array would leave the 64-bit address space",
                      bascule::to_string(view.shape), view.dtype.itemsize));
 }
 

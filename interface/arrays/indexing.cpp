@@ -75,7 +75,7 @@ class Builder {
             down ? -static_cast<std::uint64_t>(entry.step) : static_cast<std::uint64_t>(entry.step);
         const std::uint64_t count = (static_cast<std::uint64_t>(distance) - 1) / step + 1;
         offset_ += static_cast<std::uint64_t>(start) * static_cast<std::uint64_t>(stride);
-        // Wraps only for steps beyond the array, which leave one element: nobody follows that stride.
+        // Wraps only for steps beyond the array, which leave one element, so that the stride is not used.
         push(static_cast<std::int64_t>(count),
              static_cast<std::int64_t>(static_cast<std::uint64_t>(stride) *
                                        static_cast<std::uint64_t>(entry.step)));

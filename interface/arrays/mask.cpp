@@ -27,7 +27,7 @@ void check_dtype(const ArrayView& mask) {
             return;
         default:
             fail(ErrorKind::type, mask,
-                 "the elements of a mask are bools, integers or single bits. Make it with x != 0.");
+                 "the elements of a mask are bools, integers or single bits. Make one with x != 0.");
     }
 }
 
@@ -47,7 +47,7 @@ void check_shape(const ArrayView& array, const ArrayView& mask) {
 void check_layout(const ArrayView& mask) {
     if (mask.dtype.kind == DType::Kind::bit) {
         if (!mask.c_contiguous && checked(Check::mask_layout))
-            fail(ErrorKind::value, mask, "single bits lie in C order without gaps: leave 'strides' out.");
+            fail(ErrorKind::value, mask, "single bits are in C order without gaps: omit 'strides'.");
         return;
     }
     const auto itemsize = static_cast<std::int64_t>(mask.dtype.itemsize);
@@ -80,7 +80,7 @@ ArrayView spread_mask(const ArrayView& array) {
     if (mask.is_bits()) {
         throw ArgumentError(
             ErrorKind::not_supported,
-            "the array's mask has one bit an element, and what begins or steps inside a byte has "
+            "the array's mask has one bit per element, and what begins or steps inside a byte has "
             "no address: pass the whole array, or give it a mask of bools.",
             {.field = "mask"});
     }

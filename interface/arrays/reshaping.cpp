@@ -160,7 +160,7 @@ ArrayView view_as(const ArrayView& array, DType dtype, std::shared_ptr<const Str
     const std::int64_t bytes = array.shape[last] * old_size;
     if (new_size < old_size ? old_size % new_size != 0 : bytes % new_size != 0) {
         fail_shape("dtype",
-                   fmt::format("{} bytes an element do not divide {}.", new_size,
+                   fmt::format("{} bytes per element do not divide {}.", new_size,
                                new_size < old_size ? fmt::format("the {} of an element of {}", old_size,
                                                                  to_string(array.dtype))
                                                    : fmt::format("the {} bytes of the last axis", bytes)));

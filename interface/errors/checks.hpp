@@ -1,6 +1,6 @@
 // Every check that an array interface has to pass, by name, with the row of CONFORMANCE.md that it is for.
 // Tests switch them off one at a time and see that row fail. Only a build with tests can do that, which
-// defines BASCULE_TEST_HOOKS for every target that sees this header; it is not installed, so that nobody
+// defines BASCULE_TEST_HOOKS for every target that sees this header; it is not installed, so that no one
 // else's view of it can differ from the library's.
 #pragma once
 

@@ -24,7 +24,7 @@ std::string first_of(const std::vector<std::string>& races) {
     const std::size_t count = std::min(races.size(), shown);
     std::string text = fmt::format("{}", fmt::join(std::span(races).first(count), "\n\n"));
     if (races.size() > count) {
-        text += fmt::format("\n\nand {} more, in the attribute `races`. Mend the first, and look again.",
+        text += fmt::format("\n\nand {} more, in the attribute `races`. Fix the first error and rerun.",
                             races.size() - count);
     }
     return text;

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/interface/types/dtype.hpp>
 
 namespace bascule {
@@ -43,7 +43,7 @@ constexpr std::array rows = {
     Row{'c', 16, DTypeKind::complex, 16, "complex128", "cuda::std::complex<double>"},
     Row{'M', 8, DTypeKind::datetime, 8, "datetime64", "long long"},
     Row{'m', 8, DTypeKind::timedelta, 8, "timedelta64", "long long"},
-    Row{'t', 1, DTypeKind::bit, 1, "one bit an element", ""},
+    Row{'t', 1, DTypeKind::bit, 1, "one bit per element", ""},
 };
 
 const Row* row_of(DType dtype) noexcept {
@@ -129,7 +129,7 @@ bool read_unit(std::string_view text, DType& dtype) {
     return true;
 }
 
-/// "[25s]"; nothing for a time without a unit, and for what is no time.
+/// "[25s]"; nothing for a time without a unit, and for what is not a time.
 std::string bracketed_unit(DType dtype) {
     if (dtype.unit == DType::TimeUnit::generic) return {};
     const std::string count = dtype.count == 1 ? std::string() : std::to_string(dtype.count);
@@ -158,7 +158,7 @@ DType parse_slowly(std::string_view typestr) {
     if (const auto bracket = size.find('['); timed && bracket != size.npos && size.back() == ']') {
         const std::string_view unit = size.substr(bracket + 1, size.size() - bracket - 2);
         if (!read_unit(unit, time) && checked(Check::typestr_unit))
-            fail(ArgumentError::Kind::value, typestr, "that is no unit of time");
+            fail(ArgumentError::Kind::value, typestr, "that is not a unit of time");
         size = size.substr(0, bracket);
     }
     const std::optional<std::uint32_t> itemsize = to_itemsize(size);
@@ -177,7 +177,7 @@ DType parse_slowly(std::string_view typestr) {
         }
     }
     if (!checked(Check::typestr_known)) return {DTypeKind::opaque, *itemsize};
-    fail(ArgumentError::Kind::value, typestr, "there is no such element type on a device");
+    fail(ArgumentError::Kind::value, typestr, "no element type of a device has that name");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct SmallFloat {
 };
 
 /// float16, bfloat16 and the kinds of float8, float6 and float4 that CUDA C++ has; null for any other type.
-/// float8_e8m0fnu, which holds powers of two alone, is no such format.
+/// float8_e8m0fnu, which holds only powers of two, is not one of them.
 const SmallFloat* small_float(DType dtype) noexcept;
 
 /// The pattern of the nearest number, ties to even; nothing for what the format does not have: numbers that

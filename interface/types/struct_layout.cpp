@@ -4,9 +4,10 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/types/dimensions.hpp>
 #include <bascule/interface/types/struct_layout.hpp>
 
 namespace bascule {
@@ -20,8 +21,8 @@ using ErrorKind = ArgumentError::Kind;
 
 std::uint64_t count_of(std::span<const std::int64_t> shape, const std::string& name) {
     if (shape.size() > static_cast<std::size_t>(max_dimensions)) {
-        fail(ErrorKind::value, fmt::format("gives field '{}' {} dimensions; {} is the most.", shortened(name),
-                                           shape.size(), max_dimensions));
+        fail(ErrorKind::value, fmt::format("gives field '{}' {} dimensions; the limit is {}.",
+                                           shortened(name), shape.size(), max_dimensions));
     }
     std::uint64_t count = 1;
     for (const std::int64_t extent : shape) {
@@ -45,7 +46,7 @@ DType element_type(const DescrEntry& entry) {
         fail(error.kind(), fmt::format("gives field '{}' the type \"{}\"{}", shortened(entry.name),
                                        shortened(entry.typestr),
                                        object ? ": Python objects and strings have no meaning on a device."
-                                              : ", which no device has. Use \"<f4\" and its like."));
+                                              : ", which no device has. Use a type such as \"<f4\"."));
     }
 }
 
@@ -139,10 +140,9 @@ StructLayout parse_descr(std::span<const DescrEntry> descr, std::uint32_t bytes)
     std::uint64_t end = 0;
     StructLayout layout{bytes, lay_out(descr, end)};
     if (end != bytes && checked(Check::descr_total)) {
-        fail(ErrorKind::value,
-             fmt::format("describes {} bytes, and 'typestr' says {}: for the array's library to "
-                         "mend.",
-                         end, bytes));
+        fail(ErrorKind::value, fmt::format("describes {} bytes, and 'typestr' says {}: this is a bug in the "
+                                           "producing library.",
+                                           end, bytes));
     }
     return layout;
 }

@@ -34,7 +34,7 @@ struct StructField {
     bool operator==(const StructField&) const;
 };
 
-/// One entry of a `descr`, as a producer gave it. Neither `typestr` nor `nested` stands for padding; an entry
+/// One entry of a `descr`, as a producer gave it. An entry with neither `typestr` nor `nested` is padding; an entry
 /// without a name is padding.
 struct DescrEntry {
     std::string name;

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/interface/types/struct_source.hpp>
 
 namespace bascule {
@@ -128,7 +128,7 @@ bool is_identifier(std::string_view name) noexcept {
 
 /// What is wrong with a name; nothing for a good one.
 std::string_view flaw_of(std::string_view name) noexcept {
-    if (!is_identifier(name)) return "is no C++ identifier";
+    if (!is_identifier(name)) return "is not a C++ identifier";
     if (std::find(std::begin(keywords), std::end(keywords), name) != std::end(keywords))
         return "is a keyword of C++";
     if (name.starts_with("__")) return "begins with two underscores, as the compiler's own names do";
@@ -250,11 +250,11 @@ void check_field(const StructField& field, const StructLayout& layout, std::uint
     if (const std::string_view flaw = flaw_of(field.name); !flaw.empty()) {
         fail(path, fmt::format("has a name that {}: rename it.", flaw));
     }
-    if (field.name == owner) fail(path, "is called like the structure itself: pass another `name`.");
+    if (field.name == owner) fail(path, "has the same name as the structure: pass another `name`.");
     for (const std::int64_t extent : field.shape) {
-        if (extent < 1) fail(path, "is an empty array, and C++ has none: leave it out.");
+        if (extent < 1) fail(path, "is an empty array, which C++ does not have: remove it.");
     }
-    if (field.bytes() == 0) fail(path, "has no bytes: leave it out.");
+    if (field.bytes() == 0) fail(path, "has no bytes: remove it.");
     if (field.offset < end) {
         fail(path,
              fmt::format("overlaps field '{}', and the fields of a C++ struct do not: describe the bytes "

@@ -93,7 +93,7 @@ Cache::Lookup Cache::look_up(const Program& program, const Nvrtc& nvrtc) {
                 outcome = {compile_and_keep(program, nvrtc, key, scan, found.place), Origin::compiled};
         });
         if (outcome) return *outcome;
-        // Nobody can share what nobody can know: each compiles its own, at the same time.
+        // The headers are not known, so nothing can be shared: each thread compiles its own, at the same time.
         if (!certain) return {compile(program, nvrtc), Origin::compiled};
     }
 }
@@ -120,10 +120,6 @@ CacheStatistics Cache::statistics() const noexcept {
     statistics.from_disk = state_->from_disk.load(std::memory_order_relaxed);
     statistics.nvrtc_calls = Nvrtc::compile_calls();
     return statistics;
-}
-
-void Cache::count_memory_hits(std::uint64_t hits) noexcept {
-    state_->from_memory.fetch_add(hits, std::memory_order_relaxed);
 }
 
 void Cache::clear() noexcept { state_->memory.clear(); }

@@ -48,8 +48,6 @@ class Cache {
     Lookup image(const Program& program);
 
     CacheStatistics statistics() const noexcept;
-    /// Counts programs that somebody above remembered instead of asking here.
-    void count_memory_hits(std::uint64_t hits) noexcept;
     /// Forgets every image in memory; images in use stay valid, and those on disk stay there.
     void clear() noexcept;
     Compiler& compiler() noexcept { return *compiler_; }

@@ -29,7 +29,7 @@ class Descriptor {
     int get() const noexcept { return number_; }
     explicit operator bool() const noexcept { return number_ >= 0; }
 
-    /// Closes now: some file systems tell only then that a write failed.
+    /// Closes now: some file systems report only then that a write failed.
     bool closed() noexcept { return close(std::exchange(number_, -1)) == 0; }
 
   private:
@@ -41,7 +41,7 @@ std::string value_of(const char* variable) {
     return value == nullptr ? "" : value;
 }
 
-/// Whether somebody else could have put a directory of this path there first.
+/// Whether another user could have made a directory of this path first.
 bool is_shared(const std::string& path) {
     for (std::size_t slash = path.size(); slash != path.npos && slash > 0;
          slash = path.rfind('/', slash - 1)) {
@@ -65,8 +65,8 @@ std::optional<std::string> distrust(const struct stat& status) {
     return std::nullopt;
 }
 
-/// Makes the directory and those above it that are missing, each for this user alone. True also when somebody
-/// else was faster.
+/// Makes the directory and those above it that are missing, each for this user alone. True also when another process
+/// was faster.
 bool make_directories(const std::string& path) {
     for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
         const std::string ancestor = path.substr(0, slash);

@@ -10,7 +10,7 @@
 namespace bascule {
 
 /// BASCULE_CACHE_DIR; else bascule in XDG_CACHE_HOME, when that is absolute; else ~/.cache/bascule, unless
-/// the home lies in a directory that everybody can write. Empty: no cache on disk. A BASCULE_CACHE_DIR that
+/// the home lies in a directory that every user can write. Empty: no cache on disk. A BASCULE_CACHE_DIR that
 /// is set and empty turns it off.
 std::string default_cache_directory();
 
@@ -29,7 +29,7 @@ class CacheDirectory {
     enum class Answer : std::uint8_t {
         read,
         missing,
-        refused,   ///< no file of ours: a link, another user's, writable by others, with a second name
+        refused,   ///< not a file of ours: a link, another user's, writable by others, with a second name
         unusable,  ///< an I/O error, or the directory itself is refused: `problem` says what
     };
     Answer read(const std::string& name, File& file, std::string& problem) const;

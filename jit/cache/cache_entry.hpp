@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,17 +11,16 @@
 
 namespace bascule {
 
-/// magic | length of the header | its digest | header (JSON) | key | manifest | log | PTX | cubin.
-/// The header has the length and the digest of each section, so that every byte of an entry is vouched for.
+/// magic | length | digest of the rest | key | header manifest | image. Read as by the Bascule that wrote it: the
+/// key holds the version.
 struct CacheEntry {
     std::shared_ptr<const HeaderManifest> headers;  ///< null: it was made from none
     std::shared_ptr<const Image> image;
 };
 
-/// Nothing when the image has names that are no UTF-8: then it cannot be stored.
-std::optional<std::string> to_bytes(const CacheKey& key, const HeaderManifest& headers, const Image& image);
+std::string to_bytes(const CacheKey& key, const HeaderManifest& headers, const Image& image);
 
-/// What an entry is worth to somebody who asks for `key`.
+/// What an entry is worth to a program of this key.
 enum class EntryVerdict {
     good,
     other_headers,  ///< intact, of this key, and made from headers that are not the ones here and now

@@ -1,11 +1,12 @@
 #include <bascule/jit/cache/cache_key.hpp>
-#include <bascule/jit/cache/digest.hpp>
+#include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/types/reflection.hpp>
 
 namespace bascule {
 namespace {
 
-constexpr const char* schema = "bascule 3";
+/// Entries hold what this version read from the compiler's names, as it read them.
+constexpr const char* schema = "bascule " BASCULE_VERSION;
 
 void add(std::string& text, std::string_view field) {
     text += std::to_string(field.size());

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include <bascule/jit/compile/compiler.hpp>
+#include <bascule/jit/compile/nvrtc.hpp>
+#include <bascule/jit/text/program.hpp>
 
 namespace bascule {
 

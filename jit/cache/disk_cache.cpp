@@ -54,16 +54,15 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const std::string& source_
 
 void DiskCache::store(const CacheKey& key, int place, const HeaderManifest& headers, const Image& image) {
     if (directory().empty()) return;
-    const std::optional<std::string> bytes = to_bytes(key, headers, image);
-    if (!bytes) return;
-    if (auto problem = directory_.publish(file_name(key, place), *bytes)) warn_once(*problem);
+    const std::string bytes = to_bytes(key, headers, image);
+    if (auto problem = directory_.publish(file_name(key, place), bytes)) warn_once(*problem);
 }
 
 void DiskCache::warn_once(const std::string& problem) {
     if (warned_.exchange(true) || !warn_) return;
     warn_(fmt::format(
         "Compiled programs cannot be kept in {}: {}. They are compiled again in each process until that is "
-        "mended, or another directory is named in BASCULE_CACHE_DIR; set to nothing, it turns the cache off.",
+        "fixed, or another directory is named in BASCULE_CACHE_DIR; set to nothing, it turns the cache off.",
         directory(), problem));
 }
 

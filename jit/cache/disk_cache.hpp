@@ -12,12 +12,12 @@
 namespace bascule {
 
 /// Makes programs faster and never fails one: whatever is wrong with the directory or an entry is a miss, and
-/// is told once. Thread-safe; holds no lock.
+/// is reported once. Thread-safe; holds no lock.
 class DiskCache {
   public:
     /// How many header states of one program are kept: a header that is put back is a hit again.
     static constexpr int variants = 8;
-    /// Gets one sentence for people, at most once a cache.
+    /// Gets one sentence, at most once per cache.
     using WarningHandler = std::function<void(const std::string&)>;
 
     /// `directory` empty: nothing is found and nothing is kept.

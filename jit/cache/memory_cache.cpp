@@ -50,7 +50,7 @@ bool MemoryCache::run_once(const CacheKey& key, const std::function<void()>& mak
     {
         std::unique_lock lock(fork_safe_mutex());
         std::shared_ptr<Flight>& running = flights_[key];
-        // The leader of a flight that began before a fork is in the parent: nobody here will end it.
+        // The leader of a flight that began before a fork is in the parent: no thread here will end it.
         if (running != nullptr && running->generation == fork_generation()) {
             const std::shared_ptr<Flight> other = running;
             lock.unlock();

@@ -25,9 +25,8 @@ std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& di
         const std::string& message = diagnostic.message;
         if (contains(message, "overloaded function \"")) return is_overloaded;
         if (contains(message, "is undefined") || contains(message, "has no member")) {
-            return "is written in the text, but the compiler does not see it: an #if removes it for these "
-                   "options, or "
-                   "its namespace is not what it looks like";
+            return "is in the text, but the compiler does not see it: an #if removes it for these options, "
+                   "or it is in another namespace than it appears to be";
         }
         if (first.empty()) first = "has parameters that cannot be read. NVRTC says: " + message;
     }

@@ -1,23 +1,23 @@
-// Which kernels a compile asks for, under which name expressions, and why others are left out.
+// Which kernels a compile asks for, under which name expressions, and why others are omitted.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <bascule/jit/compile/compiler.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/text/program.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 
 namespace bascule {
 
-/// One kernel that a compile asks for. Several declarations stand for it where an #if chooses between them.
+/// One kernel that a compile asks for. It has several declarations where an #if chooses between them.
 struct WantedKernel {
     std::string name;        ///< as declared
     std::string expression;  ///< the name expression
     std::vector<KernelDeclaration> declarations;
 
-    /// The declaration that the compiler saw, as far as the number of parameters tells.
+    /// The declaration that the compiler saw, as far as the number of parameters determines it.
     const KernelDeclaration& fitting(std::size_t parameters) const;
 };
 

@@ -1,39 +1,13 @@
-// Source + options + architecture -> Image.
+// The compiler that programs share: one NVRTC, loaded at the first compile.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
-#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/text/program.hpp>
 
 namespace bascule {
-
-/// A kernel that a compile is asked for by a name of its own: an instance of a template.
-struct Instance {
-    std::string kernel;      ///< as declared: "ns::scale"
-    std::string expression;  ///< "ns::scale<float>"
-
-    bool operator==(const Instance&) const = default;
-};
-
-/// Everything that decides what a compile gives.
-struct Program {
-    enum class Purpose : std::uint8_t {
-        code,
-        signatures,  ///< the instances' signatures alone: their bodies are not looked at
-        variable,    ///< one variable's type and lowered name; `instances` has its name twice (variable.hpp)
-    };
-
-    Source source;
-    CompileOptions options;
-    Arch arch;
-    std::vector<Instance> instances{};  ///< none: every function of the text that is no template
-    Purpose purpose = Purpose::code;
-};
 
 /// Compiles programs with one NVRTC, which is loaded at the first compile and shared with whoever compiles
 /// meanwhile. Remembers nothing of what it compiled: that is Cache's work. Asks no driver. Any thread may use
@@ -44,7 +18,7 @@ class Compiler {
     explicit Compiler(ToolkitLocation location = default_toolkit());
     ~Compiler();
 
-    /// Every kernel of the text that is no template, its signature reflected, in one compile.
+    /// Every kernel of the text that is not a template, its signature reflected, in one compile.
     /// Throws: CompileError with the user's own file and line; LibraryError.
     Image compile(const Program& program) { return compile(program, *nvrtc()); }
     /// The same, with this library.

@@ -1,7 +1,6 @@
 // What a compile gave: code for one architecture and everything known about its kernels.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,11 +16,8 @@ struct KernelImage {
     std::string expression{};    ///< the name expression that it was asked for by: "ns::scale<float>"
     std::string lowered_name{};  ///< as the image calls it; empty in an image of signatures alone
     std::string reflected{};     ///< the mangled name that `signature` was read from
-    std::vector<std::string> parameter_names{};  ///< from the text
     Signature signature{};
     int line = 1;  ///< of the declaration, in the text
-    /// Of its span and mdspan parameters, in order; empty where the compiler does not tell.
-    std::vector<std::optional<ViewLayout>> view_layouts{};
 };
 
 /// A compiled program. Immutable and shared once made.

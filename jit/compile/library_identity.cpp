@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include <bascule/jit/cache/digest.hpp>
 #include <bascule/jit/compile/library_identity.hpp>
-#include <bascule/jit/headers/file_identity.hpp>
+#include <bascule/jit/files/digest.hpp>
+#include <bascule/jit/files/file_identity.hpp>
 
 namespace bascule {
 namespace {

@@ -1,4 +1,4 @@
-// Which build of a shared library a file is, told without reading all of it.
+// Which build of a shared library a file is, without reading all of it.
 #pragma once
 
 #include <string>

@@ -110,7 +110,7 @@ struct Nvrtc::Functions {
 
     void check(nvrtcResult result, const char* call) const {
         if (result == NVRTC_SUCCESS) return;
-        throw LibraryError(fmt::format("NVRTC failed: {} answered {}.", call, error_string(result)),
+        throw LibraryError(fmt::format("NVRTC failed: {} returned {}.", call, error_string(result)),
                            {.library = "NVRTC", .paths_tried = {}, .loader_message = error_string(result)});
     }
 
@@ -178,7 +178,7 @@ ToolkitLocation default_toolkit() {
     roots.emplace_back("/usr/local/cuda");
     ToolkitLocation location;
     for (const std::string& root : roots) {
-        // Without development files there is no unversioned name.
+        // Only development packages have the unversioned name.
         for (const char* name : {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"}) {
             location.nvrtc_libraries.push_back(fmt::format("{}/lib64/{}", root, name));
         }

@@ -41,7 +41,7 @@ class Nvrtc {
     Version version() const noexcept;
     const std::string& path() const noexcept;  ///< of the library
     /// Version, and which build of the library and of its builtins this is: programs compiled by two NVRTCs
-    /// of equal identity are the same. Empty when the files cannot be told apart from others.
+    /// of equal identity are the same. Empty when the build cannot be identified.
     const std::string& identity() const noexcept;
     const std::vector<std::string>& include_paths() const noexcept;  ///< that exist, in order
     std::vector<int> supported_archs() const;                        ///< 75, 80, ...

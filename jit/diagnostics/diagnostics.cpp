@@ -22,7 +22,7 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(0, text.find_last_not_of(blanks) + 1);
 }
 
-/// A number's value and the position behind it; 0 where none stands.
+/// A number's value and the position behind it; 0 where there is none.
 std::pair<int, std::size_t> number_at(std::string_view text, std::size_t begin) {
     const std::size_t end = std::min(text.find_first_not_of("0123456789", begin), text.size());
     const bool is_number = end > begin && end - begin < 9;
@@ -31,7 +31,7 @@ std::pair<int, std::size_t> number_at(std::string_view text, std::size_t begin) 
 
 // --- One line of a log -------------------------------------------------------------------------------------
 
-/// "warning #177-D: text": severity, number and text; nothing where no severity stands.
+/// "warning #177-D: text": severity, number and text; nothing where there is no severity.
 std::optional<Diagnostic> parse_words(std::string_view words) {
     struct Kind {
         std::string_view word;
@@ -148,7 +148,7 @@ class Body {
     }
 
   private:
-    /// A caret stands below the source line, which was read as one of the message's.
+    /// A caret follows the source line, which was read as one of the message's.
     void take_source_line(std::string_view caret) {
         const std::size_t newline = current_->message.rfind('\n');
         if (newline == std::string::npos) return;

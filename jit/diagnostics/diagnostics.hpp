@@ -14,10 +14,10 @@ namespace bascule {
 /// The name under which every text is compiled: the same text is the same program wherever it came from.
 std::string canonical_name(const std::string& text);
 
-/// The messages of a log, at the places that NVRTC gives: the canonical name stands for the user's text.
+/// The messages of a log, at the places that NVRTC gives: the canonical name is the user's text.
 std::vector<Diagnostic> parse_log(const std::string& log);
 
-/// Where NVRTC says a name expression was wrong, and not a line of anybody's text.
+/// Where NVRTC says a name expression was wrong, and not a line of a text.
 bool concerns_name_expression(const Diagnostic& diagnostic);
 
 /// The name expression that such a message is about; empty when it does not say.
@@ -38,7 +38,7 @@ std::vector<Diagnostic> at_user_places(std::vector<Diagnostic> diagnostics, cons
 std::string explain_failure(const std::vector<Diagnostic>& diagnostics, const std::string& log,
                             const Source& source, std::span<const std::string> library_paths = {});
 
-/// The line that stands `line` lines down the text, from 1; without its end.
+/// Line number `line` of the text, from 1; without its end.
 std::string_view source_line_of(std::string_view text, int line);
 
 }  // namespace bascule

@@ -66,7 +66,7 @@ std::string missing_header(const std::string& message) {
     return end == message.npos ? std::string() : message.substr(begin + 1, end - begin - 1);
 }
 
-// --- Mistakes that the message itself tells ----------------------------------------------------------------
+// --- Mistakes that the message itself identifies -----------------------------------------------------------
 
 struct MessageRow {
     std::string_view message;      ///< a part of NVRTC's
@@ -89,7 +89,7 @@ constexpr std::array by_message = {
     MessageRow{"must have a void return type", "",
                "a kernel returns nothing: write results into an array that it takes as a parameter."},
     MessageRow{"annotation on lambda", "",
-               "leave the annotation out: a lambda inside a kernel runs where the kernel does."},
+               "remove the annotation: a lambda inside a kernel runs where the kernel does."},
     MessageRow{"incomplete type", "__shared__",
                "an array without a size is `extern __shared__ T name[];`, its size given at the launch: "
                "shared_bytes."},
@@ -119,7 +119,7 @@ constexpr std::array by_message = {
     MessageRow{"no storage class or type specifier", "device ",
                "did you mean __device__, with two underscores on either side?"},
     MessageRow{"Not a name of any known instruction", "",
-               "an asm(\"...\") of the text is no PTX that this architecture has."},
+               "an asm(\"...\") of the text is not PTX of this architecture."},
 };
 
 /// "Entry function '_Z1fPi' uses too much shared data (0x13880 bytes, 0xc000 max)".
@@ -147,7 +147,7 @@ std::string help_for_unresolved(const std::string& message) {
     const std::unique_ptr<char, decltype(&std::free)> name(
         abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr), &std::free);
     return fmt::format(
-        "{} is declared and nowhere defined. Nothing is linked in: its body must be in the text or in "
+        "{} is declared but not defined. Nothing is linked in: its body must be in the text or in "
         "an #include.",
         name ? name.get() : mangled);
 }

@@ -51,14 +51,14 @@ constexpr std::array unqualified = {
     NameRow{"uintptr_t", "#include <cuda/std/cstdint> for it."},
     NameRow{"INT_M*", "#include <cuda/std/climits> for it."},
     NameRow{"UINT_MAX", "#include <cuda/std/climits> for it."},
-    NameRow{"FLT_*", "say cuda::std::numeric_limits<float> of <cuda/std/limits>."},
-    NameRow{"DBL_*", "say cuda::std::numeric_limits<double> of <cuda/std/limits>."},
-    NameRow{"INFINITY", "say CUDART_INF_F of <math_constants.h>."},
-    NameRow{"NAN", "say CUDART_NAN_F of <math_constants.h>."},
-    NameRow{"M_PI", "say CUDART_PI of <math_constants.h>, or CUDART_PI_F for a float."},
-    NameRow{"True", "C++ says true."},
-    NameRow{"False", "C++ says false."},
-    NameRow{"None", "C++ says nullptr."},
+    NameRow{"FLT_*", "use cuda::std::numeric_limits<float> of <cuda/std/limits>."},
+    NameRow{"DBL_*", "use cuda::std::numeric_limits<double> of <cuda/std/limits>."},
+    NameRow{"INFINITY", "use CUDART_INF_F of <math_constants.h>."},
+    NameRow{"NAN", "use CUDART_NAN_F of <math_constants.h>."},
+    NameRow{"M_PI", "use CUDART_PI of <math_constants.h>, or CUDART_PI_F for a float."},
+    NameRow{"True", "in C++ it is true."},
+    NameRow{"False", "in C++ it is false."},
+    NameRow{"None", "in C++ it is nullptr."},
     NameRow{"concept", "concepts are C++20: CompileOptions(std=\"c++20\")."},
     NameRow{"requires", "constraints are C++20: CompileOptions(std=\"c++20\")."},
     NameRow{"__shfl_sync",
@@ -74,14 +74,14 @@ constexpr std::array unqualified = {
     NameRow{"masked_view", "its namespace is missing: bascule::masked_view."},
     NameRow{"grid_stride", "its namespace is missing: bascule::grid_stride."},
     NameRow{"cooperative_groups", "#include <cooperative_groups.h> for it."},
-    NameRow{"cg", "#include <cooperative_groups.h> and say `namespace cg = cooperative_groups;`."},
+    NameRow{"cg", "#include <cooperative_groups.h> and write `namespace cg = cooperative_groups;`."},
     NameRow{"nvcuda", "#include <mma.h> for it."},
-    NameRow{"wmma", "#include <mma.h> and say nvcuda::wmma."},
+    NameRow{"wmma", "#include <mma.h> and write nvcuda::wmma."},
     NameRow{"cub", "#include <cub/cub.cuh>, or the one header of CUB that you need, which compiles faster."},
-    NameRow{"cudaMalloc*", "a text for NVRTC holds device code only: allocate in the program that launches."},
-    NameRow{"cudaMemcpy*", "a text for NVRTC holds device code only: copy in the program that launches."},
+    NameRow{"cudaMalloc*", "NVRTC compiles device code only: allocate in the program that launches."},
+    NameRow{"cudaMemcpy*", "NVRTC compiles device code only: copy in the program that launches."},
     NameRow{"cudaDeviceSynchronize",
-            "a text for NVRTC holds device code only: the program that launches "
+            "NVRTC compiles device code only: the program that launches "
             "synchronizes; __syncthreads() is for the threads of a block."},
 };
 
@@ -254,7 +254,7 @@ const std::vector<std::string>& builtins() {
     return names;
 }
 
-/// What stands elsewhere in the text, or is CUDA's own, and is spelled nearly so.
+/// A name of the text, or of CUDA, that is spelled nearly so.
 std::string nearest_known(const std::string& name, const Source& source) {
     if (name.size() < 4) return {};
     const std::string bare = name.substr(std::min(name.find_first_not_of('_'), name.size()));
@@ -276,10 +276,10 @@ std::string nearest_known(const std::string& name, const Source& source) {
 
 std::string help_for_std(const std::string& name) {
     if (std::find(builtin_functions.begin(), builtin_functions.end(), name) != builtin_functions.end()) {
-        return fmt::format("CUDA's own {0} needs neither a header nor a namespace: say {0}(...).", name);
+        return fmt::format("CUDA's own {0} needs neither a header nor a namespace: write {0}(...).", name);
     }
     if (const std::string header = find_row(in_cuda_std, name); !header.empty()) {
-        return fmt::format("NVRTC has no std: #include <cuda/std/{}> and say cuda::std::{}.", header, name);
+        return fmt::format("NVRTC has no std: #include <cuda/std/{}> and write cuda::std::{}.", header, name);
     }
     return fmt::format(
         "NVRTC has no std. Much of it is in cuda::std, and std::{} has no counterpart that we "

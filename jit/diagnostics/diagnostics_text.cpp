@@ -1,4 +1,4 @@
-// How a failure is told: the errors that are causes, each with its lines, and what follows from them counted.
+// The text of a compile error: the errors that are causes, each with its lines, and what follows from them counted.
 #include <algorithm>
 #include <array>
 
@@ -93,7 +93,7 @@ std::string head_of(const Diagnostic& raw, const Diagnostic& placed, const Sourc
                        indented(placed.message));
 }
 
-/// Bascule's own headers, NVIDIA's, and candidates that stand nowhere.
+/// Bascule's own headers, NVIDIA's, and candidates without a place.
 bool is_foreign(const Diagnostic& note, const Context& context) {
     if (note.file.empty() || note.file.starts_with("bascule_")) return true;
     return std::any_of(context.library_paths.begin(), context.library_paths.end(),

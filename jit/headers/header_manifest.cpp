@@ -3,7 +3,7 @@
 #include <mutex>
 #include <set>
 
-#include <bascule/jit/cache/byte_record.hpp>
+#include <bascule/jit/files/byte_record.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include <bascule/jit/cache/digest.hpp>
-#include <bascule/jit/headers/file_identity.hpp>
+#include <bascule/jit/files/digest.hpp>
+#include <bascule/jit/files/file_identity.hpp>
 
 namespace bascule {
 
@@ -75,7 +75,7 @@ struct HeaderManifest {
 
 /// `path` as it is from the root; relative to the working directory.
 std::string absolute_path(const std::string& path);
-/// Empty when the system does not tell.
+/// Empty when the system does not report it.
 std::string working_directory();
 
 }  // namespace bascule

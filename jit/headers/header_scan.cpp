@@ -183,7 +183,7 @@ class Scan {
     }
 
     /// Thrust, which CUB uses, composes names of its own headers from macros. All that a toolkit has of that
-    /// library is then taken for reached; what others compose, nobody knows.
+    /// library is then taken for reached; what others compose is unknown.
     void follow_computed(const std::string& directory) {
         const auto root =
             std::find_if(toolkit_roots_.begin(), toolkit_roots_.end(), [&](const std::string& each) {
@@ -266,7 +266,7 @@ class Scan {
             section(path).places.push_back({path, kind});
     }
 
-    /// The shallowest of its directories that is missing stands for all that is looked for below it.
+    /// The shallowest of its directories that is missing represents all that is looked for below it.
     void add_missing(const std::string& path) {
         for (std::size_t slash = path.find('/', 1); slash != path.npos; slash = path.find('/', slash + 1)) {
             const std::string ancestor = path.substr(0, slash);

@@ -1,15 +1,15 @@
 #include <algorithm>
-#include <cctype>
 #include <optional>
 
 #include <bascule/jit/headers/include_directives.hpp>
+#include <bascule/jit/text/lexer.hpp>
 
 namespace bascule {
 namespace {
 
 constexpr std::string_view blanks = " \t\r\v\f";
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$'; }
+bool is_word(char c) { return continues_word(c) || c == '$'; }
 
 /// Finds where comments end, reading a text once however often it is asked in ascending order.
 class CommentEnds {
@@ -48,7 +48,7 @@ class Walk {
     char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
     void step() { ++at_; }
 
-    /// What stands in front of `stop` on this line.
+    /// What precedes `stop` on this line.
     std::optional<std::string> until(char stop) const {
         const std::string_view rest = text_.substr(at_, longest);
         const std::size_t end = rest.find_first_of(std::string{stop, '\n'});
@@ -64,61 +64,20 @@ class Walk {
     CommentEnds& ends_;
 };
 
-/// Where a text's block comments and raw strings are: an #include without a literal name is none in there.
+/// Where a text's comments and literals are: an #include without a literal name is none in there.
 class Quotations {
   public:
     explicit Quotations(std::string_view text) : text_(text) {}
 
-    /// Whether `place` stands in a comment or a literal. Asked in ascending order.
+    /// Whether `place` is in a comment or a literal. Asked in ascending order.
     bool contain(std::size_t place) {
-        while (at_ < place) step();
-        return at_ > place;
+        while (piece_.end <= place) piece_ = piece_at(text_, piece_.end);
+        return piece_.quotes();
     }
 
   private:
-    void step() {
-        const char c = text_[at_];
-        if (c == '/' && next() == '/') return skip_line();
-        if (c == '/' && next() == '*') return skip_to("*/", at_ + 2);
-        if (c == '"') return is_raw() ? skip_raw() : skip_literal('"');
-        if (c == '\'' && !(at_ > 0 && std::isalnum(static_cast<unsigned char>(text_[at_ - 1])) != 0)) {
-            return skip_literal('\'');
-        }
-        ++at_;
-    }
-    char next() const { return at_ + 1 < text_.size() ? text_[at_ + 1] : '\0'; }
-
-    bool is_raw() const {
-        std::size_t begin = at_;
-        while (begin > 0 && is_word(text_[begin - 1])) --begin;
-        const std::string_view prefix = text_.substr(begin, at_ - begin);
-        return prefix == "R" || prefix == "LR" || prefix == "uR" || prefix == "UR" || prefix == "u8R";
-    }
-
-    void skip_raw() {
-        const std::size_t open = text_.find('(', at_);
-        if (open == text_.npos || open - at_ > 17) return static_cast<void>(++at_);
-        skip_to(")" + std::string(text_.substr(at_ + 1, open - at_ - 1)) + "\"", open + 1);
-    }
-    void skip_to(std::string_view end, std::size_t from) {
-        const std::size_t found = text_.find(end, std::min(from, text_.size()));
-        at_ = found == text_.npos ? text_.size() : found + end.size();
-    }
-    /// A literal ends at its line's end at the latest.
-    void skip_literal(char quote) {
-        for (++at_; at_ < text_.size() && text_[at_] != '\n'; ++at_) {
-            if (text_[at_] == quote) return static_cast<void>(++at_);
-            if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
-        }
-    }
-    void skip_line() {
-        for (; at_ < text_.size() && text_[at_] != '\n'; ++at_) {
-            if (text_[at_] == '\\' && next() == '\n') ++at_;
-        }
-    }
-
     std::string_view text_;
-    std::size_t at_ = 0;
+    Piece piece_;
 };
 
 class Reader {
@@ -160,7 +119,7 @@ class Reader {
         if (may_begin_directive(sign) && !quotations_.contain(sign)) found_.computed = true;
     }
 
-    /// Nothing but blanks stands in front of it on its line, or the end of a comment.
+    /// Nothing but blanks precedes it on its line, or the end of a comment.
     bool may_begin_directive(std::size_t sign) const {
         std::size_t before = sign;
         while (before > 0 && blanks.find(text_[before - 1]) != blanks.npos) --before;
@@ -202,7 +161,7 @@ class Reader {
         if (!defines_probe(at) && !quotations.contain(at)) found_.computed = true;
     }
 
-    /// Whether this stands in a line like `#define SOME_HAS_INCLUDE(X) __has_include(X)`.
+    /// Whether this is in a line like `#define SOME_HAS_INCLUDE(X) __has_include(X)`.
     bool defines_probe(std::size_t at) const {
         // Such a line is short; a long one is not searched for each probe.
         constexpr std::size_t farthest = 1024;

@@ -1,4 +1,4 @@
-// A text's #include lines and __has_include probes, whatever #if they stand in.
+// A text's #include lines and __has_include probes, whatever #if they are in.
 #pragma once
 
 #include <string>

@@ -10,8 +10,8 @@ namespace bascule {
 /// waits for it, so that the child finds it free and what it guards whole.
 std::mutex& fork_safe_mutex();
 
-/// How many forks lie between this process and the one that loaded us. What another thread was doing before
-/// the last of them, nobody goes on with.
+/// How many forks lie between this process and the one that loaded us. Work that another
+/// thread had begun before the last of them is never continued.
 std::uint64_t fork_generation() noexcept;
 
 }  // namespace bascule

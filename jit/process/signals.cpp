@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array watched = {SIGINT, SIGTERM};
 
-/// How long a foreign handler may stand: short for a person's Ctrl-C, long for a processor.
+/// How long a foreign handler may stay: short for a Ctrl-C, long for a processor.
 constexpr std::chrono::milliseconds interval{2};
 
 const void* library_of(const void* address) noexcept {

@@ -1,4 +1,4 @@
-#include <cctype>
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -7,94 +7,118 @@
 namespace bascule {
 namespace {
 
-bool starts_word(char c) noexcept { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+constexpr bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+char char_at(std::string_view text, std::size_t at) noexcept { return at < text.size() ? text[at] : '\0'; }
+
+/// Behind the newline that a backslash at `at` joins to this line; `at` when it joins none.
+std::size_t behind_joint(std::string_view text, std::size_t at) noexcept {
+    if (char_at(text, at) != '\\') return at;
+    const std::size_t newline = at + (char_at(text, at + 1) == '\r' ? 2 : 1);
+    return char_at(text, newline) == '\n' ? newline + 1 : at;
+}
+
+/// The newline that ends a line, or the text's end.
+std::size_t line_comment_end(std::string_view text, std::size_t at) noexcept {
+    while (at < text.size() && text[at] != '\n') at = std::max(at + 1, behind_joint(text, at));
+    return at;
+}
+
+std::size_t behind(std::string_view text, std::string_view closing, std::size_t from) noexcept {
+    const std::size_t found = text.find(closing, std::min(from, text.size()));
+    return found == text.npos ? text.size() : found + closing.size();
+}
+
+std::size_t literal_end(std::string_view text, std::size_t at) noexcept {
+    const char quote = text[at];
+    for (++at; at < text.size() && text[at] != '\n'; ++at) {
+        if (text[at] == quote) return at + 1;
+        if (text[at] == '\\' && at + 1 < text.size()) ++at;
+    }
+    return at;
+}
+
+std::size_t raw_string_end(std::string_view text, std::size_t at) {
+    constexpr std::size_t longest = 16;  // that C++ allows between " and (
+    const std::string_view delimiter = text.substr(at + 1, longest + 1);
+    const std::size_t length = delimiter.find('(');
+    if (length == delimiter.npos) return at + 1;
+    return behind(text, ")" + std::string(delimiter.substr(0, length)) + "\"", at + length + 2);
+}
+
+bool is_prefix(std::string_view word) { return word == "L" || word == "u" || word == "U" || word == "u8"; }
+
+Piece word_at(std::string_view text, std::size_t at) {
+    std::size_t end = at;
+    while (end < text.size() && continues_word(text[end])) ++end;
+    const char quote = char_at(text, end);
+    std::string_view word = text.substr(at, end - at);
+    if ((quote != '"' && quote != '\'') || word.size() > 3) return {Piece::Kind::word, end};
+    if (is_prefix(word)) return {Piece::Kind::literal, literal_end(text, end)};
+    const bool raw = quote == '"' && word.ends_with('R');
+    if (raw) word.remove_suffix(1);
+    if (!raw || (!word.empty() && !is_prefix(word))) return {Piece::Kind::word, end};
+    return {Piece::Kind::literal, raw_string_end(text, end)};
+}
+
+/// Digit separators are not character literals.
+std::size_t number_end(std::string_view text, std::size_t at) noexcept {
+    while (continues_word(char_at(text, at)) || char_at(text, at) == '.' ||
+           (char_at(text, at) == '\'' && continues_word(char_at(text, at + 1)))) {
+        ++at;
+    }
+    return at;
+}
 
 /// Text to tokens.
 class Lexer {
   public:
-    explicit Lexer(std::string_view text) : text_(text) {}
+    explicit Lexer(std::string_view text) : text_(text) { lexed_.tokens.reserve(text.size() / 4); }
 
     LexedText run() && {
-        while (skip_blank()) lexed_.tokens.push_back(next());
+        while (at_ < text_.size()) {
+            if (text_[at_] == '#' && line_start_) {
+                skip_directive();
+                continue;
+            }
+            const Piece piece = piece_at(text_, at_);
+            if (piece.kind == Piece::Kind::blank) {
+                line_start_ = line_start_ || text_.substr(at_, piece.end - at_).find('\n') != text_.npos;
+            } else if (piece.kind != Piece::Kind::comment) {
+                lexed_.tokens.push_back({kind_of(piece), text_.substr(at_, piece.end - at_), line_});
+                line_start_ = false;
+            }
+            move_to(piece);
+        }
         lexed_.tokens.push_back({Token::Kind::end, {}, line_});
         return std::move(lexed_);
     }
 
   private:
-    char at(std::size_t offset) const noexcept {
-        return position_ + offset < text_.size() ? text_[position_ + offset] : '\0';
+    static Token::Kind kind_of(const Piece& piece) noexcept {
+        if (piece.kind == Piece::Kind::word) return Token::Kind::word;
+        return piece.kind == Piece::Kind::literal ? Token::Kind::string : Token::Kind::punctuation;
     }
 
-    void advance() noexcept {
-        if (text_[position_] == '\n') ++line_;
-        ++position_;
+    void move_to(std::size_t end) noexcept {
+        line_ += static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(at_),
+                                             text_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+        at_ = end;
     }
-
-    /// Moves to the next token; false at the end.
-    bool skip_blank() {
-        bool line_start = position_ == 0;
-        while (position_ < text_.size()) {
-            const char c = text_[position_];
-            if (c == '\n') {
-                line_start = true;
-                advance();
-            } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
-                advance();
-            } else if (c == '\\' && (at(1) == '\n' || at(1) == '\r')) {
-                advance();
-            } else if (c == '/' && at(1) == '/') {
-                skip_line();
-            } else if (c == '/' && at(1) == '*') {
-                skip_comment();
-            } else if (c == '#' && (line_start || only_blank_before())) {
-                skip_directive();
-                line_start = true;
-            } else {
-                return true;
-            }
-        }
-        return false;
-    }
-
-    bool only_blank_before() const noexcept {
-        for (std::size_t i = position_; i > 0 && text_[i - 1] != '\n'; --i) {
-            if (std::isspace(static_cast<unsigned char>(text_[i - 1])) == 0) return false;
-        }
-        return true;
-    }
-
-    /// To the end of the line; a backslash joins the next one to it.
-    void skip_line() {
-        while (position_ < text_.size() && text_[position_] != '\n') {
-            const bool joined =
-                text_[position_] == '\\' && (at(1) == '\n' || (at(1) == '\r' && at(2) == '\n'));
-            if (joined) {
-                while (text_[position_] != '\n') advance();
-            }
-            advance();
-        }
+    void move_to(const Piece& piece) noexcept {
+        if (piece.kind == Piece::Kind::blank || piece.quotes()) return move_to(piece.end);
+        at_ = piece.end;
     }
 
     /// A preprocessor line, whose comments may hide its end.
     void skip_directive() {
-        std::size_t begin = position_ + 1;
-        while (begin < text_.size() && (text_[begin] == ' ' || text_[begin] == '\t')) ++begin;
-        note_conditional(text_.substr(begin, 6));
-        while (position_ < text_.size() && text_[position_] != '\n') {
-            if (text_[position_] == '/' && at(1) == '*') {
-                skip_comment();
-                continue;
-            }
-            if (text_[position_] == '/' && at(1) == '/') {
-                skip_line();
-                return;
-            }
-            const bool joined =
-                text_[position_] == '\\' && (at(1) == '\n' || (at(1) == '\r' && at(2) == '\n'));
-            if (joined) {
-                while (text_[position_] != '\n') advance();
-            }
-            advance();
+        const std::size_t name = text_.find_first_not_of(" \t", at_ + 1);
+        if (name != text_.npos) note_conditional(text_.substr(name, 6));
+        while (at_ < text_.size() && text_[at_] != '\n') {
+            const Piece piece = text_[at_] == '/' ? piece_at(text_, at_) : Piece{};
+            const std::size_t joined = behind_joint(text_, at_);
+            move_to(piece.kind == Piece::Kind::comment ? piece.end : std::max(at_ + 1, joined));
         }
     }
 
@@ -105,81 +129,32 @@ class Lexer {
         if (directive.starts_with("endif")) lexed_.conditionals.push_back({Conditional::Kind::end, position});
     }
 
-    void skip_comment() {
-        advance();
-        advance();
-        while (position_ < text_.size() && !(text_[position_] == '*' && at(1) == '/')) advance();
-        for (int i = 0; i < 2 && position_ < text_.size(); ++i) advance();
-    }
-
-    Token next() {
-        const std::size_t start = position_;
-        const int line = line_;
-        const char c = text_[position_];
-        if (starts_word(c)) {
-            while (continues_word(at(0))) ++position_;
-            const std::string_view word = text_.substr(start, position_ - start);
-            if (at(0) == '"' && is_raw_prefix(word)) {
-                skip_raw_string();
-                return {Token::Kind::string, text_.substr(start, position_ - start), line};
-            }
-            if ((at(0) == '"' || at(0) == '\'') && is_prefix(word)) {
-                skip_literal(at(0));
-                return {Token::Kind::string, text_.substr(start, position_ - start), line};
-            }
-            return {Token::Kind::word, word, line};
-        }
-        if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
-            // Digit separators are no character literals.
-            while (continues_word(at(0)) || at(0) == '.' || (at(0) == '\'' && continues_word(at(1))))
-                ++position_;
-            return {Token::Kind::punctuation, text_.substr(start, position_ - start), line};
-        }
-        if (c == '"' || c == '\'') {
-            skip_literal(c);
-            return {Token::Kind::string, text_.substr(start, position_ - start), line};
-        }
-        position_ += (c == ':' && at(1) == ':') || (c == '-' && at(1) == '>') ? 2 : 1;
-        return {Token::Kind::punctuation, text_.substr(start, position_ - start), line};
-    }
-
-    static bool is_prefix(std::string_view word) {
-        return word == "L" || word == "u" || word == "U" || word == "u8";
-    }
-    static bool is_raw_prefix(std::string_view word) {
-        return word == "R" ||
-               (word.size() > 1 && word.back() == 'R' && is_prefix(word.substr(0, word.size() - 1)));
-    }
-
-    void skip_literal(char quote) {
-        advance();
-        while (position_ < text_.size() && text_[position_] != quote && text_[position_] != '\n') {
-            if (text_[position_] == '\\' && position_ + 1 < text_.size()) advance();
-            advance();
-        }
-        if (position_ < text_.size() && text_[position_] == quote) advance();
-    }
-
-    void skip_raw_string() {
-        advance();
-        std::string ending = ")";
-        while (position_ < text_.size() && text_[position_] != '(') {
-            ending += text_[position_];
-            advance();
-        }
-        ending += '"';
-        const std::size_t end = text_.find(ending, position_);
-        const std::size_t stop = end == std::string_view::npos ? text_.size() : end + ending.size();
-        while (position_ < stop) advance();
-    }
-
     std::string_view text_;
-    std::size_t position_ = 0;
+    std::size_t at_ = 0;
     int line_ = 1;
+    bool line_start_ = true;  // no token since the last newline
     LexedText lexed_;
 };
 
 }  // namespace
+
+Piece piece_at(std::string_view text, std::size_t at) {
+    using Kind = Piece::Kind;
+    const char c = text[at], next = char_at(text, at + 1);
+    if (is_space(c)) {
+        std::size_t end = at + 1;
+        while (end < text.size() && is_space(text[end])) ++end;
+        return {Kind::blank, end};
+    }
+    if (c == '\\' && (next == '\n' || next == '\r')) return {Kind::blank, at + 1};
+    if (c == '/' && next == '/') return {Kind::comment, line_comment_end(text, at)};
+    if (c == '/' && next == '*') return {Kind::comment, behind(text, "*/", at + 2)};
+    if (is_digit(c)) return {Kind::number, number_end(text, at)};
+    if (continues_word(c)) return word_at(text, at);
+    if (c == '"' || c == '\'') return {Kind::literal, literal_end(text, at)};
+    const bool two = (c == ':' && next == ':') || (c == '-' && next == '>');
+    return {Kind::mark, at + (two ? 2 : 1)};
+}
 
 LexedText lex(std::string_view text) { return Lexer(text).run(); }
 

@@ -1,4 +1,4 @@
-// CUDA C++ text -> words and punctuation, without what is no code: comments, literals' insides, preprocessor
+// CUDA C++ text -> words and punctuation, without what is not code: comments, literals' insides, preprocessor
 // lines.
 #pragma once
 
@@ -8,6 +8,26 @@
 #include <vector>
 
 namespace bascule {
+
+/// Whether a name or a number goes on with this character.
+constexpr bool continues_word(char c) noexcept {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// The smallest unit of a text: how far it goes, and what it is.
+struct Piece {
+    enum class Kind : std::uint8_t { blank, comment, word, number, literal, mark };
+    Kind kind = Kind::mark;
+    std::size_t end = 0;
+
+    /// Whether what is inside is not code.
+    bool quotes() const noexcept { return kind == Kind::comment || kind == Kind::literal; }
+};
+
+/// The piece that begins at `at`, which is before the text's end and inside of no other piece. A literal
+/// includes its prefix (u8"", LR"()"). What is not closed ends with the line, a block comment and a raw string with
+/// the text.
+Piece piece_at(std::string_view text, std::size_t at);
 
 /// A word, a number, a string or a punctuation mark; views the text.
 struct Token {
@@ -30,11 +50,6 @@ struct LexedText {
     std::vector<Token> tokens;  ///< the last one is of kind `end`
     std::vector<Conditional> conditionals;
 };
-
-/// Whether a name or a number goes on with this character.
-inline bool continues_word(char c) noexcept {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
 
 /// Reads the whole text; what is not well formed is read somehow. The result views `text`.
 LexedText lex(std::string_view text);

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/jit/text/source.hpp>
 
 namespace bascule {
@@ -43,7 +43,7 @@ void check(const CompileOptions& options) {
         fail_option("std", options.std, "it must be c++17, c++20, or (from NVRTC 13.3 on) c++23");
     }
     for (const auto& [name, value] : options.defines) {
-        if (!is_macro_name(name)) fail_option("defines", name, "it is no macro name");
+        if (!is_macro_name(name)) fail_option("defines", name, "it is not a macro name");
         if (value.find('\n') != value.npos) fail_option("defines", value, "a macro is one line");
     }
     for (const std::string& path : options.include_paths) {
@@ -119,12 +119,12 @@ std::string refusal_of_extra(std::string_view option) {
         std::string_view instead;
         bool takes_value_joined = false;  ///< -DNAME beside -D=NAME
     };
-    static constexpr std::string_view arch = "say it with the option `arch`";
-    static constexpr std::string_view std = "say it with the option `std`";
-    static constexpr std::string_view defines = "say it with the option `defines`";
-    static constexpr std::string_view paths = "say it with the option `include_paths`";
+    static constexpr std::string_view arch = "use the option `arch`";
+    static constexpr std::string_view std = "use the option `std`";
+    static constexpr std::string_view defines = "use the option `defines`";
+    static constexpr std::string_view paths = "use the option `include_paths`";
     static constexpr std::string_view headers = "write the #include into the text";
-    static constexpr std::string_view debug = "say it with the option `debug`";
+    static constexpr std::string_view debug = "use the option `debug`";
     static constexpr std::string_view output = "NVRTC compiles in memory and writes no file";
     static constexpr std::string_view loadable = "what it makes cannot be loaded and launched";
     static constexpr std::array rows = {
@@ -162,7 +162,7 @@ std::string refusal_of_extra(std::string_view option) {
     if (option.front() != '-')
         return "an option begins with `-`; its value belongs to the same element: \"--name=value\"";
     if (option.find_first_of(" \t") < option.find('=')) {
-        return "one option an element, and its value after `=`: \"--name=value\"";
+        return "one option per element, and its value after `=`: \"--name=value\"";
     }
     return {};
 }

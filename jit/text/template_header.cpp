@@ -11,7 +11,7 @@ bool is_one_of(const Token& token, std::span<const std::string_view> words) {
     return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return token.is(word); });
 }
 
-/// Types that a value parameter is usually of. Whatever else stands there may be a concept.
+/// Types that a value parameter is usually of. Any other may be a concept.
 bool is_value_type(const Token& token) {
     static constexpr std::array<std::string_view, 28> types = {
         "bool",      "char",    "short",   "int",      "long",      "signed",   "unsigned",

@@ -1,4 +1,4 @@
-// What stands in `template <...>`, and lists of declarations as text.
+// The parameters in `template <...>`, and lists of declarations as text.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct TemplateParameter {
     bool operator==(const TemplateParameter&) const = default;
 };
 
-/// Reads what stands between the angle brackets.
+/// Reads what is between the angle brackets.
 std::vector<TemplateParameter> read_template_header(std::span<const Token> tokens);
 
 /// The parts between commas outside every bracket.

@@ -32,7 +32,7 @@ class Finder {
     }
 
     /// The branches of an #if may each open a brace that is closed once behind the #endif: every branch
-    /// begins in the scope that the #if stands in.
+    /// begins in the scope of the #if.
     void follow_conditionals() {
         for (; next_conditional_ < conditionals_.size(); ++next_conditional_) {
             const Conditional& conditional = conditionals_[next_conditional_];
@@ -90,7 +90,7 @@ class Finder {
         header_ = {};
     }
 
-    /// What stands between the angle brackets of the last `template <...>`.
+    /// What is between the angle brackets of the last `template <...>`.
     std::span<const Token> header_tokens() const noexcept {
         if (header_.end < header_.begin + 2) return {};
         return std::span(tokens_).subspan(header_.begin + 1, header_.end - header_.begin - 2);
@@ -111,7 +111,7 @@ class Finder {
         ++position_;
     }
 
-    /// requires (...), requires { ... }, requires (T a) { ... }: its braces are no scope.
+    /// requires (...), requires { ... }, requires (T a) { ... }: its braces are not a scope.
     void skip_requirement() {
         ++position_;
         if (peek().is("(")) skip_balanced("(", ")");
@@ -165,7 +165,7 @@ class Finder {
         return std::find(attributes.begin(), attributes.end(), word) != attributes.end();
     }
 
-    /// Behind a function's parameters stands its body, its end, or one of a few words.
+    /// A function's parameters are followed by its body, its end, or one of a few words.
     bool ends_declarator() const {
         static constexpr std::array<std::string_view, 8> followers = {"{",        ";",        "->",  "[",
                                                                       "noexcept", "requires", "try", "="};
@@ -175,7 +175,7 @@ class Finder {
                            [&](std::string_view each) { return token.is(each); });
     }
 
-    /// Behind __global__ stand a return type and attributes, then name "(" parameters ")".
+    /// __global__ is followed by a return type and attributes, then name "(" parameters ")".
     void read_kernel() {
         KernelDeclaration kernel;
         kernel.is_template = statement_is_template_;
@@ -279,7 +279,7 @@ class Finder {
         return parameter;
     }
 
-    /// A parameter's name is the last word outside brackets, if a type stands before it: `const float* x[4]`,
+    /// A parameter's name is the last word outside brackets, if a type precedes it: `const float* x[4]`,
     /// and no name: `float`, `const Point`, `ns::Point`.
     static std::string parameter_name(std::span<const Token> tokens) {
         if (std::string name = name_in_declarator(tokens); !name.empty()) return name;

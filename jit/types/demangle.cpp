@@ -202,7 +202,7 @@ class Reader {
         return count == 1 && text == "void" ? "" : text;
     }
 
-    /// `mark` is what stands before the name: "*", "&", "P::*".
+    /// `mark` is what precedes the name: "*", "&", "P::*".
     static Text declarator(Text base, const std::string& mark, bool blank) {
         if (!base.needs_parentheses()) {
             base.left += (blank ? " " : "") + mark;

@@ -17,7 +17,7 @@ bool drop_suffix(std::string_view& text, std::string_view suffix) {
 }
 
 /// Inline namespaces are versions, not names: cuda::std::__4::span, thrust::THRUST_300101_SM_800_NS::complex.
-/// Neither is a nameless one, which nobody can write.
+/// Neither is an unnamed one, which no text can spell.
 bool is_no_name(std::string_view part) {
     const bool numbered =
         part.size() > 2 && part.starts_with("__") && part.find_first_not_of("0123456789", 2) == part.npos;
@@ -48,7 +48,7 @@ std::size_t opening_bracket(std::string_view text) {
     return text.npos;
 }
 
-/// "4ul" -> "4", "(unsigned char)7" as it is; empty for what is no value.
+/// "4ul" -> "4", "(unsigned char)7" as it is; empty for what is not a value.
 std::string literal_of(std::string_view text) {
     std::string_view digits = text;
     if (text.starts_with('(') && !text.starts_with("(anonymous namespace)")) {

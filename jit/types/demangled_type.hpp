@@ -7,7 +7,7 @@
 
 namespace bascule {
 
-/// `float const*`, `bascule::array_view<float const, 2>`: qualifiers stand behind what they qualify.
+/// `float const*`, `bascule::array_view<float const, 2>`: qualifiers follow what they qualify.
 struct DemangledType {
     std::string name;                      ///< "float", "bascule::array_view"; empty for a pointer
     std::vector<DemangledType> arguments;  ///< of a template

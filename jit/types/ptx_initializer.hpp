@@ -1,4 +1,4 @@
-// What a global variable of a PTX text begins as: how probes tell us of layouts.
+// The initial bytes of a global variable in PTX: probes report layouts through them.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace bascule {
 
-/// The bytes of a variable before anything ran. Where an address stands the bytes are 0.
+/// The bytes of a variable before anything ran; 0 where there is an address.
 struct InitialValue {
     struct Address {
         std::uint32_t offset = 0;  ///< in the variable

@@ -340,7 +340,7 @@ Signature read_signature(const std::string& lowered_name, const std::string& ker
     const std::string demangled = demangle(lowered_name);
     if (!demangled.starts_with(start)) {
         throw Error(
-            fmt::format("cannot read the parameters of kernel '{}': NVRTC called its signature '{}' ({}). "
+            fmt::format("cannot read the parameters of kernel '{}': NVRTC named its signature '{}' ({}). "
                         "Please report this "
                         "with your NVRTC's version.",
                         kernel, lowered_name, demangled));
@@ -366,19 +366,6 @@ Signature read_signature(const std::string& lowered_name, const std::string& ker
         signature.parameters.push_back(std::move(parameter));
     }
     lay_out(signature);
-    return signature;
-}
-
-Signature read_signature(const KernelImage& kernel) {
-    // An instance is called as it was asked for; a cast that picks an overload is no name.
-    const bool is_instance = kernel.expression.starts_with(kernel.name);
-    Signature signature = read_signature(kernel.reflected, is_instance ? kernel.expression : kernel.name,
-                                         kernel.parameter_names);
-    auto layout = kernel.view_layouts.begin();
-    for (Parameter& parameter : signature.parameters) {
-        if (parameter.type.kind != ParameterType::Kind::span) continue;
-        if (layout != kernel.view_layouts.end()) parameter.type.layout = *layout++;
-    }
     return signature;
 }
 

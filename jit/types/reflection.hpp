@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <bascule/interface/arguments/signature.hpp>
-#include <bascule/jit/compile/image.hpp>
 
 namespace bascule {
 
@@ -18,9 +17,6 @@ std::string signature_expression(const std::string& kernel);
 /// shows it).
 Signature read_signature(const std::string& lowered_name, const std::string& kernel,
                          const std::vector<std::string>& names);
-
-/// The signature of a kernel of an image, from what the image says of it. Throws as above.
-Signature read_signature(const KernelImage& kernel);
 
 /// The header that every program gets by -include: array_view, grid_stride, and the templates behind
 /// reflection.

@@ -26,7 +26,7 @@ std::string argument_label(const KernelDeclaration& kernel, std::span<const Type
                  : std::to_string(index + 1);
 }
 
-/// One argument's word on one template parameter.
+/// What one argument's type makes of one template parameter.
 struct Claim {
     int parameter = -1;
     std::string text;
@@ -132,7 +132,7 @@ class Deducer {
         close_packs();
     }
 
-    /// The types of a pack stand in the order of the arguments.
+    /// The types of a pack are in the order of the arguments.
     void close_packs() {
         std::sort(pack_claims_.begin(), pack_claims_.end(),
                   [](const Claim& a, const Claim& b) { return a.argument < b.argument; });
@@ -286,7 +286,7 @@ ArgumentError missing_argument(const KernelDeclaration& kernel, std::span<const 
     for (std::size_t i = 0; i < arguments.size() && why.empty(); ++i) {
         const int at = pattern_index(patterns, arguments.size(), i);
         if (at < 0 || patterns[static_cast<std::size_t>(at)].element != deduction.missing) continue;
-        why = fmt::format(" Argument {} is {}, which does not say it.",
+        why = fmt::format(" Argument {} is {}, which does not determine it.",
                           argument_label(kernel, patterns, arguments.size(), i), describe(arguments[i]));
     }
     const bool is_value = parameter.kind == TemplateParameter::Kind::value;
@@ -306,7 +306,7 @@ ArgumentError missing_argument(const KernelDeclaration& kernel, std::span<const 
     }
     return ArgumentError(
         ErrorKind::type,
-        fmt::format("the template parameter {} of kernel '{}' cannot be told from the arguments.{} Say "
+        fmt::format("the template parameter {} of kernel '{}' cannot be deduced from the arguments.{} Give "
                     "it: module{}.instantiate({}).",
                     display_name(parameter, index), kernel.name, why, name, form));
 }

@@ -32,7 +32,7 @@ struct Deduction {
     struct Entry {
         bool known = false;
         std::vector<std::string> texts;
-        std::vector<int> weak{};  ///< the Python numbers that spoke for it, where nothing else did
+        std::vector<int> weak{};  ///< the Python numbers it was deduced from, where nothing else decided
     };
     std::vector<Entry> entries;  ///< one a template parameter
     int missing = -1;            ///< the first that is not known and has no default; -1 when none
@@ -49,7 +49,7 @@ Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArgument
 Deduction deduce(const KernelDeclaration& kernel, std::span<const TypePattern> patterns,
                  std::span<const ArgumentType> arguments, Deduction from);
 
-/// The error that says which template parameter cannot be told, and the explicit form that works.
+/// The error that says which template parameter cannot be deduced, and the explicit form that works.
 ArgumentError missing_argument(const KernelDeclaration& kernel, std::span<const TypePattern> patterns,
                                std::span<const ArgumentType> arguments, const Deduction& deduction);
 

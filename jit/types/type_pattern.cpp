@@ -37,7 +37,7 @@ class PatternReader {
 
   private:
     TypePattern read_tokens(std::span<const Token> tokens) {
-        // Every auto counts, wherever it stands.
+        // Every auto counts, wherever it is.
         std::vector<int> mentioned;
         for (const Token& token : tokens) {
             const int index = index_of(token);
@@ -66,7 +66,7 @@ class PatternReader {
         return view;
     }
 
-    /// Where the "<" of a type stands whose first argument is its elements' type and whose second its rank.
+    /// Where the "<" of a type is whose first argument is its elements' type and whose second its rank.
     static std::optional<std::size_t> opening_of_view(std::span<const Token> tokens) {
         std::string name;
         for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -134,7 +134,7 @@ std::string unmarked(std::string_view type, std::span<const std::vector<Token>> 
     const char* copied = type.data();
     for (std::size_t at = 0; at < tokens.size();) {
         const std::span rest = std::span(tokens).subspan(at);
-        const bool qualified = at > 0 && tokens[at - 1].is("::");  // somebody else's bascule::marker
+        const bool qualified = at > 0 && tokens[at - 1].is("::");  // another namespace's bascule::marker
         const auto found =
             std::find_if(markers.begin(), markers.end(), [&](const std::vector<Token>& marker) {
                 return !qualified && marker.size() <= rest.size() &&

@@ -1,4 +1,4 @@
-// Where the parameters of a kernel template stand in the types of its function parameters.
+// Where the parameters of a kernel template occur in the types of its function parameters.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace bascule {
 
-/// One function parameter's type, as far as an argument's type tells template parameters. Indices count the
+/// One function parameter's type, as far as an argument's type determines template parameters. Indices count the
 /// template's parameters.
 struct TypePattern {
     enum class Kind : std::uint8_t {
@@ -33,7 +33,7 @@ struct TypePattern {
 std::vector<TypePattern> read_patterns(std::span<const std::string> types,
                                        std::span<const TemplateParameter> parameters);
 
-/// Template arguments, one a parameter, by which the parameters can be told in the types that the compiler
+/// Template arguments, one a parameter, by which the parameters can be recognised in the types that the compiler
 /// makes of them: a type of our own, or a number that `text` does not have.
 std::vector<std::string> markers_for(std::span<const TemplateParameter> parameters, std::string_view text);
 

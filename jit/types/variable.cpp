@@ -1,13 +1,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <optional>
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/text/lexer.hpp>
-#include <bascule/jit/types/reflection.hpp>
 #include <bascule/jit/types/variable.hpp>
 
 namespace bascule {
@@ -18,68 +15,12 @@ std::uint64_t Variable::bytes() const noexcept {
     return bytes;
 }
 
-Variable reflect_variable(Cache& cache, Program program, const std::string& name) {
-    program.purpose = Program::Purpose::variable;
-    program.instances = {{name, "&" + name}};
-    program.arch.is_virtual = true;  // the same text to the compiler, and no machine code is made
-    return read_variable(cache.image(program).image->kernels.at(0));
-}
-
-// --- The type, from the signature that the prelude makes of it
-
-namespace {
-
-/// The numbers in "bascule::values<4, 8>*".
-std::vector<std::int64_t> numbers_in(std::string_view text) {
-    std::vector<std::int64_t> numbers;
-    const char* at = text.data() + std::min(text.find('<'), text.size());
-    const char* const end = text.data() + text.size();
-    while (at != end) {
-        std::int64_t number = 0;
-        const auto [next, failure] = std::from_chars(at, end, number);
-        if (failure == std::errc()) numbers.push_back(number);
-        at = failure == std::errc() ? next : at + 1;
-    }
-    return numbers;
-}
-
-}  // namespace
-
 std::string variable_expression(const std::string& name) {
     return fmt::format("bascule::signature<bascule::variable_of<decltype({})>::result_>", name);
 }
 
 std::string nameless_variable_expression(const std::string& name) {
     return fmt::format("bascule::signature<bascule::nameless_variable_of<decltype({})>::result_>", name);
-}
-
-Variable read_variable(const KernelImage& image) {
-    const Signature signature = read_signature(image.reflected, image.name, {"element", "layout"});
-    const std::vector<std::int64_t> layout = signature.parameters.size() == 2
-                                                 ? numbers_in(signature.parameters[1].spelling)
-                                                 : std::vector<std::int64_t>{};
-    if (layout.empty() || layout[0] <= 0) {
-        throw Error(
-            fmt::format("cannot read the type of variable '{}' from '{}'. Please report this with your "
-                        "NVRTC's version.",
-                        image.name, image.reflected));
-    }
-    const Parameter& element = signature.parameters[0];
-    Variable variable;
-    variable.name = image.name;
-    variable.lowered_name = image.lowered_name;
-    variable.constant = element.type.constant;
-    variable.shape = Dimensions(std::span(layout).subspan(1));
-    const auto bytes = static_cast<std::uint32_t>(layout[0]);
-    const bool named = element.type.element_kind == ParameterType::Element::named;
-    const auto lanes = static_cast<std::uint32_t>(std::max(element.type.lanes, 1));
-    if (named && element.type.dtype.itemsize * lanes == bytes) {
-        variable.dtype = element.type.dtype;
-        if (element.type.lanes > 0) variable.shape.push_back(element.type.lanes);
-    } else {
-        variable.dtype = {DType::Kind::opaque, bytes};
-    }
-    return variable;
 }
 
 // --- Names of variables that no other file can see
@@ -114,10 +55,9 @@ std::string without_local_scopes(std::string name) {
 
 }  // namespace
 
-std::string name_in_image(const Variable& variable, const Image& image) {
+std::string name_in_image(const Variable& variable, std::string_view ptx) {
     if (!is_local(variable.lowered_name)) return variable.lowered_name;
     const std::string wanted = without_local_scopes(variable.lowered_name);
-    const std::string_view ptx = image.ptx;
     for (std::size_t at = ptx.find("_ZN"); at != ptx.npos; at = ptx.find("_ZN", at)) {
         const std::string_view rest = ptx.substr(at);
         std::string name(rest.substr(0, rest.find_first_not_of(name_letters)));
@@ -128,8 +68,7 @@ std::string name_in_image(const Variable& variable, const Image& image) {
 }
 
 /// PTX declares it on one line: ".visible .const .align 4 .b8 table[128];".
-bool is_in_constant_memory(std::string_view name, const Image& image) noexcept {
-    const std::string_view ptx = image.ptx;
+bool is_in_constant_memory(std::string_view name, std::string_view ptx) noexcept {
     for (std::size_t at = ptx.find(name); at != ptx.npos; at = ptx.find(name, at + name.size())) {
         const std::size_t end = at + name.size();
         if (end < ptx.size() && name_letters.find(ptx[end]) != name_letters.npos) continue;

@@ -9,15 +9,6 @@ from pathlib import Path
 from bascule import _bascule, _errors, _places, _remembered
 from bascule._remembered import modules, with_options
 
-_hits = 0  # modules found in memory; a global of this module, because those are the fastest
-
-
-def take_hits() -> int:
-    """How many modules were found in memory since the last call."""
-    global _hits
-    taken, _hits = _hits, 0
-    return taken
-
 
 def compile(
     source: str | None = None,
@@ -53,12 +44,9 @@ def compile(
     CompileWarning
         NVRTC issued a warning: once per process and text, at the line in your file.
     """
-    global _hits
     if file is None:
-        try:  # inlined: another call would add half of the cost of this path
-            module = modules[source] if options is None else with_options[source, id(options)][0]
-            _hits += 1
-            return module
+        try:  # written out, because a call more would be half of what compiling again costs
+            return modules[source] if options is None else with_options[source, id(options)][0]
         except (KeyError, TypeError):
             pass
     if (source is None) == (file is None):

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+import site
+import sys
+from pathlib import Path
 
 from bascule import config
 
 
-@dataclass(frozen=True)
-class Location:
-    """Libraries in order of preference; directories of headers."""
-
-    nvrtc_libraries: list[str] = field(default_factory=list)
-    include_paths: list[str] = field(default_factory=list)
+def locate() -> tuple[list[str], list[str]]:
+    """NVRTC libraries in order of preference, and directories of headers; what is empty leaves the usual places."""
+    libraries = [config.nvrtc_library] if config.nvrtc_library else _libraries()
+    return libraries, list(config.include_paths) or _header_directories()
 
 
-def locate() -> Location:
-    """From `bascule.config`, else cuda-pathfinder (wheels, conda, CUDA_HOME); empty lists mean the usual places."""
-    return Location(
-        nvrtc_libraries=[config.nvrtc_library] if config.nvrtc_library else _nvrtc_from_pathfinder(),
-        include_paths=list(config.include_paths) or _headers_from_pathfinder(),
-    )
+def _wheel() -> str | None:
+    """The directory of NVIDIA's wheels of CUDA 13, if it is where cuda-pathfinder would look first.
+
+    Most often it is, and importing cuda-pathfinder takes as long as importing Bascule.
+    """
+    in_environment = sys.prefix != sys.base_prefix or not site.ENABLE_USER_SITE
+    first = site.getsitepackages()[0] if in_environment else site.getusersitepackages()
+    root = f"{first}/nvidia/cu13"
+    parts = ("lib/libnvrtc.so.13", "include/cuda_runtime.h", "include/cccl/cuda/std/version")
+    return root if all(os.path.isfile(f"{root}/{part}") for part in parts) else None
 
 
-def _nvrtc_from_pathfinder() -> list[str]:
+def _libraries() -> list[str]:
+    # One that the process has loaded already wins over the wheels: cuda-pathfinder knows where it is.
+    if (root := _wheel()) and "libnvrtc.so" not in Path("/proc/self/maps").read_text():
+        return [f"{root}/lib/libnvrtc.so.13"]
     from cuda import pathfinder
 
     try:
@@ -34,7 +41,9 @@ def _nvrtc_from_pathfinder() -> list[str]:
     return [path] if path else []
 
 
-def _headers_from_pathfinder() -> list[str]:
+def _header_directories() -> list[str]:
+    if root := _wheel():
+        return [os.path.realpath(f"{root}/include"), os.path.realpath(f"{root}/include/cccl")]
     from cuda import pathfinder
 
     found: list[str] = []

@@ -10,7 +10,7 @@ write to it. A directory that cannot be used gives a `CacheWarning`; programs ar
 
 from __future__ import annotations
 
-from bascule import _bascule, _compile, _remembered
+from bascule import _bascule, _remembered
 
 CacheStatistics = _bascule.CacheStatistics
 
@@ -18,8 +18,10 @@ __all__ = ["CacheStatistics", "clear", "directory", "stats"]
 
 
 def stats() -> _bascule.CacheStatistics:
-    """Counts since the process started: `compiled`, `from_memory`, `from_disk` (programs) and `nvrtc_calls`."""
-    _bascule._cache_count(_compile.take_hits())
+    """Counts since the process started: `compiled`, `from_memory`, `from_disk` (programs) and `nvrtc_calls`.
+
+    A module that `bascule.compile` returns once more asks the cache for nothing, and is not counted.
+    """
     return _bascule._cache_statistics()
 
 

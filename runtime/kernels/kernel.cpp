@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/types/struct_probe.hpp>
+#include <bascule/jit/probes/struct_probe.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 #include <bascule/runtime/kernels/launch.hpp>

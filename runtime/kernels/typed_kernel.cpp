@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
 

@@ -6,6 +6,7 @@
 
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/probes/variable_probe.hpp>
 #include <bascule/runtime/memory/global.hpp>
 
 namespace bascule {
@@ -87,7 +88,7 @@ Global find_global(const Kernel& kernel, const std::string& name, Device device)
         if (error.details().name_expression.empty()) throw;
         fail_name(error, name, known, source, library.image());
     }
-    const std::string name_there = name_in_image(global.variable, library.image());
+    const std::string name_there = name_in_image(global.variable, library.image().ptx);
     const std::optional<LoadedVariable> loaded = library.variable(name_there, device);
     if (!loaded) {
         fail(fmt::format(
@@ -103,7 +104,7 @@ Global find_global(const Kernel& kernel, const std::string& name, Device device)
                         wanted, loaded->bytes, global.variable.bytes()));
     }
     global.address = loaded->address;
-    global.in_constant_memory = is_in_constant_memory(name_there, library.image());
+    global.in_constant_memory = is_in_constant_memory(name_there, library.image().ptx);
     return global;
 }
 

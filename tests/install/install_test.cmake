@@ -40,7 +40,7 @@ claim("headers, libraries and CMake's files are all that is installed" NOT ".+")
 set(printed "${headers}")
 claim("nobody can see the checks otherwise than the library does" NOT "/checks\\.hpp")
 
-# fmt, xxHash and JSON are used inside; a header that included one would make every user install it.
+# fmt and xxHash are used inside; a header that included one would make every user install it.
 set(printed "")
 set(missing "")
 foreach(header IN LISTS headers)

@@ -1,6 +1,8 @@
 // Rows 12 to 24, 34 to 50 and 53 to 57 of the conformance list, as far as values decide them.
 #include <limits>
 
+#include <bascule/interface/errors/shortened.hpp>
+
 #include "support.hpp"
 
 namespace bascule::testing {
@@ -51,7 +53,7 @@ TEST_CASE("a negative extent is refused wherever it stands") {
 TEST_CASE("more bytes than addresses are refused") {
     check_invalid(raw_array("|u1", {int64_max, 2}), {"'shape'", "2**63"});
     check_invalid(raw_array("|u1", {std::int64_t{1} << 32, std::int64_t{1} << 32}), {"'shape'"});
-    check_invalid(raw_array("<f8", {std::int64_t{1} << 62}), {"'shape'", "8 bytes an element"});
+    check_invalid(raw_array("<f8", {std::int64_t{1} << 62}), {"'shape'", "8 bytes per element"});
 }
 
 TEST_CASE("an extent of 0 makes the array empty, however large the others are") {
@@ -220,7 +222,7 @@ TEST_CASE("arrays are described as people say it") {
     CHECK(describe(array("<f8", {1000})) == "a float64 array of shape (1000,)");
     CHECK(describe(array("<i4", {2, 3})) == "an int32 array of shape (2, 3)");
     CHECK(describe(array("<u2", {})) == "a uint16 array of shape ()");
-    CHECK(describe(array("|V12", {3})) == "an array of 12 opaque bytes an element and shape (3,)");
+    CHECK(describe(array("|V12", {3})) == "an array of shape (3,) with elements of 12 opaque bytes");
     CHECK(describe(strided("<f4", {3}, {8})) == "a float32 array of shape (3,) with strides (8,)");
     ArrayView view = array("<f4", {3});
     view.readonly = true;

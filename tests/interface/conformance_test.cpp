@@ -122,7 +122,7 @@ std::vector<Case> cases() {
         bad(20, "(0, -1)", Check::extent_negative, {"'shape'", "(0, -1)"}, with_shape({0, -1})),
         bad(21, "(2**32, 2**32)", Check::shape_bytes, {"'shape'", "(4294967296, 4294967296)"},
             with_shape({std::int64_t{1} << 32, std::int64_t{1} << 32})),
-        bad(21, "(2**63 - 1,)", Check::shape_bytes, {"'shape'", "4 bytes an element"},
+        bad(21, "(2**63 - 1,)", Check::shape_bytes, {"'shape'", "4 bytes per element"},
             with_shape({int64_max})),
         good(21, "(2**63 - 1, 0)", with_shape({int64_max, 0})),
         good(21, "5 * 10**8", with_shape({500000000})),

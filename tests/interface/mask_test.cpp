@@ -49,7 +49,7 @@ TEST_CASE("a mask is spread over its array: trailing axes meet, and axes of 1 do
     CHECK(strides(testing::array("<t1", {3, 4})) == "(0, 4, 1)");  // bits
 }
 
-TEST_CASE("what is no mask of the array is refused in words") {
+TEST_CASE("what is not a mask of the array is refused in words") {
     const ArrayView array = testing::array("<f4", {3, 4});
     const auto refused = [&](const ArrayView& mask, Kind kind,
                              std::initializer_list<std::string_view> parts) {
@@ -59,7 +59,7 @@ TEST_CASE("what is no mask of the array is refused in words") {
     refused(testing::array("|b1", {4, 3}), Kind::value, {"(4, 3)", "(3, 4)", "broadcasts"});
     refused(testing::array("|b1", {1, 3, 4}), Kind::value, {"(1, 3, 4)"});
     refused(testing::array("|b1", {0, 4}), Kind::value, {"(0, 4)"});
-    refused(strided("<t1", {3, 4}, {8, 1}), Kind::value, {"C order", "leave 'strides' out"});
+    refused(strided("<t1", {3, 4}, {8, 1}), Kind::value, {"C order", "omit 'strides'"});
     refused(strided("<u4", {3, 4}, {18, 4}), Kind::value, {"aligned to their 4 bytes"});
     ArrayView odd = testing::array("<i2", {4});
     odd.pointer += 1;
@@ -145,7 +145,7 @@ TEST_CASE("what is done to an array is done to its mask") {
         [&] {
             changed_with_mask(masked(testing::array("<f4", {8}), testing::array("<t1", {8})), transposed);
         },
-        Kind::not_supported, {"one bit an element", "mask of bools"});
+        Kind::not_supported, {"one bit per element", "mask of bools"});
     ArrayView torn = array;
     torn.shape = dimensions({12});
     torn.strides = dimensions({4});

@@ -53,14 +53,14 @@ const Mistake mistakes[] = {
      "#include <cuda/std/limits>\n__global__ void f(float* x) { x[0] = "
      "cuda::std::numeric_limits<float>::max(); }"},
     // std and cuda::std.
-    {"__global__ void f(int* x) { x[0] = std::min(1, 2); }", "say min(...)",
+    {"__global__ void f(int* x) { x[0] = std::min(1, 2); }", "write min(...)",
      "__global__ void f(int* x) { x[0] = min(1, 2); }"},
-    {"__global__ void f(float* x) { x[0] = std::sqrt(x[0]); }", "say sqrt(...)",
+    {"__global__ void f(float* x) { x[0] = std::sqrt(x[0]); }", "write sqrt(...)",
      "__global__ void f(float* x) { x[0] = sqrt(x[0]); }"},
     {"__global__ void f(int* x) { std::array<int, 3> a; x[0] = a.size(); }",
-     "<cuda/std/array> and say cuda::std::array",
+     "<cuda/std/array> and write cuda::std::array",
      "#include <cuda/std/array>\n__global__ void f(int* x) { cuda::std::array<int, 3> a; x[0] = a.size(); }"},
-    {"__global__ void f(std::uint32_t* x) {}", "<cuda/std/cstdint> and say cuda::std::uint32_t",
+    {"__global__ void f(std::uint32_t* x) {}", "<cuda/std/cstdint> and write cuda::std::uint32_t",
      "#include <cuda/std/cstdint>\n__global__ void f(cuda::std::uint32_t* x) {}"},
     {"__global__ void f(int* x) { x[0] = std::is_same<int, int>::value; }", "<cuda/std/type_traits>",
      "#include <cuda/std/type_traits>\n__global__ void f(int* x) { x[0] = cuda::std::is_same<int, "
@@ -108,8 +108,8 @@ const Mistake mistakes[] = {
     {"global void f(int* x) {}\n__global__ void g() {}", "__global__, with two underscores",
      "__global__ void f(int* x) {}\n__global__ void g() {}"},
     {"device int g() { return 1; }\n__global__ void f() {}", "__device__, with two underscores", nullptr},
-    {"__global__ void f(int* x) { if (True) x[0] = 1; }", "C++ says true", nullptr},
-    {"__global__ void f(int* x) { if (x == None) x[0] = 1; }", "C++ says nullptr", nullptr},
+    {"__global__ void f(int* x) { if (True) x[0] = 1; }", "in C++ it is true", nullptr},
+    {"__global__ void f(int* x) { if (x == None) x[0] = 1; }", "in C++ it is nullptr", nullptr},
     // Host and device.
     {"int g(int a) { return a; }\n__global__ void f(int* x) { x[0] = g(1); }", "`__device__`",
      "__device__ int g(int a) { return a; }\n__global__ void f(int* x) { x[0] = g(1); }"},
@@ -123,8 +123,7 @@ const Mistake mistakes[] = {
     {"__global__ void f(int* x) { cudaMalloc(&x, 3); }", "allocate in the program that launches", nullptr},
     {"__global__ void f() { cudaDeviceSynchronize(); }", "__syncthreads()", nullptr},
     {"__global__ void f(int* x) { auto g = [] __device__(int a) { return a; }; x[0] = g(1); }",
-     "leave the annotation out",
-     "__global__ void f(int* x) { auto g = [](int a) { return a; }; x[0] = g(1); }"},
+     "remove the annotation", "__global__ void f(int* x) { auto g = [](int a) { return a; }; x[0] = g(1); }"},
     // Shared memory.
     {"__global__ void f(int* x) { __shared__ int s[]; x[0] = s[3]; }", "extern __shared__",
      "__global__ void f(int* x) { extern __shared__ int s[]; x[0] = s[3]; }"},
@@ -210,7 +209,7 @@ TEST_CASE("too much shared memory is told in bytes, with what to give at the lau
 TEST_CASE("a function without a body is named as C++ spells it") {
     Program one = program("__device__ int g(int);\n__global__ void f(int* x) { x[0] = g(1); }");
     one.arch = parse_arch("sm_80");
-    CHECK(contains(compile_error(one), "g(int) is declared and nowhere defined"));
+    CHECK(contains(compile_error(one), "g(int) is declared but not defined"));
 }
 
 TEST_CASE("a misspelt option brings the one that was meant, as NVRTC spells it") {

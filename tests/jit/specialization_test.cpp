@@ -227,15 +227,15 @@ TEST_CASE(
          "template <class T, int B> __global__ void k(T* p) {}",
          {array("<f4")},
          {},
-         "the template parameter B of kernel 'k' cannot be told from the arguments. Say it: "
+         "the template parameter B of kernel 'k' cannot be deduced from the arguments. Give it: "
          "module.k.instantiate(B=256)."},
         {"why an argument does not say it",
          "template <class T> __global__ void k(T* p) {}",
          {nothing},
          {},
-         "the template parameter T of kernel 'k' cannot be told from the arguments. Argument 1 'p' is an "
+         "the template parameter T of kernel 'k' cannot be deduced from the arguments. Argument 1 'p' is an "
          "argument without a "
-         "type, which does not say it. Say it: module.k.instantiate(T=\"float\")."},
+         "type, which does not determine it. Give it: module.k.instantiate(T=\"float\")."},
         {"two arrays",
          "template <class T> __global__ void k(T a, const T* x, T* y) {}",
          {an_int, array("<f4"), array("<f8")},

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <bascule/jit/probes/struct_probe.hpp>
 #include <bascule/jit/types/ptx_initializer.hpp>
-#include <bascule/jit/types/struct_probe.hpp>
 
 #include "support.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/types/variable.hpp>
+#include <bascule/jit/probes/variable_probe.hpp>
 
 #include "support.hpp"
 
@@ -151,11 +151,11 @@ TEST_CASE("an image tells which variables are in constant memory") {
         "__global__ void use(float* p) { p[0] = table[0] + table2 + plain + tab + *where; }\n");
     for (const char* name : {"table", "table2", "plain", "where"}) {
         CAPTURE(std::string(name));
-        CHECK(is_in_constant_memory(name, image));
+        CHECK(is_in_constant_memory(name, image.ptx));
     }
     for (const char* name : {"tab", "counts", "able", "use", "p"}) {
         CAPTURE(std::string(name));
-        CHECK_FALSE(is_in_constant_memory(name, image));
+        CHECK_FALSE(is_in_constant_memory(name, image.ptx));
     }
 }
 
@@ -169,13 +169,13 @@ TEST_CASE("a variable that only one file sees is found in images with other cont
         CAPTURE(std::string(name));
         const Variable variable = reflect(text, name);
         if (name != std::string("hidden")) CHECK_FALSE(contains(other.ptx, variable.lowered_name));
-        const std::string found = name_in_image(variable, other);
+        const std::string found = name_in_image(variable, other.ptx);
         CHECK(contains(other.ptx, "u32 " + found + ";"));
         CHECK(found ==
               reflect("__device__ int first_symbol; __global__ void first() {}\n" + text, name).lowered_name);
     }
     const Variable plain = reflect("__device__ int plain;", "plain");
-    CHECK(name_in_image(plain, other) == "plain");
+    CHECK(name_in_image(plain, other.ptx) == "plain");
 }
 
 TEST_CASE("a variable's type is that of the architecture and the options") {

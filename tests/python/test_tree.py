@@ -58,3 +58,14 @@ def test_a_folder_that_is_too_full_is_noticed(tmp_path, monkeypatch):
     subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
     monkeypatch.setattr(check_tree, "ROOT", tmp_path)
     assert [finding for finding in check_tree.no_folder_is_too_full() if "jit/text/" in finding]
+
+
+def test_a_ring_of_includes_is_noticed(tmp_path, monkeypatch):
+    for path, target in (("jit/text/a.cpp", "jit/text/b.hpp"), ("jit/text/b.hpp", "jit/text/a.hpp"), ("jit/text/a.hpp", "x")):
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#include <bascule/{target}>\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    monkeypatch.setattr(check_tree, "ROOT", tmp_path)
+    assert [finding for finding in check_tree.no_ring_of_includes() if "jit/text/a -> jit/text/b" in finding]

@@ -201,7 +201,7 @@ TEST_CASE("more shared memory than there is beside the static part is refused, w
             const std::string message = error.what();
             CHECK(message.find(std::to_string(config.shared_bytes)) != message.npos);
             CHECK(message.find(std::to_string(loaded.limits.shared_bytes)) != message.npos);
-            CHECK(message.find("beside the 1008 that it declares itself") != message.npos);
+            CHECK(message.find("besides the 1008 that it declares itself") != message.npos);
         }
     });
     CHECK(launches == 0);

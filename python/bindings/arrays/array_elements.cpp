@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/memory/elementwise.hpp>
 
 #include "arrays/array_creation.hpp"

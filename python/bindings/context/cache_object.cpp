@@ -40,9 +40,6 @@ bool can_be_shared(const std::string& text, const CompileOptions& options) {
 }  // namespace
 
 void bind_cache(py::module_& module) {
-    module.def(
-        "_cache_count", [](std::uint64_t hits) { Cache::process_default().count_memory_hits(hits); },
-        "hits"_a);
     module.def("_cache_directory", [] { return Cache::process_default().directory(); });
     module.def("_can_be_shared", &can_be_shared, "text"_a, "options"_a);
     Cache::process_default().set_warning_handler(&warn);

@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/pointer_attributes.hpp>
 
 #include "arrays/array_object.hpp"

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 
 #include "context/current_stream.hpp"
 #include "context/device_object.hpp"

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "arrays/mask.hpp"

@@ -9,6 +9,7 @@
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 
 #include "support/safe_repr.hpp"
 #include "support/without_gil.hpp"

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>

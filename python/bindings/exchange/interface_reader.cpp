@@ -12,6 +12,7 @@
 
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "exchange/descr.hpp"

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 
 namespace py = pybind11;
 using namespace py::literals;

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 
 #include "context/call_site.hpp"
 #include "launch/bound_launch.hpp"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>
 
-#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 
 namespace py = pybind11;
 

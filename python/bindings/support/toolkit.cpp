@@ -3,6 +3,9 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -22,9 +25,10 @@ std::atomic<std::uint64_t> prepared{0};
 GilMutex preparing;
 
 ToolkitLocation locate() {
-    const py::object location = py::module_::import("bascule._toolkit").attr("locate")();
-    return {.nvrtc_libraries = location.attr("nvrtc_libraries").cast<std::vector<std::string>>(),
-            .include_paths = location.attr("include_paths").cast<std::vector<std::string>>()};
+    using Paths = std::vector<std::string>;
+    auto [libraries, headers] =
+        py::module_::import("bascule._toolkit").attr("locate")().cast<std::pair<Paths, Paths>>();
+    return {.nvrtc_libraries = std::move(libraries), .include_paths = std::move(headers)};
 }
 
 }  // namespace

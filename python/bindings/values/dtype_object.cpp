@@ -8,6 +8,7 @@
 
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/interface/types/struct_source.hpp>
 
 namespace py = pybind11;

@@ -127,14 +127,13 @@ def test_sixteen_threads_on_one_program_compile_it_once() -> None:
     assert after.from_memory - before.from_memory == 15
 
 
-def test_a_text_compiled_again_is_counted_and_cleared() -> None:
+def test_a_text_compiled_again_is_the_same_module_until_it_is_cleared() -> None:
     text = "__global__ void again(int* p) { *p = 17; }"
     assert bascule.compile(text).again.origin == "compiled"
     module = bascule.compile(text)
     assert module.again.origin == "memory"
     before = bascule.cache.stats()
     assert bascule.compile(text) is module
-    assert bascule.cache.stats().from_memory == before.from_memory + 1
     bascule.cache.clear()
     assert bascule.compile(text) is not module
     assert bascule.cache.stats().from_disk == before.from_disk + 1

@@ -145,7 +145,7 @@ def test_template_arguments_may_be_said_by_position_or_name_in_full_or_in_part(c
 
 def test_what_cannot_be_told_shows_the_form_that_works():
     kernel = bascule.compile(BLOCK).block_sum
-    with pytest.raises(TypeError, match=r"BLOCK.*cannot be told.*module\.block_sum\.instantiate\(BLOCK=256\)"):
+    with pytest.raises(TypeError, match=r"BLOCK.*cannot be deduced.*module\.block_sum\.instantiate\(BLOCK=256\)"):
         kernel[1, 64](on_device(), on_device())
     with pytest.raises(TypeError, match="instantiate"):
         kernel.prepare()
@@ -231,7 +231,7 @@ def test_a_default_that_names_a_member_of_another_type_is_left_as_it_is():
 def test_a_type_that_nothing_tells_is_asked_for():
     module = bascule.compile("template <class T> __global__ void k(double* x) { *x = sizeof(T); }")
     p = on_device("f8", 1)
-    with pytest.raises(TypeError, match=r"cannot be told from the arguments.*instantiate\(T=\"float\"\)"):
+    with pytest.raises(TypeError, match=r"cannot be deduced from the arguments.*instantiate\(T=\"float\"\)"):
         module.k[1, 1](p)
     module.k.instantiate("short")[1, 1](p)
     assert p.copy_to_host()[0] == 2

@@ -59,5 +59,5 @@ def test_more_than_there_is_is_refused_with_what_was_asked_for_and_what_there_is
     with pytest.raises(ValueError, match=str(most + 1)) as caught:
         kernel[1, 32, None, most + 1](out, 4)
     assert f"can have {most} bytes" in str(caught.value)
-    assert ("beside the 10000 that it declares" in str(caught.value)) == ("fixed" in kernel.source)
+    assert ("besides the 10000 that it declares" in str(caught.value)) == ("fixed" in kernel.source)
     np.testing.assert_array_equal(out.copy_to_host(), np.full(4, -7))

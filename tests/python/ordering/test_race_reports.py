@@ -124,4 +124,4 @@ def test_many_races_are_told_in_few_words():
     assert len(caught.value.races) == 20
     text = str(caught.value)
     assert text.count("stream race: ") == 5
-    assert text.endswith("and 15 more, in the attribute `races`. Mend the first, and look again.")
+    assert text.endswith("and 15 more, in the attribute `races`. Fix the first error and rerun.")

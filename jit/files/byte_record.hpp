@@ -33,6 +33,18 @@ class ByteReader {
         if (good_) std::memcpy(&value, bytes.data(), sizeof value);
         return value;
     }
+    /// Of a list whose elements take a number each at least.
+    std::uint64_t count() {
+        const std::uint64_t value = number();
+        good_ = good_ && value <= rest_.size() / sizeof value;
+        return good_ ? value : 0;
+    }
+    /// Of an enumeration or the like: no more than `last`.
+    std::uint64_t choice(std::uint64_t last) {
+        const std::uint64_t value = number();
+        good_ = good_ && value <= last;
+        return good_ ? value : 0;
+    }
     std::string_view text() { return take(number()); }
 
     bool good() const noexcept { return good_; }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <bascule/jit/cache/digest.hpp>
+#include <bascule/jit/files/digest.hpp>
 
 namespace bascule {
 

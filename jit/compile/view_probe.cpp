@@ -7,10 +7,9 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/cache/cache_key.hpp>
+#include <bascule/jit/compile/compilation.hpp>
+#include <bascule/jit/compile/view_probe.hpp>
 #include <bascule/jit/types/ptx_initializer.hpp>
-#include <bascule/jit/types/reflection.hpp>
-#include <bascule/jit/types/view_probe.hpp>
 
 namespace bascule {
 namespace {
@@ -95,7 +94,7 @@ std::string probe_text(const std::vector<Parameter>& views, bool alone, const st
     return text + fmt::format("__global__ void {}() {{}}\n", probe_kernel);
 }
 
-/// Where `number` stands, alone, outside of the pointer; nothing when it is not there exactly once.
+/// Where `number` is, alone, outside of the pointer; nothing when it is not there exactly once.
 std::optional<std::uint32_t> place_of(const InitialValue& value, std::uint32_t pointer, std::uint32_t width,
                                       int number) {
     std::optional<std::uint32_t> found;
@@ -147,7 +146,7 @@ Layouts probe(const std::vector<Parameter>& views, const Program& program, const
     probe.source.text = probe_text(views, alone, program.source.text);
     Layouts layouts;
     try {
-        const Image image = Compiler::compile(probe, nvrtc);
+        const Image image = compile_once(probe, nvrtc);
         for (std::size_t i = 0; i < views.size(); ++i) {
             if (auto layout = layout_of(views[i], image.ptx, i)) layouts.emplace(views[i].spelling, *layout);
         }
@@ -162,11 +161,10 @@ Layouts probe(const std::vector<Parameter>& views, const Program& program, const
 Layouts remembered_probe(const std::vector<Parameter>& views, const Program& program, const Nvrtc& nvrtc) {
     static std::mutex mutex;
     static std::map<std::string, Layouts>& known = *new std::map<std::string, Layouts>;
-    Program like = program;
-    like.source = {};
-    like.instances.clear();
-    for (const Parameter& parameter : views) like.source.text += parameter.spelling + "\n";
-    const std::string key = key_of(like, nvrtc).text;
+    std::string key =
+        fmt::format("{}\n{}\n{}\n{}\n", to_string(program.arch), nvrtc.path(),
+                    fmt::join(nvrtc.include_paths(), "\n"), fmt::join(to_arguments(program.options), "\n"));
+    for (const Parameter& parameter : views) key += parameter.spelling + "\n";
     {
         const std::lock_guard lock(mutex);
         if (const auto hit = known.find(key); hit != known.end()) return hit->second;
@@ -197,12 +195,10 @@ void read_view_layouts(Image& image, const Program& program, const Nvrtc& nvrtc)
     const Layouts layouts =
         alone ? remembered_probe(views, program, nvrtc) : probe(views, program, nvrtc, false);
     for (KernelImage& each : image.kernels) {
-        for (const Parameter& parameter : each.signature.parameters) {
-            if (parameter.type.kind != ParameterType::Kind::span) continue;
+        for (Parameter& parameter : each.signature.parameters) {
             const auto found = layouts.find(parameter.spelling);
-            each.view_layouts.push_back(found == layouts.end() ? std::nullopt : std::optional(found->second));
+            if (found != layouts.end()) parameter.type.layout = found->second;
         }
-        if (!each.view_layouts.empty()) each.signature = read_signature(each);
     }
 }
 

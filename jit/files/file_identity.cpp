@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bascule/jit/headers/file_identity.hpp>
+#include <bascule/jit/files/file_identity.hpp>
 
 namespace bascule {
 namespace {
@@ -42,7 +42,7 @@ std::optional<std::string> read_file(const std::string& path) {
     while (good && got < text.size()) {
         const ssize_t count = read(file, text.data() + got, text.size() - got);
         if (count < 0 && errno == EINTR) continue;
-        good = count > 0;  // shorter than it said: somebody is writing it
+        good = count > 0;  // shorter than its size: it is being written
         if (good) got += static_cast<std::size_t>(count);
     }
     close(file);

@@ -7,7 +7,7 @@
 
 namespace bascule {
 
-/// 128 bits that tell texts apart. Not a signature: it finds accidents, not attacks.
+/// 128 bits that distinguish texts. Not a signature: it detects accidents, not attacks.
 struct Digest {
     std::uint64_t high = 0, low = 0;
 

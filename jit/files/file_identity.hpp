@@ -7,7 +7,7 @@
 
 namespace bascule {
 
-/// What a stat tells of a file's content without reading it. A change of the content changes one of these,
+/// What a stat says about a file's content. A change of the content changes one of these,
 /// provided that the clock has moved on since the last change.
 struct FileIdentity {
     std::uint64_t device = 0, inode = 0, bytes = 0;

@@ -2,13 +2,15 @@
 // compiled and the bytes that the compiler gives them are read.
 #pragma once
 
-#include <bascule/jit/compile/compiler.hpp>
+#include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/compile/nvrtc.hpp>
+#include <bascule/jit/text/program.hpp>
 
 namespace bascule {
 
 /// Finds the layouts of the span and mdspan parameters of the image's kernels, and completes its signatures.
-/// One compile for all of them, none where there are no such parameters. A type that the compiler does not
-/// tell of stays without a layout. Throws: LibraryError.
+/// One compile for all of them, none where there are no such parameters. A type whose bytes the compiler does
+/// not give stays without a layout. Throws: LibraryError.
 void read_view_layouts(Image& image, const Program& program, const Nvrtc& nvrtc);
 
 }  // namespace bascule

@@ -6,8 +6,10 @@
 
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/types/dimensions.hpp>
+#include <bascule/jit/probes/struct_probe.hpp>
 #include <bascule/jit/types/ptx_initializer.hpp>
-#include <bascule/jit/types/struct_probe.hpp>
 
 namespace bascule {
 namespace {
@@ -56,7 +58,7 @@ void collect(const std::vector<StructField>& fields, const std::string& path, co
     }
 }
 
-/// Every name ends in an underscore or begins with bascule: the user's macros stand before this.
+/// Every name ends in an underscore or begins with bascule: the user's macros precede this.
 std::string probe_text(const std::string& cpp_type, const std::vector<Node>& nodes) {
     std::string text = R"(
 namespace bascule_probe_ {
@@ -108,7 +110,7 @@ std::string quoted_after(const std::string& log, const std::string& phrase) {
              "Give both the same fields.");
     }
     if (log.find("is inaccessible") != log.npos) {
-        fail(fmt::format("the kernel's `{}` has private fields, so their places cannot be asked for.",
+        fail(fmt::format("the kernel's `{}` has private fields, so their offsets cannot be compared.",
                          cpp_type),
              fmt::format("Make them public, or: {}", bytes_advice));
     }
@@ -116,7 +118,7 @@ std::string quoted_after(const std::string& log, const std::string& phrase) {
         fail(fmt::format("the kernel's `{}` has bit-fields, which no dtype describes.", cpp_type),
              bytes_advice);
     }
-    fail(fmt::format("the compiler does not tell how the kernel's `{}` is laid out ({}).", cpp_type,
+    fail(fmt::format("the compiler does not report the layout of the kernel's `{}` ({}).", cpp_type,
                      shortened(log.substr(0, log.find('\n')))),
          bytes_advice);
 }
@@ -176,7 +178,7 @@ void check_layout(const Source& source, const CompileOptions& options, Arch arch
     collect(given.fields, "", "", 0, nodes);
     if (nodes.empty()) return;
     if (nodes.size() > most_fields) {
-        fail(fmt::format("the dtype has {} fields, and {} are the most that are compared.", nodes.size(),
+        fail(fmt::format("the dtype has {} fields, and {} is the limit for comparing fields.", nodes.size(),
                          most_fields),
              bytes_advice);
     }
@@ -192,7 +194,7 @@ void check_layout(const Source& source, const CompileOptions& options, Arch arch
     const auto extents = initial_value(image->ptx, shapes);
     const KernelImage* fields = image->find(kernel);
     if (!addresses || !extents || fields == nullptr || addresses->addresses.size() != nodes.size()) {
-        fail(fmt::format("how the kernel's `{}` is laid out cannot be read from the compiler's output.",
+        fail(fmt::format("the layout of the kernel's `{}` cannot be read from the compiler's output.",
                          cpp_type),
              fmt::format("{} Please report this with your NVRTC's version.", bytes_advice));
     }

@@ -1,0 +1,59 @@
+// What callers pass: one argument as a value, before anything is known of the parameter that it is for.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/types/dtype.hpp>
+#include <bascule/interface/types/struct_layout.hpp>
+
+namespace bascule {
+
+/// A scalar on its way to a declared type. Which of the members counts is said by `kind`.
+struct Scalar {
+    enum class Kind : std::uint8_t { boolean, integer, unsigned_integer, huge_integer, floating, complex };
+    Kind kind = Kind::integer;
+    bool boolean = false;
+    std::int64_t integer = 0;            ///< Kind::integer: any int that fits
+    std::uint64_t unsigned_integer = 0;  ///< Kind::unsigned_integer: above the largest int64
+    /// Kind::floating; Kind::huge_integer: the nearest double of an integer beyond 64 bits.
+    double floating = 0;
+    std::complex<double> complex;
+    /// The type that the value came with, as NumPy's scalars do; none for Python's own, which take any.
+    std::optional<DType> dtype{};
+};
+
+/// A device address that the user vouches for.
+struct RawPointer {
+    std::uint64_t address = 0;
+};
+
+/// Bytes for an opaque parameter of exactly that size.
+struct RawBytes {
+    std::span<const std::byte> bytes;
+};
+
+/// Numbers for a vector type: a Python tuple for a float4.
+struct ScalarTuple {
+    std::vector<Scalar> elements;
+};
+
+/// A structure by value, with what is known of its fields.
+struct StructuredScalar {
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const StructLayout> layout;
+};
+
+/// What one argument is, before anything is known of the parameter it is for. `std::monostate` is a null
+/// pointer (Python's None). Bytes are borrowed.
+using ArgumentValue =
+    std::variant<std::monostate, ArrayView, Scalar, RawPointer, RawBytes, ScalarTuple, StructuredScalar>;
+
+}  // namespace bascule

@@ -1,0 +1,48 @@
+// Shapes and strides: up to 64 integers, without an allocation.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace bascule {
+
+/// NumPy's own limit, and ours.
+inline constexpr int max_dimensions = 64;
+
+/// Up to 64 extents or strides. Copies only what is used, so that it is cheap on the stack of a launch.
+class Dimensions {
+  public:
+    Dimensions() noexcept {}
+    explicit Dimensions(std::span<const std::int64_t> values) noexcept
+        : size_(static_cast<int>(values.size())) {
+        std::copy(values.begin(), values.end(), values_);
+    }
+    Dimensions(const Dimensions& other) noexcept : size_(other.size_) {
+        std::copy_n(other.values_, size_, values_);
+    }
+    Dimensions& operator=(const Dimensions& other) noexcept {
+        if (this == &other) return *this;
+        size_ = other.size_;
+        std::copy_n(other.values_, size_, values_);
+        return *this;
+    }
+
+    int size() const noexcept { return size_; }
+    /// The caller keeps to max_dimensions.
+    void push_back(std::int64_t value) noexcept { values_[size_++] = value; }
+    std::int64_t operator[](int d) const noexcept { return values_[d]; }
+    std::int64_t& operator[](int d) noexcept { return values_[d]; }
+    const std::int64_t* begin() const noexcept { return values_; }
+    const std::int64_t* end() const noexcept { return values_ + size_; }
+
+  private:
+    int size_ = 0;
+    std::int64_t values_[max_dimensions];
+};
+
+/// "(2, 3)", "(7,)", "()".
+std::string to_string(const Dimensions& dimensions);
+
+}  // namespace bascule

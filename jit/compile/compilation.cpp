@@ -1,0 +1,221 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/compile/compilation.hpp>
+#include <bascule/jit/compile/compile_plan.hpp>
+#include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/diagnostics/diagnostics_help.hpp>
+#include <bascule/jit/types/reflection.hpp>
+#include <bascule/jit/types/variable.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr const char* defines_name = "bascule_defines.h";
+
+/// Views check every index, and say where one was wrong: on for debugging, unless it is defined as 0.
+constexpr const char* check_bounds = "BASCULE_CHECK_BOUNDS";
+
+/// Whether a macro may be meant for what precedes the user's text: NVRTC's own headers, and the prelude.
+bool configures_nvrtc(const std::string& macro) {
+    return macro.starts_with("_") || macro.starts_with("CUDA") || macro == "NDEBUG" || macro == check_bounds;
+}
+
+/// A define of T or type would break NVRTC's own headers: those that are for the user's text alone come
+/// behind.
+std::string defines_text(const CompileOptions& options) {
+    std::string text;
+    for (const auto& [name, value] : options.defines) {
+        if (configures_nvrtc(name)) continue;
+        text += fmt::format("#define {} {}\n", name, value.empty() ? "1" : value);
+    }
+    return text;
+}
+
+std::vector<std::string> all_options(const Program& program, const Nvrtc& nvrtc) {
+    std::vector<std::string> options;
+    options.push_back("-arch=" + to_string(program.arch));
+    options.push_back(fmt::format("-include={}", prelude_name));
+    options.push_back(fmt::format("-include={}", defines_name));
+    if (!program.source.directory.empty()) options.push_back("-I" + program.source.directory);
+    CompileOptions own = program.options;
+    std::erase_if(own.defines, [](const auto& define) { return !configures_nvrtc(define.first); });
+    const bool defined = std::any_of(own.defines.begin(), own.defines.end(),
+                                     [](const auto& define) { return define.first == check_bounds; });
+    if (own.debug && !defined) own.defines.emplace_back(check_bounds, "1");
+    for (std::string& argument : to_arguments(own)) options.push_back(std::move(argument));
+    for (const std::string& path : nvrtc.include_paths()) options.push_back("-I" + path);
+    return options;
+}
+
+std::vector<Nvrtc::Header> all_headers(const CompileOptions& options) {
+    std::vector<Nvrtc::Header> headers = {{prelude_name, prelude_text()},
+                                          {defines_name, defines_text(options)}};
+    for (const auto& [name, text] : options.headers) headers.push_back({name, text});
+    return headers;
+}
+
+[[noreturn]] void fail(const std::string& message, const Program& program, std::vector<std::string> options,
+                       std::string log, std::vector<Diagnostic> diagnostics = {}) {
+    throw CompileError(message, {.log = std::move(log),
+                                 .name_expression = {},
+                                 .options = std::move(options),
+                                 .architecture = to_string(program.arch),
+                                 .diagnostics = std::move(diagnostics)});
+}
+
+/// NVRTC takes C strings: it would compile what precedes the first NUL.
+void refuse_nul(const Program& program) {
+    const std::size_t at = program.source.text.find('\0');
+    if (at == std::string::npos) return;
+    const auto line = std::count(program.source.text.begin(),
+                                 program.source.text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    fail(fmt::format("{}:{}: the text contains a NUL character. Remove it.", program.source.name,
+                     line + program.source.first_line),
+         program, {}, {});
+}
+
+std::string explain_option(const std::string& log, const Program& program, const Nvrtc& nvrtc) {
+    static constexpr std::string_view unknown = "unrecognized option ";
+    std::string words = log;
+    while (words.ends_with('\n')) words.pop_back();
+    std::string text =
+        fmt::format("NVRTC {}.{} refused an option: {}", nvrtc.version().major, nvrtc.version().minor, words);
+    if (words.find("gpu-architecture") != words.npos) {
+        text += fmt::format("; {} was requested, it supports {}", to_string(program.arch),
+                            fmt::join(nvrtc.supported_archs(), ", "));
+    }
+    if (words.find("--std") != words.npos) {
+        text += fmt::format("; {} was requested; use c++17 or c++20: c++23 needs NVRTC 13.3",
+                            program.options.std);
+    }
+    if (const std::size_t at = words.find(unknown); at != words.npos) {
+        const std::string nearest = nearest_option(std::string_view(words).substr(
+            at + unknown.size(), words.find(' ', at + unknown.size()) - at - unknown.size()));
+        if (!nearest.empty()) text += fmt::format("; did you mean {}?", nearest);
+    }
+    return text.ends_with('?') ? text : text + ".";
+}
+
+KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_name,
+                        const std::string& reflected) {
+    KernelImage kernel;
+    kernel.name = wanted.name;
+    kernel.expression = wanted.expression;
+    kernel.lowered_name = lowered_name;
+    kernel.reflected = reflected;
+    const std::size_t parameters = read_signature(reflected, wanted.name, {}).parameters.size();
+    const KernelDeclaration& declaration = wanted.fitting(parameters);
+    kernel.line = declaration.line;
+    // An instance is called as it was asked for; a cast that picks an overload is not a name.
+    const bool is_instance = wanted.expression.starts_with(wanted.name);
+    kernel.signature =
+        read_signature(reflected, is_instance ? wanted.expression : wanted.name, declaration.parameters);
+    return kernel;
+}
+
+Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& program, const Nvrtc& nvrtc) {
+    Image image;
+    image.arch = program.arch;
+    image.log = std::move(result.log);
+    image.absent = plan.absent();
+    image.nvrtc_version = fmt::format("{}.{}", nvrtc.version().major, nvrtc.version().minor);
+    image.compile_milliseconds = result.milliseconds;
+    const std::size_t stride = plan.expressions_per_kernel();
+    for (std::size_t i = 0; i < plan.wanted().size(); ++i) {
+        const std::string* names = &result.lowered_names[stride * i];
+        image.kernels.push_back(
+            make_kernel(plan.wanted()[i], stride == 2 ? names[0] : "", names[stride - 1]));
+    }
+    if (program.purpose == Program::Purpose::code) {
+        image.ptx = std::move(result.ptx);
+        image.cubin = std::move(result.cubin);
+    }
+    return image;
+}
+
+/// The image of one variable: no code, and the variable in the place of a kernel.
+Image compile_variable(const Program& program, const Nvrtc& nvrtc, std::span<const Nvrtc::Header> headers,
+                       std::vector<std::string> options) {
+    const Nvrtc::Version version = nvrtc.version();
+    if (version.major > 12 || version.minor >= 4)
+        options.push_back("-fdevice-syntax-only");  // no code is made
+    const Instance& variable = program.instances.at(0);
+    const std::string canonical = canonical_name(program.source.text);
+    const auto compile = [&](const std::string& reflecting) {
+        const std::vector<std::string> names = {variable.expression, reflecting};
+        return nvrtc.compile(program.source.text, canonical, headers, options, names);
+    };
+    Nvrtc::Result result = compile(variable_expression(variable.kernel));
+    if (!result.succeeded && result.log.find("unnamed type") != result.log.npos) {
+        Nvrtc::Result nameless = compile(nameless_variable_expression(variable.kernel));
+        if (nameless.succeeded) result = std::move(nameless);
+    }
+    if (result.succeeded) {
+        Image image;
+        image.arch = program.arch;
+        image.compile_milliseconds = result.milliseconds;
+        KernelImage& made = image.kernels.emplace_back();
+        made.name = variable.kernel;
+        made.expression = variable.expression;
+        made.lowered_name = result.lowered_names[0];
+        made.reflected = result.lowered_names[1];
+        return image;
+    }
+    if (result.bad_option) fail(explain_option(result.log, program, nvrtc), program, options, result.log);
+    std::vector<Diagnostic> diagnostics = parse_log(result.log);
+    std::erase_if(diagnostics, [](const Diagnostic& diagnostic) { return !diagnostic.is_error(); });
+    // A name that is a function's, or of a type without a size, is refused where the prelude reads its type.
+    const auto concerns_name = [](const Diagnostic& diagnostic) {
+        return concerns_name_expression(diagnostic) || diagnostic.file == prelude_name;
+    };
+    if (!std::all_of(diagnostics.begin(), diagnostics.end(), concerns_name)) {
+        std::erase_if(diagnostics, concerns_name);
+        fail(explain_failure(diagnostics, result.log, program.source), program, options,
+             readable_log(result.log, program.source));
+    }
+    throw CompileError(diagnostics.empty() ? result.log : diagnostics.front().message,
+                       {.log = readable_log(result.log, program.source),
+                        .name_expression = variable.kernel,
+                        .options = options,
+                        .architecture = to_string(program.arch)});
+}
+
+}  // namespace
+
+Image compile_once(const Program& program, const Nvrtc& nvrtc) {
+    refuse_nul(program);
+    to_arguments(program.options);  // checks the names of all defines
+    const std::vector<std::string> options = all_options(program, nvrtc);
+    const std::vector<Nvrtc::Header> headers = all_headers(program.options);
+    if (program.purpose == Program::Purpose::variable) {
+        return compile_variable(program, nvrtc, headers, options);
+    }
+    const std::string name = canonical_name(program.source.text);
+    CompilePlan plan(program);
+
+    // Ends: every round but the last drops a kernel, or splits one into overloads, which are not split again.
+    while (true) {
+        Nvrtc::Result result =
+            nvrtc.compile(program.source.text, name, headers, options, plan.name_expressions());
+        if (result.succeeded) return make_image(std::move(result), plan, program, nvrtc);
+        if (result.bad_option) fail(explain_option(result.log, program, nvrtc), program, options, result.log);
+        const std::vector<Diagnostic> diagnostics = parse_log(result.log);
+        const bool only_names =
+            std::all_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
+                return !diagnostic.is_error() || concerns_name_expression(diagnostic);
+            });
+        if (only_names && plan.revise(diagnostics)) continue;
+        const std::string refused = only_names ? plan.refused_instance(diagnostics) : std::string();
+        if (!refused.empty()) fail(program.source.name + ": " + refused, program, options, result.log);
+        std::vector<Diagnostic> shown = diagnostics;
+        if (!only_names) std::erase_if(shown, concerns_name_expression);
+        fail(explain_failure(shown, result.log, program.source, nvrtc.include_paths()), program, options,
+             readable_log(result.log, program.source), at_user_places(shown, program.source));
+    }
+}
+
+}  // namespace bascule

@@ -1,0 +1,35 @@
+// Everything that decides what a compile gives, as a value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <bascule/jit/text/source.hpp>
+
+namespace bascule {
+
+/// A kernel that a compile is asked for by a name of its own: an instance of a template.
+struct Instance {
+    std::string kernel;      ///< as declared: "ns::scale"
+    std::string expression;  ///< "ns::scale<float>"
+
+    bool operator==(const Instance&) const = default;
+};
+
+/// What is compiled, how, for which architecture, and what for.
+struct Program {
+    enum class Purpose : std::uint8_t {
+        code,
+        signatures,  ///< the instances' signatures alone: their bodies are not looked at
+        variable,    ///< one variable's type and lowered name; `instances` has its name twice (variable.hpp)
+    };
+
+    Source source;
+    CompileOptions options;
+    Arch arch;
+    std::vector<Instance> instances{};  ///< none: every function of the text that is not a template
+    Purpose purpose = Purpose::code;
+};
+
+}  // namespace bascule
