@@ -95,7 +95,7 @@ class Members {
     void pass(Signature& signature) { all(signature.kernel, signature.parameters, signature.bytes); }
     void pass(Parameter& parameter) {
         all(parameter.name, parameter.spelling, parameter.type, parameter.bytes, parameter.alignment,
-            parameter.offset, parameter.tag.kernel, parameter.tag.parameter);
+            parameter.offset, parameter.plain, parameter.tag.kernel, parameter.tag.parameter);
     }
     void pass(ParameterType& type) {
         choice(type.kind, ParameterType::Kind::opaque);
