@@ -90,6 +90,22 @@ class ArgumentPack {
             set(index, scalar);
         }
     }
+    /// An integer, as most of Python's ints are.
+    void set_integer(int index, std::int64_t value) {
+        const Parameter& parameter = this->parameter(index);
+        const DType dtype = parameter.type.dtype;
+        const bool is_signed = dtype.kind == DType::Kind::signed_integer;
+        const int unused = 64 - 8 * static_cast<int>(dtype.itemsize);
+        if (parameter.plain && parameter.type.kind == ParameterType::Kind::scalar && is_signed &&
+            value << unused >> unused == value) [[likely]] {
+            std::memcpy(bytes_ + parameter.offset, &value,
+                        dtype.itemsize);  // little-endian, as every device is
+        } else {
+            Scalar scalar;
+            scalar.integer = value;
+            set(index, scalar);
+        }
+    }
     /// A scalar, converted to the declared type and range-checked.
     void set(int index, const Scalar& scalar);
     void set(int index, RawPointer pointer);

@@ -21,7 +21,7 @@ bool accepts(const ParameterType& declared, const ArrayView& array) noexcept;
 /// Whether the array is what most are: numbers of exactly the declared type, contiguous, aligned, of memory that
 /// may be used as declared. Then the kernel gets its address and nothing else need be asked. Whatever this is
 /// false for is write_array's to take or to refuse.
-inline bool fits_plainly(const ArrayView& array, const Parameter& parameter) noexcept {
+[[gnu::always_inline]] inline bool fits_plainly(const ArrayView& array, const Parameter& parameter) noexcept {
     const ParameterType& type = parameter.type;
     return parameter.plain && type.kind == ParameterType::Kind::pointer && array.dtype == type.dtype &&
            array.contiguous() && (type.constant || array.writable_by_kernels()) &&

@@ -226,10 +226,14 @@ bool view_plainly(const Tensor& tensor, ArrayView& view) noexcept {
     if (tensor.data == nullptr || tensor.ndim < 1 || tensor.ndim > max_dimensions || tensor.shape == nullptr)
         return false;
     // From the last axis on: extents of at least 1, elements side by side.
+    view.shape.resize(tensor.ndim);
+    view.strides.resize(tensor.ndim);
     std::int64_t elements = 1;
     for (std::int32_t d = tensor.ndim - 1; d >= 0; --d) {
         const std::int64_t extent = tensor.shape[d];
-        if (extent < 1 || (tensor.strides != nullptr && tensor.strides[d] != elements) ||
+        if (extent < 1 || (tensor.strides != nullptr && tensor.strides[d] != elements)) return false;
+        view.shape[d] = extent;
+        if (__builtin_mul_overflow(elements, std::int64_t{bytes}, &view.strides[d]) ||
             __builtin_mul_overflow(elements, extent, &elements)) {
             return false;
         }
@@ -243,8 +247,6 @@ bool view_plainly(const Tensor& tensor, ArrayView& view) noexcept {
         return false;
     }
     view.size = static_cast<std::uint64_t>(elements);
-    view.shape = Dimensions({tensor.shape, static_cast<std::size_t>(tensor.ndim)});
-    view.strides = c_strides(view.shape, bytes);
     view.c_contiguous = view.f_contiguous = true;
     if (tensor.ndim > 1) find_contiguity(view);
     return true;

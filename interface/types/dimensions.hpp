@@ -32,6 +32,8 @@ class Dimensions {
     int size() const noexcept { return size_; }
     /// The caller keeps to max_dimensions.
     void push_back(std::int64_t value) noexcept { values_[size_++] = value; }
+    /// The values are whatever they were: the caller writes them.
+    void resize(int size) noexcept { size_ = size; }
     std::int64_t operator[](int d) const noexcept { return values_[d]; }
     std::int64_t& operator[](int d) noexcept { return values_[d]; }
     const std::int64_t* begin() const noexcept { return values_; }

@@ -27,14 +27,15 @@ void enqueue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args) {
     launch.sharedMemBytes = config.shared_bytes;
     launch.hStream = stream.native();
     launch.attrs = attributes.data();
-    launch.numAttrs = config.has_attributes() ? to_native(config, attributes) : 0;
+    launch.numAttrs = target.has_attributes() ? to_native(config, attributes) : 0;
     const Driver& driver = Driver::get();
     // A CUkernel may be passed as a CUfunction: of the current context.
     auto* const function = reinterpret_cast<CUfunction>(target.kernel().native);
     const DriverResult code = driver.api().cuLaunchKernelEx(&launch, function, args.table(), nullptr);
     if (code != CUDA_SUCCESS) [[unlikely]] {
-        if (config.has_attributes()) explain_refusal(code, config, target.kernel());
-        driver.check(code, stream.native(), fmt::format("launching kernel '{}'", target.kernel().image->name));
+        if (target.has_attributes()) explain_refusal(code, config, target.kernel());
+        driver.check(code, stream.native(),
+                     fmt::format("launching kernel '{}'", target.kernel().image->name));
     }
 }
 
@@ -55,9 +56,9 @@ void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, st
 }
 
 LaunchTarget::LaunchTarget(const LoadedKernel& kernel, Device device, const LaunchConfig& config)
-    : kernel_(&kernel), device_(device), config_(config) {
+    : kernel_(&kernel), device_(device), config_(config), has_attributes_(config.has_attributes()) {
     check(config, kernel.limits);
-    if (!config.has_attributes()) return;
+    if (!has_attributes_) return;
     const ContextGuard context(device.context());
     check_attributes(config, kernel, device);
 }

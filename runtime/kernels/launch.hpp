@@ -22,11 +22,13 @@ class LaunchTarget {
     const LoadedKernel& kernel() const noexcept { return *kernel_; }
     Device device() const noexcept { return device_; }
     const LaunchConfig& config() const noexcept { return config_; }
+    bool has_attributes() const noexcept { return has_attributes_; }
 
   private:
     const LoadedKernel* kernel_;
     Device device_;
     LaunchConfig config_;
+    bool has_attributes_;
 };
 
 /// Waits for the producers, launches, makes the producers wait for the launch, and keeps the owners until it is

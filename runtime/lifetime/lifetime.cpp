@@ -20,11 +20,8 @@
 namespace bascule {
 namespace {
 
-constexpr std::uint64_t operations_a_marker = 64;
-constexpr std::uint64_t bytes_a_marker = std::uint64_t{64} << 20;
 constexpr std::uint64_t most_operations = 1024;  // held by one stream
 
-std::atomic<KeptMark> sequence{0};
 /// What the driver is asked while this lives is bookkeeping and no order: no trace shows it, and a capture
 /// going on somewhere in this thread does not forbid it. Every call about a marker is made under one of
 /// these; they do not nest.
@@ -64,7 +61,7 @@ void mark(OwnerQueue& queue, StreamRef stream, const Driver& driver) {
         pool.give_back(event);
         driver.check(code, "recording a marker event");
     }
-    queue.markers.push({event, sequence.load(std::memory_order_relaxed), queue.unmarked});
+    queue.markers.push({event, newest_mark(), queue.unmarked});
     queue.marked += queue.unmarked;
     queue.unmarked = queue.unmarked_bytes = 0;
 }
@@ -168,6 +165,8 @@ void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept {
     if (owners.empty() || Driver::lost_by_fork()) return;
     release_given_back();
     if (NotedCapture::any() && keep_for_graph(stream, owners)) return;
+    if (!ForeignCapture::seen() && keep_in_last_queue(stream, owners)) [[likely]]
+        return;
     LockedQueue found;
     try {
         found = queue_for(stream, owners);
@@ -179,7 +178,7 @@ void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept {
         return;
     }
     OwnerQueue& queue = *found.queue;
-    const KeptMark now = sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+    const KeptMark now = next_mark();
     queue.keep(owners, now);
     if (queue.unmarked < operations_a_marker && queue.unmarked_bytes < bytes_a_marker) [[likely]]
         return;
@@ -191,7 +190,7 @@ void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept {
     }
 }
 
-KeptMark kept_so_far() noexcept { return sequence.load(); }
+KeptMark kept_so_far() noexcept { return newest_mark(); }
 
 void release_finished(StreamRef stream, KeptMark mark) noexcept {
     if (Driver::lost_by_fork()) return;

@@ -24,9 +24,11 @@ QueueRegistry& queue_registry() {
     return *made;
 }
 
+std::atomic<KeptMark> sequence{0};
+constinit thread_local OwnerQueue* last = nullptr;
+
 /// Makes one where there is none.
 LockedQueue find(const QueueKey& key, bool make) {
-    thread_local OwnerQueue* last = nullptr;
     if (last != nullptr) {
         std::unique_lock lock(last->mutex);
         if (!last->retired && last->key == key) return {last, std::move(lock)};
@@ -59,6 +61,24 @@ LockedQueue find_or_make_queue(const QueueKey& key) { return find(key, true); }
 OwnerQueue* queue_at(std::size_t number) noexcept {
     const std::lock_guard all(queue_registry().mutex);
     return number < queue_registry().queues.size() ? queue_registry().queues[number] : nullptr;
+}
+
+KeptMark next_mark() noexcept { return sequence.fetch_add(1, std::memory_order_relaxed) + 1; }
+KeptMark newest_mark() noexcept { return sequence.load(); }
+
+bool keep_in_last_queue(StreamRef stream, std::span<const Owner> owners) noexcept {
+    OwnerQueue* const queue = last;
+    if (queue == nullptr || stream.handle() == 2) return false;  // 2 is another stream in every thread
+    std::uint64_t bytes = 0;
+    for (const Owner& owner : owners) bytes += owner.bytes;
+    const std::lock_guard lock(queue->mutex);
+    if (queue->key.handle != stream.handle() || queue->key.ordinal != stream.device().ordinal() ||
+        queue->retired || queue->owners.empty() || !queue->owners.has_room(owners.size()) ||
+        queue->unmarked + 1 >= operations_a_marker || queue->unmarked_bytes + bytes >= bytes_a_marker) {
+        return false;
+    }
+    queue->keep(owners, next_mark());
+    return true;
 }
 
 std::size_t owners_in_queues() noexcept {

@@ -25,8 +25,9 @@ class Ring {
     std::size_t size() const noexcept { return end_ - begin_; }
     T& front() noexcept { return slots_[begin_ & mask_]; }
     void pop() noexcept { ++begin_; }
+    bool has_room(std::size_t more) const noexcept { return size() + more <= capacity_; }
     void reserve(std::size_t more) {
-        if (size() + more > capacity_) grow(more);
+        if (!has_room(more)) grow(more);
     }
     /// There is room: reserve comes first.
     void push(const T& value) noexcept { slots_[end_++ & mask_] = value; }
@@ -111,6 +112,18 @@ struct LockedQueue {
 LockedQueue find_queue(const QueueKey& key);
 /// The same; made where there is none. Throws where there is no memory.
 LockedQueue find_or_make_queue(const QueueKey& key);
+
+/// When a stream gets a marker: after so many operations, or when their owners hold so much memory.
+constexpr std::uint64_t operations_a_marker = 64;
+constexpr std::uint64_t bytes_a_marker = std::uint64_t{64} << 20;
+
+/// The mark of one operation more, and that of the last one.
+KeptMark next_mark() noexcept;
+KeptMark newest_mark() noexcept;
+
+/// What most launches need: the calling thread's last queue is the stream's, holds something already, has room and
+/// needs no marker yet. False where that is not so; then nothing was done.
+bool keep_in_last_queue(StreamRef stream, std::span<const Owner> owners) noexcept;
 
 /// The queue with this number, unlocked; null behind the last one. Those with smaller numbers stay what they
 /// are.

@@ -1,5 +1,6 @@
 // Vectors, structures and spans: which arrays and values fit, and the bytes that a kernel gets.
 #include <array>
+#include <random>
 #include <vector>
 
 #include "support.hpp"
@@ -55,6 +56,34 @@ void check_not_accepted(const Parameter& parameter, const Value& value, Kind kin
 
 std::shared_ptr<const StructLayout> layout_of(std::vector<StructField> fields, std::uint32_t bytes) {
     return std::make_shared<const StructLayout>(StructLayout{bytes, std::move(fields)});
+}
+
+TEST_CASE("an array that fits plainly is one that all rules take, by its address") {
+    std::mt19937_64 random(20261122);
+    const char* typestrs[] = {"<f4", "<f8", "<i4", "<u4", "|u1", "|b1", "<f2", "<c8", "|V4", "<M8[s]"};
+    const auto typestr = [&] { return typestrs[random() % std::size(typestrs)]; };
+    int fitting = 0;
+    for (int round = 0; round < 20000; ++round) {
+        Parameter parameter = pointer_parameter("T*", typestr());
+        parameter.type.constant = random() % 2 == 0;
+        if (random() % 8 == 0) parameter.type.lanes = 4;
+        if (random() % 8 == 0) parameter.type.element_kind = ParameterType::Element::any;
+        const Signature declared = signature({parameter});
+        const Parameter& laid_out = declared.parameters[0];
+        ArrayView view = array(typestr(), {static_cast<std::int64_t>(random() % 3), 4});
+        view.readonly = random() % 2 == 0;
+        view.pointer += random() % 2;
+        if (random() % 4 == 0) view.c_contiguous = view.f_contiguous = false;
+        if (!fits_plainly(view, laid_out)) continue;
+        ++fitting;
+        std::array<std::byte, 16> written{};
+        const auto refused = caught([&] { write_array(view, laid_out, written.data()); });
+        REQUIRE_FALSE(refused);
+        std::uint64_t pointer = 0;
+        std::memcpy(&pointer, written.data(), sizeof pointer);
+        REQUIRE(pointer == view.pointer);
+    }
+    CHECK(fitting > 200);
 }
 
 TEST_CASE("a pointer to float4 takes arrays with a last axis of four, aligned and side by side") {

@@ -1,6 +1,7 @@
 // DLPack's tensors as array views, and back. Expected: the DLPack specification; NumPy's rules of contiguity.
 #include <cstddef>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,40 @@ struct Owning {
         tensor.strides = strides.empty() ? nullptr : strides.data();
     }
 };
+
+TEST_CASE("what is accepted at once is what all rules make of it") {
+    std::mt19937_64 random(20261122);
+    const std::int64_t extents[] = {0, 1, 2, 3, 7, -1, std::int64_t{1} << 31, largest};
+    const std::uint8_t bits[] = {8, 16, 32, 64, 128, 4, 12, 0};
+    const std::uint64_t offsets[] = {0, 4, 1, std::numeric_limits<std::uint64_t>::max()};
+    const auto one_of = [&](const auto& values) { return values[random() % std::size(values)]; };
+    int accepted = 0;
+    for (int round = 0; round < 20000; ++round) {
+        std::vector<std::int64_t> shape(random() % 4);
+        for (std::int64_t& extent : shape) extent = one_of(extents);
+        std::vector<std::int64_t> strides(shape.size());
+        std::uint64_t step = 1;
+        for (std::size_t d = shape.size(); d-- > 0; step *= static_cast<std::uint64_t>(shape[d]))
+            strides[d] = random() % 8 == 0 ? one_of(extents) : static_cast<std::int64_t>(step);
+        Owning owning(shape, random() % 2 == 0 ? strides : std::vector<std::int64_t>());
+        owning.tensor.dtype = {static_cast<std::uint8_t>(random() % 8), one_of(bits),
+                               static_cast<std::uint16_t>(random() % 8 == 0 ? 2 : 1)};
+        owning.tensor.byte_offset = one_of(offsets);
+        if (random() % 16 == 0) owning.tensor.data = nullptr;
+        ArrayView view;
+        if (!dlpack::view_plainly(owning.tensor, view)) continue;
+        ++accepted;
+        const ArrayView expected = dlpack::view_of(owning.tensor);
+        REQUIRE(view.pointer == expected.pointer);
+        REQUIRE(view.dtype == expected.dtype);
+        REQUIRE(to_string(view.shape) == to_string(expected.shape));
+        REQUIRE(to_string(view.strides) == to_string(expected.strides));
+        REQUIRE(view.size == expected.size);
+        REQUIRE(view.c_contiguous == expected.c_contiguous);
+        REQUIRE(view.f_contiguous == expected.f_contiguous);
+    }
+    CHECK(accepted > 200);
+}
 
 TEST_CASE("a tensor without strides lies in C order") {
     const ArrayView view = dlpack::view_of(Owning({2, 3, 4}).tensor);

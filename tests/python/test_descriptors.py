@@ -24,7 +24,16 @@ MANY = settings(
 )
 
 
+def outcome(descriptor, plainly):
+    """What the launch path's reader makes of it, or the class and words of its error."""
+    try:
+        return bascule._bascule._parse(descriptor, 1, plainly)
+    except Exception as error:
+        return type(error), str(error)
+
+
 def check(descriptor):
+    assert outcome(descriptor, True) == outcome(descriptor, False)  # accepted at once, or by all the rules
     expected = verdict(descriptor, KNOWN)
     if expected.errors:
         with pytest.raises(tuple(expected.errors)) as caught:
@@ -47,6 +56,33 @@ def check(descriptor):
 def test_a_valid_descriptor_is_taken_as_numpy_would_describe_it(descriptor):
     assert not verdict(descriptor, KNOWN).errors
     check(descriptor)
+
+
+@pytest.mark.parametrize("typestr", ["<f4", "|u1", "<i8", "<f2", "<c8", "|b1", ">u1", "<f1", "<i3", "<u9"])
+@pytest.mark.parametrize("shape", [(), (8,), (2, 3), (1, 4), (4, 1), (0,), (2, 0), (1,) * 64, (2**40, 2**40)])
+@pytest.mark.parametrize("order", ["none", "C", "F", "gap", "any"])
+@pytest.mark.parametrize("interned", [True, False])
+def test_what_is_accepted_at_once_is_what_all_the_rules_make_of_it(typestr, shape, order, interned, rng):
+    itemsize = int(typestr[2:])
+    packed = tuple(np.cumprod([itemsize, *shape[:0:-1]], dtype=object)[::-1]) if shape else ()
+    strides = {"none": None, "C": packed, "F": packed[::-1], "gap": tuple(2 * s for s in packed), "any": None}[order]
+    descriptor = {
+        "shape": shape,
+        "typestr": typestr,
+        "data": (FIRST + int(rng.integers(0, 64)), bool(rng.integers(0, 2))),
+        "version": int(rng.integers(0, 5)),
+        "strides": strides,
+        "stream": [None, 0, 1, 2, 2**40, 2**70, True][rng.integers(0, 7)],
+        "descr": [None, [("", typestr)], [("", "<f8")], [("a", typestr)], []][rng.integers(0, 5)],
+        "mask": None,
+        "unknown": object(),
+    }
+    if order == "any":
+        for key in rng.permutation(list(descriptor))[: rng.integers(0, 4)]:
+            del descriptor[str(key)]
+    if not interned:
+        descriptor = {"".join(list(key)): value for key, value in descriptor.items()}
+    assert outcome(descriptor, True) == outcome(descriptor, False)
 
 
 @MANY

@@ -61,7 +61,11 @@ def test_a_folder_that_is_too_full_is_noticed(tmp_path, monkeypatch):
 
 
 def test_a_ring_of_includes_is_noticed(tmp_path, monkeypatch):
-    for path, target in (("jit/text/a.cpp", "jit/text/b.hpp"), ("jit/text/b.hpp", "jit/text/a.hpp"), ("jit/text/a.hpp", "x")):
+    for path, target in (
+        ("jit/text/a.cpp", "jit/text/b.hpp"),
+        ("jit/text/b.hpp", "jit/text/a.hpp"),
+        ("jit/text/a.hpp", "x"),
+    ):
         file = tmp_path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"#include <bascule/{target}>\n")

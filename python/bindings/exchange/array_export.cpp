@@ -5,6 +5,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 
+#include "support/names.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -26,14 +27,14 @@ struct ExportObject {
 py::dict fields_of(const ArrayObject& array, int version, bool names_stream) {
     const ArrayView& view = array.view;
     py::dict fields = interface_of(view);
-    fields["version"] = version;
+    fields[py::handle(names().version)] = version;
     // Versions 0 and 1 do not define which arrays may omit the strides.
-    if (version < 2) fields["strides"] = to_tuple(view.strides);
+    if (version < 2) fields[py::handle(names().strides)] = to_tuple(view.strides);
     if (version >= 3) {
-        fields["stream"] =
+        fields[py::handle(names().stream)] =
             view.has_stream && names_stream ? py::object(py::int_(view.stream)) : py::object(py::none());
     }
-    if (array.mask) fields["mask"] = array.mask;
+    if (array.mask) fields[py::handle(names().mask)] = array.mask;
     return fields;
 }
 
@@ -60,12 +61,15 @@ ExportObject exported(const py::object& self, int version, const py::object& str
 
 py::dict interface_of(const ArrayView& view) {
     py::dict fields;
-    fields["shape"] = to_tuple(view.shape);
-    fields["typestr"] = to_typestr(view.dtype);
-    if (view.layout != nullptr) fields["descr"] = structured_dtype(*view.layout).attr("descr");
-    fields["data"] = py::make_tuple(view.empty() ? 0 : view.pointer, !view.writable_by_kernels());
-    fields["version"] = newest_version;
-    fields["strides"] = view.c_contiguous ? py::object(py::none()) : py::object(to_tuple(view.strides));
+    fields[py::handle(names().shape)] = to_tuple(view.shape);
+    fields[py::handle(names().typestr)] = to_typestr(view.dtype);
+    if (view.layout != nullptr)
+        fields[py::handle(names().descr)] = structured_dtype(*view.layout).attr("descr");
+    fields[py::handle(names().data)] =
+        py::make_tuple(view.empty() ? 0 : view.pointer, !view.writable_by_kernels());
+    fields[py::handle(names().version)] = newest_version;
+    fields[py::handle(names().strides)] =
+        view.c_contiguous ? py::object(py::none()) : py::object(to_tuple(view.strides));
     return fields;
 }
 

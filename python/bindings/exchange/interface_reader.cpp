@@ -393,31 +393,27 @@ std::optional<DType> plain_dtype(PyObject* text) noexcept {
     }
 }
 
-/// Extents of at least 1, and the elements that they make; false for anything else.
-bool read_plain_shape(PyObject* tuple, ArrayView& view) noexcept {
-    if (tuple == nullptr || !PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) > max_dimensions)
+/// Extents of at least 1 and, said or not, strides of C order; false for anything else.
+bool read_plain_shape(PyObject* shape, PyObject* strides, ArrayView& view) noexcept {
+    if (shape == nullptr || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > max_dimensions)
         return false;
+    const auto axes = static_cast<int>(PyTuple_GET_SIZE(shape));
+    const bool said = strides != nullptr && strides != Py_None;
+    if (said && (!PyTuple_CheckExact(strides) || PyTuple_GET_SIZE(strides) != axes)) return false;
+    view.shape.resize(axes);
+    view.strides.resize(axes);
     std::int64_t bytes = view.dtype.itemsize;
     std::int64_t size = 1;
-    for (Py_ssize_t d = 0; d < PyTuple_GET_SIZE(tuple); ++d) {
-        const auto extent = short_integer(PyTuple_GET_ITEM(tuple, d));
-        if (!extent || *extent < 1 || __builtin_mul_overflow(bytes, *extent, &bytes)) return false;
+    for (int d = axes - 1; d >= 0; --d) {
+        const auto extent = short_integer(PyTuple_GET_ITEM(shape, d));
+        if (!extent || *extent < 1 || (said && short_integer(PyTuple_GET_ITEM(strides, d)) != bytes))
+            return false;
+        view.shape[d] = *extent;
+        view.strides[d] = bytes;
+        if (__builtin_mul_overflow(bytes, *extent, &bytes)) return false;
         size *= *extent;
-        view.shape.push_back(*extent);
     }
     view.size = static_cast<std::uint64_t>(size);
-    return true;
-}
-
-/// C order, said or not; false for anything else.
-bool read_plain_strides(PyObject* tuple, ArrayView& view) noexcept {
-    view.strides = c_strides(view.shape, view.dtype.itemsize);
-    if (tuple == nullptr || tuple == Py_None) return true;
-    if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) != view.ndim()) return false;
-    for (int d = 0; d < view.ndim(); ++d) {
-        const auto stride = short_integer(PyTuple_GET_ITEM(tuple, d));
-        if (!stride || *stride != view.strides[d]) return false;
-    }
     return true;
 }
 
@@ -513,8 +509,8 @@ bool read_plainly(PyObject* descriptor, ArrayView& view) noexcept {
     if (found[Key::mask] != nullptr && found[Key::mask] != Py_None) return false;
     view.version = *number;
     view.dtype = *dtype;
-    if (!read_plain_shape(found[Key::shape], view) || !read_plain_data(found[Key::data], view) ||
-        !read_plain_strides(found[Key::strides], view) || !read_plain_stream(found[Key::stream], view) ||
+    if (!read_plain_shape(found[Key::shape], found[Key::strides], view) ||
+        !read_plain_data(found[Key::data], view) || !read_plain_stream(found[Key::stream], view) ||
         !is_plain_descr(found[Key::descr], found[Key::typestr])) {
         return false;
     }
@@ -523,13 +519,13 @@ bool read_plainly(PyObject* descriptor, ArrayView& view) noexcept {
     return true;
 }
 
-py::object get_interface(PyObject* object, std::string& absence) {
-    PyTypeObject* const type = Py_TYPE(object);
+py::object get_interface(PyObject* object, PyObject* getter, std::string& absence) {
     PyObject* found = nullptr;
-    if (PyObject* const getter = profile_of(type).interface) [[likely]] {
+    if (getter != nullptr) [[likely]] {
         Py_INCREF(getter);  // the class may be changed meanwhile
         const descrgetfunc get = Py_TYPE(getter)->tp_descr_get;
-        found = into_python([&] { return get(getter, object, reinterpret_cast<PyObject*>(type)); });
+        found =
+            into_python([&] { return get(getter, object, reinterpret_cast<PyObject*>(Py_TYPE(object))); });
         Py_DECREF(getter);
     } else {
         found = into_python([&] { return PyObject_GetAttr(object, names().cuda_array_interface); });
@@ -553,7 +549,8 @@ py::object get_interface(PyObject* object, std::string& absence) {
 }
 
 bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
-    const py::object descriptor = get_interface(object, snapshot.absence);
+    const py::object descriptor =
+        get_interface(object, profile_of(Py_TYPE(object)).interface, snapshot.absence);
     if (!descriptor) return false;
     read_descriptor(descriptor.ptr(), snapshot);
     return true;
@@ -576,7 +573,10 @@ void bind_interface_reader(py::module_& module) {
                     read_descriptor(descriptor.ptr(), snapshot);
                     view = validate(snapshot.raw);
                 }
-                if (i + 1 == times) text = describe(view);
+                if (i + 1 < times) continue;
+                text = fmt::format("{}, strides {}, at {:#x}, version {}, stream {} {}, {}{}", describe(view),
+                                   to_string(view.strides), view.pointer, view.version, view.has_stream,
+                                   view.stream, view.c_contiguous ? "C" : "", view.f_contiguous ? "F" : "");
             }
             return text;
         },

@@ -19,9 +19,9 @@ struct InterfaceSnapshot {
     std::string absence;  ///< why there is no descriptor: the words of the AttributeError
 };
 
-/// `object.__cuda_array_interface__`, read exactly once; null when it raises AttributeError, whose words are
+/// `object.__cuda_array_interface__`, read exactly once, by the `interface` of its type's profile; null when it raises AttributeError, whose words are
 /// `absence` then. Throws: ArgumentError for a class in place of an object; a producer's own exception unchanged.
-pybind11::object get_interface(PyObject* object, std::string& absence);
+pybind11::object get_interface(PyObject* object, PyObject* getter, std::string& absence);
 
 /// Reads a descriptor that is what most producers say: a dict of tuples, short ints and a typestr of numbers, C
 /// order, not empty, no mask, no fields, and nothing wrong. Then `view` is what read_descriptor and validate would

@@ -196,10 +196,10 @@ void ArgumentReader::find_order(PyObject* argument, const Parameter& parameter, 
     }
 }
 
-/// An object with an array interface. False where it has none: `absence` says why.
-bool ArgumentReader::read_array(PyObject* argument, const Parameter& parameter, ArrayView& view,
-                                std::string& absence) {
-    const py::object descriptor = get_interface(argument, absence);
+/// An object with an array interface. False where it has none: `absence_` says why.
+bool ArgumentReader::read_array(PyObject* argument, const TypeProfile& profile, const Parameter& parameter,
+                                ArrayView& view) {
+    const py::object descriptor = get_interface(argument, profile.interface, absence_);
     if (!descriptor) [[unlikely]]
         return false;
     if (read_plainly(descriptor.ptr(), view)) [[likely]] {
@@ -222,9 +222,10 @@ bool ArgumentReader::read_array(PyObject* argument, const Parameter& parameter, 
 ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter) {
     if (auto value = read_value(argument)) return *std::move(value);
     ArrayView view;
-    std::string absence;
-    if (read_by_table(argument, profile_of(Py_TYPE(argument)), parameter, view)) return view;
-    if (read_array(argument, parameter, view, absence)) {
+    const TypeProfile profile = profile_of(Py_TYPE(argument));
+    absence_.clear();
+    if (read_by_table(argument, profile, parameter, view)) return view;
+    if (read_array(argument, profile_of(Py_TYPE(argument)), parameter, view)) {
         if (!PyTuple_Check(argument)) remember_array(Py_TYPE(argument));  // a tuple may be a vector
         return view;
     }
@@ -242,11 +243,11 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
             tensor.view.stream_source = StreamSource::dlpack;
             return tensor.view;
         case DlpackMemory::host:
-            fail_host_array(argument, parameter, absence);
+            fail_host_array(argument, parameter, absence_);
         case DlpackMemory::none:
             break;
     }
-    fail_unknown(argument, parameter, absence);
+    fail_unknown(argument, parameter, absence_);
 }
 
 /// An array of ours, where it is not known to lie where the launch goes.
@@ -294,10 +295,12 @@ void ArgumentReader::read_other(ArgumentPack& pack, int index, PyObject* argumen
     }
     ArrayView view;
     const bool is_array = !PyLong_CheckExact(argument) && named(index, parameter, [&] {
-        const TypeProfile profile = profile_of(Py_TYPE(argument));
-        std::string absence;
-        return read_by_table(argument, profile, parameter, view) ||
-               (profile.was_array && read_array(argument, parameter, view, absence));
+        TypeProfile profile = profile_of(Py_TYPE(argument));
+        if (profile.table != nullptr) {
+            if (read_by_table(argument, profile, parameter, view)) return true;
+            profile = profile_of(Py_TYPE(argument));  // Python code may have run
+        }
+        return profile.was_array && read_array(argument, profile, parameter, view);
     });
     if (is_array) {
         pack.set_array(index, parameter, view);

@@ -16,6 +16,7 @@
 #include "exchange/type_profile.hpp"
 #include "launch/launch_options.hpp"
 #include "launch/owners.hpp"
+#include "support/integers.hpp"
 
 namespace bascule::python {
 
@@ -50,8 +51,8 @@ class ArgumentReader {
     /// What `argument` is. `parameter` is for messages, and says whether bytes are wanted. Throws:
     /// ArgumentError naming the parameter; a producer's own exception unchanged.
     ArgumentValue read(PyObject* argument, int index, const Parameter& parameter);
-    /// The same, into the pack, which checks it. Arrays of ours that lie where the launch goes, and floats, are taken
-    /// here; whatever else there is, by what is known of its type.
+    /// The same, into the pack, which checks it. Arrays of ours that lie where the launch goes, floats and
+    /// ints are taken here; whatever else there is, by what is known of its type.
     [[gnu::always_inline]] void read_into(ArgumentPack& pack, int index, const Parameter& parameter,
                                           PyObject* argument) {
         const ArrayObject* own = as_array(argument);
@@ -61,6 +62,8 @@ class ArgumentReader {
             owners_->keep(argument, own->view);
         } else if (PyFloat_CheckExact(argument)) {
             pack.set_double(index, PyFloat_AS_DOUBLE(argument));
+        } else if (const auto integer = short_integer(argument)) {
+            pack.set_integer(index, *integer);
         } else {
             read_other(pack, index, argument);
         }
@@ -78,7 +81,8 @@ class ArgumentReader {
     bool read_by_table(PyObject* argument, const TypeProfile& profile, const Parameter& parameter,
                        ArrayView& view);
     ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
-    bool read_array(PyObject* argument, const Parameter& parameter, ArrayView& view, std::string& absence);
+    bool read_array(PyObject* argument, const TypeProfile& profile, const Parameter& parameter,
+                    ArrayView& view);
     void read_mask_for(const Parameter& parameter, const pybind11::object& mask, ArrayView& view);
     std::optional<ArgumentValue> read_value(PyObject* argument);
     bool read_bytes(PyObject* argument, RawBytes& bytes);
@@ -89,6 +93,7 @@ class ArgumentReader {
     const StreamRef* stream_;  // null: not known
     const LaunchOptions* options_;
     std::vector<Py_buffer> buffers_;
+    std::string absence_;  // why the last object that was asked for an interface has none
 };
 
 void bind_arguments(pybind11::module_& module);

@@ -43,7 +43,9 @@ class OwnerList {
         Py_INCREF(object);
         ++count_;
     }
-    void keep(PyObject* object, const ArrayView& view) { keep(object, view.size * view.dtype.itemsize); }
+    [[gnu::always_inline]] void keep(PyObject* object, const ArrayView& view) {
+        keep(object, view.size * view.dtype.itemsize);
+    }
 
     /// The references that are held now.
     std::span<const Owner> current() const noexcept {
