@@ -9,7 +9,7 @@
 
 namespace bascule::python {
 
-/// The kernel's one function where it is no template and has no overloads, else the kernel itself; compiles to know.
+/// The kernel's one function where it is not a template and has no overloads, else the kernel itself; compiles to know.
 /// Throws: CompileError, LibraryError.
 Kernel resolve_function(const Kernel& kernel, Device device);
 

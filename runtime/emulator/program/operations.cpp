@@ -22,8 +22,8 @@ constexpr TypeSet singles{f32};
 constexpr TypeSet doubles{f64};
 constexpr TypeSet floats{f32, f64};
 constexpr TypeSet half_types{f16, f16x2};
-constexpr TypeSet brain_types{bf16, bf16x2};
-constexpr TypeSet halves = half_types | brain_types;
+constexpr TypeSet bf16_types{bf16, bf16x2};
+constexpr TypeSet halves = half_types | bf16_types;
 constexpr TypeSet scalars = bits | integers | floats;
 constexpr TypeSet memory_types = scalars | TypeSet{b8, u8, s8};
 constexpr TypeSet convertible = integers | floats | TypeSet{u8, s8, f16, bf16};
@@ -69,19 +69,19 @@ constexpr Row table[] = {
     {"add", O::add, "DAA", singles, {}, single_flags, nearest, no_flags},
     {"add", O::add, "DAA", doubles, {}, directed, nearest, no_flags},
     {"add", O::add, "DAA", half_types, {}, saturates, nearest, no_flags},
-    {"add", O::add, "DAA", brain_types, {}, no_flags, nearest, no_flags},
+    {"add", O::add, "DAA", bf16_types, {}, no_flags, nearest, no_flags},
     {"sub", O::sub, "DAA", integers, {}, no_flags, no_flags, no_flags},
     {"sub", O::sub, "DAA", {s32}, {}, saturates, no_flags, saturates},
     {"sub", O::sub, "DAA", singles, {}, single_flags, nearest, no_flags},
     {"sub", O::sub, "DAA", doubles, {}, directed, nearest, no_flags},
     {"sub", O::sub, "DAA", half_types, {}, saturates, nearest, no_flags},
-    {"sub", O::sub, "DAA", brain_types, {}, no_flags, nearest, no_flags},
+    {"sub", O::sub, "DAA", bf16_types, {}, no_flags, nearest, no_flags},
     {"mul", O::mul, "DAA", integers, {}, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
     {"mul", O::mul, "dAA", narrow_integers, {}, {F::wide}, no_flags, {F::wide}},
     {"mul", O::mul, "DAA", singles, {}, single_flags, nearest, no_flags},
     {"mul", O::mul, "DAA", doubles, {}, directed, nearest, no_flags},
     {"mul", O::mul, "DAA", half_types, {}, saturates, nearest, no_flags},
-    {"mul", O::mul, "DAA", brain_types, {}, no_flags, nearest, no_flags},
+    {"mul", O::mul, "DAA", bf16_types, {}, no_flags, nearest, no_flags},
     {"mad", O::mad, "DAAA", integers, {}, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
     {"mad", O::mad, "dAAa", narrow_integers, {}, {F::wide}, no_flags, {F::wide}},
     {"mad", O::fma, "DAAA", singles, {}, single_flags, nearest, no_flags},
@@ -89,7 +89,7 @@ constexpr Row table[] = {
     {"fma", O::fma, "DAAA", singles, {}, single_flags, nearest, no_flags},
     {"fma", O::fma, "DAAA", doubles, {}, directed, nearest, no_flags},
     {"fma", O::fma, "DAAA", half_types, {}, saturates, nearest, no_flags},
-    {"fma", O::fma, "DAAA", brain_types, {}, no_flags, nearest, no_flags},
+    {"fma", O::fma, "DAAA", bf16_types, {}, no_flags, nearest, no_flags},
     {"fma", O::fma, "DAAA", halves, {}, {F::relu}, nearest, {F::relu}},
     {"mul24", O::mul24, "DAA", integers_32, {}, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
     {"mad24", O::mad24, "DAAA", integers_32, {}, {F::lo, F::hi}, no_flags, {F::lo, F::hi}},
@@ -181,7 +181,7 @@ constexpr Row table[] = {
     {"lg2", O::lg2, "DA", singles, {}, flush, {F::approx}, no_flags},
     {"ex2", O::ex2, "DA", singles, {}, flush, {F::approx}, no_flags},
     {"ex2", O::ex2, "DA", half_types, {}, no_flags, {F::approx}, no_flags},
-    {"ex2", O::ex2, "DA", brain_types, {}, flush, {F::approx}, flush},
+    {"ex2", O::ex2, "DA", bf16_types, {}, flush, {F::approx}, flush},
     {"tanh", O::tanh, "DA", singles | halves, {}, no_flags, {F::approx}, no_flags},
 
     {"setp", O::setp, "*", bits, {}, equality | combinations, no_flags, equality},
