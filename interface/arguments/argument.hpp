@@ -139,8 +139,12 @@ class ArgumentPack {
     /// Joins a stream to the producers; equal handles of one device once.
     void add_producer(std::uint64_t stream, int argument, int device = -1) {
         const Producer named{stream, argument, device};
-        if (producer_count_ > 0 && producers_[producer_count_ - 1].same_stream(named)) return;
-        add_another(named);
+        if (producer_count_ == 0) {
+            new (producers_) Producer(named);
+            producer_count_ = 1;
+        } else if (!producers_[producer_count_ - 1].same_stream(named)) {
+            add_another(named);
+        }
     }
 
     /// The stream that every array of the pack names, when they all name one and the same; empty without

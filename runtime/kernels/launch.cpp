@@ -44,7 +44,7 @@ void enqueue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args) {
 void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, std::span<const Owner> owners,
             LaunchSite site) {
     const OwnersKept kept(stream, owners);
-    const ContextGuard context(target.device().context());
+    const ContextGuard context(target.context());
     const ProducersToOrder producers(stream, args.producers(), &args.signature());  // captures: rule 13
     const std::span others = producers.get();
     if (!others.empty()) wait_for_producers(stream, others);  // cuEventRecord and cuStreamWaitEvent for each
@@ -56,7 +56,11 @@ void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, st
 }
 
 LaunchTarget::LaunchTarget(const LoadedKernel& kernel, Device device, const LaunchConfig& config)
-    : kernel_(&kernel), device_(device), config_(config), has_attributes_(config.has_attributes()) {
+    : kernel_(&kernel),
+      device_(device),
+      config_(config),
+      has_attributes_(config.has_attributes()),
+      context_(device.context()) {
     check(config, kernel.limits);
     if (!has_attributes_) return;
     const ContextGuard context(device.context());

@@ -23,12 +23,14 @@ class LaunchTarget {
     Device device() const noexcept { return device_; }
     const LaunchConfig& config() const noexcept { return config_; }
     bool has_attributes() const noexcept { return has_attributes_; }
+    CUctx_st* context() const noexcept { return context_; }
 
   private:
     const LoadedKernel* kernel_;
     Device device_;
     LaunchConfig config_;
     bool has_attributes_;
+    CUctx_st* context_;
 };
 
 /// Waits for the producers, launches, makes the producers wait for the launch, and keeps the owners until it is

@@ -21,7 +21,9 @@ void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept;
 class OwnersKept {
   public:
     OwnersKept(StreamRef stream, std::span<const Owner> owners) noexcept : stream_(stream), owners_(owners) {}
-    ~OwnersKept() { keep_until_done(stream_, owners_); }
+    ~OwnersKept() {
+        if (!owners_.empty()) keep_until_done(stream_, owners_);
+    }
     OwnersKept(const OwnersKept&) = delete;
     OwnersKept& operator=(const OwnersKept&) = delete;
 

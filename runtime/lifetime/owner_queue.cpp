@@ -24,6 +24,12 @@ QueueRegistry& queue_registry() {
     return *made;
 }
 
+std::uint64_t bytes_of(std::span<const Owner> owners) noexcept {
+    std::uint64_t bytes = 0;
+    for (const Owner& owner : owners) bytes += owner.bytes;
+    return bytes;
+}
+
 std::atomic<KeptMark> sequence{0};
 constinit thread_local OwnerQueue* last = nullptr;
 
@@ -69,12 +75,11 @@ KeptMark newest_mark() noexcept { return sequence.load(); }
 bool keep_in_last_queue(StreamRef stream, std::span<const Owner> owners) noexcept {
     OwnerQueue* const queue = last;
     if (queue == nullptr || stream.handle() == 2) return false;  // 2 is another stream in every thread
-    std::uint64_t bytes = 0;
-    for (const Owner& owner : owners) bytes += owner.bytes;
     const std::lock_guard lock(queue->mutex);
     if (queue->key.handle != stream.handle() || queue->key.ordinal != stream.device().ordinal() ||
         queue->retired || queue->owners.empty() || !queue->owners.has_room(owners.size()) ||
-        queue->unmarked + 1 >= operations_a_marker || queue->unmarked_bytes + bytes >= bytes_a_marker) {
+        queue->unmarked + 1 >= operations_a_marker ||
+        queue->unmarked_bytes + bytes_of(owners) >= bytes_a_marker) {
         return false;
     }
     queue->keep(owners, next_mark());
@@ -97,13 +102,11 @@ QueueKey QueueKey::of(StreamRef stream) noexcept {
 }
 
 void OwnerQueue::keep(std::span<const Owner> given, KeptMark mark) noexcept {
-    std::uint64_t bytes = 0;
     owners.push(given.size(), [&, next = given.data()]() mutable {
         const Owner& owner = *next++;
-        bytes += owner.bytes;
         return KeptOwner{owner.object, owner.release, mark};
     });
-    unmarked_bytes += bytes;
+    unmarked_bytes += bytes_of(given);
     ++unmarked;
 }
 

@@ -78,6 +78,7 @@ PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& argument
     }
     if (options != nullptr) add_named_streams(*pack_, options, device_);
     find_target();
+    blocks_ = launches_block(device_);
 }
 
 /// A template or overloads: which function the arguments mean is known when all are read.
@@ -115,13 +116,15 @@ void PreparedLaunch::find_target() {
 }
 
 StreamRef PreparedLaunch::stream() const {
-    return choose_stream(state_.plan.stream, current_for(state_.plan, device_), pack_->common_stream(),
-                         device_);
+    const std::optional<StreamRef>& given = state_.plan.stream;
+    if (anything_entered()) [[unlikely]]
+        return choose_stream(given, current_for(state_.plan, device_), pack_->common_stream(), device_);
+    return choose_stream(given, std::nullopt, pack_->common_stream(), device_);
 }
 
 void PreparedLaunch::enqueue(StreamRef stream, std::span<const Owner> owners) {
     const LaunchSite site = launch_site(state_.plan.site);
-    if (launches_block(device_)) {
+    if (blocks_) {
         const GilReleased released;
         bascule::launch(*target_, stream, *pack_, owners, site);
     } else {

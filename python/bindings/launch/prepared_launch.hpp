@@ -94,6 +94,7 @@ class PreparedLaunch {
     const ResolvedLaunch& resolved_;
     Device device_;
     const LaunchTarget* target_ = nullptr;  // null where the plan launches nothing
+    bool blocks_ = false;                   // the kernel runs inside the call: the GIL is released
     OwnerList owners_;
     std::optional<ArgumentPack> pack_;
     std::optional<Kernel> chosen_;            // where the arguments choose
