@@ -123,6 +123,7 @@ void OwnerQueue::release_until(KeptMark mark) noexcept {
                 release = oldest.release;
                 objects[count++] = oldest.object;
             }
+            if (owners.empty()) unmarked = unmarked_bytes = 0;  // nothing is left for a marker to tell of
         }
         if (count == 0) return;
         release(objects.data(), count);
