@@ -1,20 +1,29 @@
-"""Where NVRTC and the headers are found."""
+"""Where NVRTC and the CUDA headers are looked for."""
+
+import json
+import subprocess
+import sys
 
 import pytest
 
 from bascule import _toolkit
 
+# In a process that has not loaded NVRTC: one that is loaded already is found before the wheels.
+BOTH_WAYS = """
+import json
+from bascule import _toolkit
 
-def test_the_wheels_are_found_where_cuda_pathfinder_finds_them(monkeypatch):
-    if _toolkit._wheel() is None:
-        pytest.skip("NVIDIA's wheels of CUDA 13 are not installed here")
-    directories = _toolkit._header_directories()
-    monkeypatch.setattr(_toolkit, "_wheel", lambda: None)
-    assert directories == _toolkit._header_directories()
-    monkeypatch.undo()
+quick = [_toolkit._libraries(), _toolkit._header_directories()]
+_toolkit._wheel = lambda: None
+print(json.dumps([quick, [_toolkit._libraries(), _toolkit._header_directories()]]))
+"""
+
+
+def test_the_wheels_are_found_where_cuda_pathfinder_finds_them():
     root = _toolkit._wheel()
-    monkeypatch.setattr(_toolkit.Path, "read_text", lambda _: "")  # as if NVRTC were not loaded yet
-    libraries = _toolkit._libraries()
-    assert libraries == [f"{root}/lib/libnvrtc.so.13"]
-    monkeypatch.setattr(_toolkit, "_wheel", lambda: None)
-    assert libraries == _toolkit._libraries()
+    if root is None:
+        pytest.skip("NVIDIA's wheels of CUDA 13 are not installed here")
+    ran = subprocess.run([sys.executable, "-c", BOTH_WAYS], capture_output=True, text=True, check=True)
+    quick, by_pathfinder = json.loads(ran.stdout)
+    assert quick == by_pathfinder
+    assert quick[0] == [f"{root}/lib/libnvrtc.so.13"]
