@@ -8,11 +8,9 @@
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
-#include <bascule/runtime/kernels/launch_attributes.hpp>
 #include <bascule/runtime/kernels/launch_geometry.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/capture.hpp>
-#include <bascule/runtime/streams/ordering.hpp>
 
 namespace bascule {
 

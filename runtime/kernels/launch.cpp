@@ -57,7 +57,6 @@ void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, st
 
 LaunchTarget::LaunchTarget(const LoadedKernel& kernel, Device device, const LaunchConfig& config)
     : kernel_(&kernel),
-      device_(device),
       config_(config),
       has_attributes_(config.has_attributes()),
       context_(device.context()) {

@@ -20,14 +20,12 @@ class LaunchTarget {
     LaunchTarget(const LoadedKernel& kernel, Device device, const LaunchConfig& config);
 
     const LoadedKernel& kernel() const noexcept { return *kernel_; }
-    Device device() const noexcept { return device_; }
     const LaunchConfig& config() const noexcept { return config_; }
     bool has_attributes() const noexcept { return has_attributes_; }
     CUctx_st* context() const noexcept { return context_; }
 
   private:
     const LoadedKernel* kernel_;
-    Device device_;
     LaunchConfig config_;
     bool has_attributes_;
     CUctx_st* context_;

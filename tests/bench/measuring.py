@@ -1,7 +1,7 @@
 """What the benchmarks share: rounds in which everything compared runs once, and ratios with their goals.
 
 A ratio is taken within a round, so that a noisy machine disturbs both sides; its figure is the median over the rounds,
-and its spread half the width of the median's 95 % confidence interval. Where the goal lies within that interval the
+and its spread half the width of the median's 95 % confidence interval. Where the goal is inside that interval the
 figure decides nothing and counts as not measured.
 """
 

@@ -1,7 +1,5 @@
 #include "launch/arguments.hpp"
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>

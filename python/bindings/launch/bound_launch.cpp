@@ -2,10 +2,8 @@
 // else.
 #include "launch/bound_launch.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,13 +11,11 @@
 
 #include <bascule/runtime/lifetime/captured_owners.hpp>
 #include <bascule/runtime/streams/capture.hpp>
-#include <bascule/runtime/streams/ordering.hpp>
 
 #include "arrays/array_object.hpp"
 #include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
 #include "support/callable_object.hpp"
-#include "support/gil.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -117,15 +113,15 @@ std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchPlan& plan, Prepa
 /// Notes the stream of a launch, and says whether it stays until the binding goes.
 bool stays(Binding& binding, StreamRef stream, const LaunchPlan& plan) {
     const auto known = [&]() -> const UsedStream* {
-        const auto found = std::find_if(binding.streams.begin(), binding.streams.end(),
-                                        [&](const UsedStream& used) { return used.stream == stream; });
-        return found == binding.streams.end() ? nullptr : &*found;
+        for (const UsedStream& used : binding.streams) {
+            if (used.stream == stream) return &used;
+        }
+        return nullptr;
     };
     {
         const std::lock_guard lock(binding.mutex);
-        if (!binding.streams.empty() && binding.streams.front().stream == stream) [[likely]]
-            return binding.streams.front().stays;
-        if (const UsedStream* used = known()) return used->stays;
+        if (const UsedStream* used = known()) [[likely]]
+            return used->stays;
     }
     UsedStream used{stream, stream.handle() == 1, owner_of(stream, plan, binding.launch)};
     used.stays = used.stays || used.owned != nullptr;
