@@ -6,6 +6,7 @@
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/arguments/view_layout.hpp>
 #include <bascule/interface/arrays/mask.hpp>
+#include <bascule/interface/arrays/reshaping.hpp>
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
 
@@ -183,13 +184,18 @@ void check_lanes(const Parameter& parameter, const ArrayView& array) {
 }
 
 void check_contiguous(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
-    if (seen.ndim() == array.ndim() ? array.contiguous() : is_packed(seen, true) || is_packed(seen, false)) {
-        return;
-    }
+    if (seen.ndim() == array.ndim() ? array.c_contiguous : is_packed(seen, true)) return;
     if (!checked(Check::contiguous)) return;
+    const std::string declaration = view_declaration(parameter.type, seen);
+    // The elements of a vector type are on the last axis, which a flat view no longer has.
+    const bool can_be_flat = parameter.type.lanes == 0 && is_dense(array);
     fail(ErrorKind::value, parameter, array,
-         fmt::format("A raw pointer cannot know the strides: declare `{}`, or pass a contiguous copy.",
-                     view_declaration(parameter.type, seen)));
+         fmt::format("A raw pointer does not tell the kernel the strides, so the array must be C-contiguous. "
+                     "Declare `{}`{} pass a C-contiguous copy{}.",
+                     declaration, can_be_flat ? "," : ", or",
+                     can_be_flat ? ", or pass the elements in memory order: x.ravel(\"K\"), or "
+                                   "bascule.as_cuda_array(x).ravel(\"K\") for another library's array"
+                                 : ""));
 }
 
 // --- Views

@@ -184,7 +184,7 @@ std::string describe(const ArrayView& view) {
         : view.dtype.kind == DType::Kind::opaque && view.dtype.format == DType::Format::none
             ? fmt::format("an array of shape {} with elements of {}", to_string(view.shape), dtype)
             : fmt::format("{} {} array of shape {}", article, dtype, to_string(view.shape));
-    if (!view.contiguous()) text += fmt::format(" with strides {}", to_string(view.strides));
+    if (!view.c_contiguous) text += fmt::format(" with strides {}", to_string(view.strides));
     if (view.in_constant_memory) text += " in constant memory";
     if (view.readonly) text += " that is read-only";
     if (view.mask != nullptr) text += view.readonly ? " and has a mask" : " with a mask";

@@ -79,7 +79,7 @@ void find_contiguity(ArrayView& view) noexcept;
 /// Strides in bytes of a C-contiguous array.
 Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept;
 
-/// "a float64 array of shape (1000,)"; says when it is read-only or not contiguous.
+/// "a float64 array of shape (1000,)"; says when it is read-only, and the strides when it is not C-contiguous.
 std::string describe(const ArrayView& view);
 
 }  // namespace bascule

@@ -1,6 +1,8 @@
 // The rules are NumPy's. A shape of the same memory exists when each run of axes that is merged or split is
 // evenly spaced in itself.
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -136,6 +138,16 @@ ArrayView transpose(const ArrayView& array) {
     for (int d = array.ndim() - 1; d >= 0; --d) axes.push_back(d);
     return transpose(array, axes);
 }
+
+std::vector<std::int64_t> axes_in_memory_order(const ArrayView& array) {
+    std::vector<std::int64_t> axes(static_cast<std::size_t>(array.ndim()));
+    std::iota(axes.begin(), axes.end(), 0);
+    const auto stride_of = [&](std::int64_t axis) { return array.strides[static_cast<int>(axis)]; };
+    std::ranges::stable_sort(axes, std::ranges::greater(), stride_of);
+    return axes;
+}
+
+bool is_dense(const ArrayView& array) { return transpose(array, axes_in_memory_order(array)).c_contiguous; }
 
 ArrayView view_as(const ArrayView& array, DType dtype, std::shared_ptr<const StructLayout> layout) {
     ArrayView view = array;

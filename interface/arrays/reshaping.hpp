@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include <bascule/interface/arrays/array_interface.hpp>
 
@@ -17,6 +18,12 @@ ArrayView reshape(const ArrayView& array, const Dimensions& shape);
 ArrayView transpose(const ArrayView& array, std::span<const std::int64_t> axes);
 /// With the axes in reverse order.
 ArrayView transpose(const ArrayView& array);
+
+/// The axes from the one with the largest stride to the one with the smallest: `transpose` by them puts the
+/// elements in memory order, and is C-contiguous where the array is dense.
+std::vector<std::int64_t> axes_in_memory_order(const ArrayView& array);
+/// Whether the elements fill a block of memory without gaps, in some order of the axes and none reversed.
+bool is_dense(const ArrayView& array);
 
 /// The same bytes as elements of another type, by NumPy's rules: with another item size the last axis must be
 /// contiguous, and its length changes. Throws: ArgumentError (value).

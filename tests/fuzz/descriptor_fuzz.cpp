@@ -98,7 +98,7 @@ void check_written(const bascule::ArrayView& view, const bascule::Parameter& par
     if (view.readonly && !type.constant) std::abort();
     if (!view.empty() && view.pointer % type.alignment != 0) std::abort();
     if (view.dtype.kind == bascule::DType::Kind::bit) std::abort();
-    if (type.kind == Kind::pointer && type.lanes == 0 && !view.contiguous()) std::abort();
+    if (type.kind == Kind::pointer && type.lanes == 0 && !view.c_contiguous) std::abort();
     if (type.kind == Kind::array_view && type.lanes == 0) {
         if (view.ndim() != type.rank) std::abort();
         const std::size_t row = static_cast<std::size_t>(type.rank) * 8;

@@ -152,15 +152,37 @@ TEST_CASE("opaque bytes fit a struct of that size, where the size is known") {
 
 // --- Pointers
 
-TEST_CASE("C and Fortran order go into a raw pointer") {
-    check_accepted(pointer_parameter("float*", "<f4"), strided("<f4", {2, 3}, {12, 4}));
-    check_accepted(pointer_parameter("float*", "<f4"), strided("<f4", {2, 3}, {4, 8}));
-    check_accepted(pointer_parameter("float*", "<f4"), array("<f4", {}));
+TEST_CASE("a raw pointer takes C-contiguous arrays; axes of one element and empty arrays have any strides") {
+    const Parameter pointer = pointer_parameter("float*", "<f4");
+    check_accepted(pointer, strided("<f4", {2, 3}, {12, 4}));
+    check_accepted(pointer, array("<f4", {}));
+    check_accepted(pointer, strided("<f4", {1, 3}, {-20, 4}));
+    check_accepted(pointer, strided("<f4", {3, 1, 2}, {8, 0, 4}));
+    check_accepted(pointer, strided("<f4", {0, 3}, {7, 4}));
+}
+
+TEST_CASE("a raw pointer refuses Fortran order, and the message names the strides and three alternatives") {
+    check_not_accepted(
+        pointer_parameter("const float*", "<f4"), strided("<f4", {2, 3}, {4, 8}), Kind::value,
+        {"argument 1 'p'", "shape (2, 3) with strides (4, 8)", "`bascule::array_view<const float, 2>`",
+         "pass a C-contiguous copy", "x.ravel(\"K\")", "bascule.as_cuda_array(x).ravel(\"K\")"});
+    check_not_accepted(void_pointer(), strided("<f4", {2, 3}, {4, 8}), Kind::value, {"strides (4, 8)"});
+}
+
+TEST_CASE("ravel is suggested only where the array has a flat view") {
+    for (const ArrayView& view : {strided("<f4", {8}, {8}), strided("<f4", {2, 3}, {-12, 4})}) {
+        const Signature declared = signature({pointer_parameter("const float*", "<f4")});
+        ArgumentPack pack(declared);
+        const auto refused = caught([&] { pack.set(0, view); });
+        REQUIRE(refused);
+        CHECK(std::string(refused->what()).find("ravel") == std::string::npos);
+    }
 }
 
 TEST_CASE("a strided array is refused for a raw pointer, and array_view is suggested with its rank") {
-    check_not_accepted(pointer_parameter("float*", "<f4"), strided("<f4", {8}, {8}), Kind::value,
-                       {"argument 1 'p'", "strides (8,)", "`bascule::array_view<float>`", "contiguous copy"});
+    check_not_accepted(
+        pointer_parameter("float*", "<f4"), strided("<f4", {8}, {8}), Kind::value,
+        {"argument 1 'p'", "strides (8,)", "`bascule::array_view<float>`, or pass a C-contiguous copy."});
     check_not_accepted(pointer_parameter("const float*", "<f4"), strided("<f4", {2, 3}, {-12, 4}),
                        Kind::value, {"`bascule::array_view<const float, 2>`"});
     check_not_accepted(void_pointer(), strided("|V12", {8}, {24}), Kind::value,

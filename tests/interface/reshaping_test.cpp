@@ -1,5 +1,6 @@
 // Expected strides are written by hand; tests/python/arrays compares with NumPy itself.
 #include <array>
+#include <vector>
 
 #include <bascule/interface/arrays/reshaping.hpp>
 
@@ -67,6 +68,21 @@ TEST_CASE("transposing reorders shape and strides") {
     }
     check_refused([&] { transpose(x, std::span(axes).first(2)); }, ArgumentError::Kind::value,
                   {"axes don't match array", "2", "3 dimensions"});
+}
+
+TEST_CASE(
+    "memory order runs from the largest stride to the smallest, and is C order where the array is dense") {
+    const ArrayView permuted = strided("<f4", {3, 2, 4}, {4, 48, 12});
+    const std::vector<std::int64_t> axes = axes_in_memory_order(permuted);
+    CHECK(axes == std::vector<std::int64_t>{1, 2, 0});
+    CHECK(transpose(permuted, axes).c_contiguous);
+    CHECK(is_dense(permuted));
+    CHECK(is_dense(strided("<f4", {1, 6}, {-3, 4})));
+    CHECK(is_dense(array("<f4", {})));
+    CHECK(is_dense(strided("<f4", {0, 3}, {1, 1})));
+    CHECK_FALSE(is_dense(strided("<f4", {4}, {8})));
+    CHECK_FALSE(is_dense(strided("<f4", {4}, {-4})));
+    CHECK_FALSE(is_dense(strided("<f4", {2, 3}, {0, 4})));
 }
 
 TEST_CASE("another dtype of the same size keeps shape and strides, one of another size the last axis") {

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <bascule/interface/arrays/reshaping.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
 #include <bascule/runtime/memory/global.hpp>
@@ -89,6 +90,20 @@ TEST_CASE("a structure goes by value, byte by byte, and an array goes to a view"
     program.module.kernel("view").typed<void(ArrayView, float*)>()(stream, {}, floats(x),
                                                                    pointer<float>(sum));
     CHECK(read<float>(sum, stream)[0] == 9);
+}
+
+TEST_CASE("an array in Fortran order is refused for a raw pointer") {
+    const TestModule program(text);
+    const Stream stream;
+    const DeviceBuffer x(4 * sizeof(float)), y(4 * sizeof(float));
+    const std::int64_t square[] = {2, 2};
+    const ArrayView transposed = transpose(reshape(floats(x), Dimensions(square)));
+    const auto saxpy = program.module.kernel("saxpy").typed<void(float, ArrayView, float*, int)>({"float"});
+    CHECK_THROWS_WITH_AS(
+        (saxpy(stream, {}, 1.0f, transposed, pointer<float>(y), 4)),
+        doctest::Contains("argument 2 'x': the kernel declares `const float*`, got a float32 array of shape "
+                          "(2, 2) with strides (4, 8). A raw pointer"),
+        ArgumentError);
 }
 
 TEST_CASE("a signature that is not the kernel's is refused, with both types, before anything is launched") {

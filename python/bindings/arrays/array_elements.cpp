@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/memory/elementwise.hpp>
 
 #include "arrays/array_creation.hpp"
@@ -85,12 +84,7 @@ py::object as_type(const py::object& self, const py::object& dtype, const py::ob
 }
 
 ArrayObject copy(const py::object& self, const std::string& order, const py::object& stream) {
-    if (order != "C" && order != "F" && order != "K") {
-        throw ArgumentError(
-            ErrorKind::value,
-            fmt::format("`order` must be 'C', 'F' or 'K' (as the array is), got '{}'.", shortened(order)),
-            {.field = "order", .got = order});
-    }
+    require_order(order, "CFK");
     return packed(self, order == "F" || (order == "K" && keeps_fortran(held(self).view)), stream);
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
 #include "context/current_stream.hpp"
@@ -67,6 +68,15 @@ py::object stream_object_for(const ArrayObject& array, const py::object& given, 
 
 StreamRef stream_for(const ArrayObject& array, const py::object& given, const ArrayObject* other) {
     return stream_object_for(array, given, other).cast<StreamObject&>().ref;
+}
+
+void require_order(const std::string& order, std::string_view allowed) {
+    if (order.size() == 1 && allowed.find(order) != std::string_view::npos) return;
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format("`order` must be {}, got '{}'.",
+                    allowed == "CF" ? "'C' or 'F'" : "'C', 'F' or 'K' (memory order)", shortened(order)),
+        {.field = "order", .got = order});
 }
 
 void require_writable(const ArrayObject& array) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include <pybind11/pybind11.h>
 
@@ -50,6 +52,9 @@ StreamRef stream_for(const ArrayObject& array, const pybind11::object& given,
 /// The same as what a new array binds.
 pybind11::object stream_object_for(const ArrayObject& array, const pybind11::object& given,
                                    const ArrayObject* other = nullptr);
+
+/// Throws: ArgumentError (value) unless it is one of the letters, NumPy's words for orders of elements: "CFK".
+void require_order(const std::string& order, std::string_view allowed);
 
 /// Throws: ArgumentError unless the array can be written.
 void require_writable(const ArrayObject& array);

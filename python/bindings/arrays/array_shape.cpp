@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <bascule/interface/arrays/reshaping.hpp>
 #include <bascule/interface/errors/error.hpp>
 
@@ -43,10 +45,25 @@ ArrayObject reshaped(const ArrayObject& array, const py::args& shape) {
     return changed(array, [&](const ArrayView& view) { return reshape(view, extents); });
 }
 
-ArrayObject raveled(const ArrayObject& array) {
+ArrayObject raveled(const ArrayObject& array, const std::string& order) {
+    require_order(order, "CFK");
     Dimensions flat;
     flat.push_back(-1);
-    return changed(array, [&](const ArrayView& view) { return reshape(view, flat); });
+    if (order == "C") return changed(array, [&](const ArrayView& view) { return reshape(view, flat); });
+    if (order == "F") {
+        return changed(array, [&](const ArrayView& view) { return reshape(transpose(view), flat); });
+    }
+    if (!is_dense(array.view)) {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format(
+                "ravel(\"K\") is a view of the elements in memory order, and an array of shape {} and "
+                "strides {} has gaps between them, repeats them or steps backwards. Use x.copy().ravel().",
+                bascule::to_string(array.view.shape), bascule::to_string(array.view.strides)),
+            {.field = "order"});
+    }
+    const std::vector<std::int64_t> axes = axes_in_memory_order(array.view);  // the mask has its own strides
+    return changed(array, [&](const ArrayView& view) { return reshape(transpose(view, axes), flat); });
 }
 
 ArrayObject reversed(const ArrayObject& array) {
@@ -86,8 +103,16 @@ Raises where NumPy would copy: use `x.copy().reshape(...)`.
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(6)).reshape(2, -1).shape
 (2, 3))")
-        .def("ravel", &raveled,
-             "A one-dimensional view of all elements, in C order. Raises where NumPy would copy.")
+        .def("ravel", &raveled, "order"_a = "C",
+             R"(A one-dimensional view of all elements. Raises where NumPy would copy.
+
+order : 'C' or 'F', or 'K': memory order, for elementwise kernels that take a raw pointer. 'K' raises for an array
+with gaps, repeated elements (strides of 0) or negative strides.
+
+>>> import numpy as np, bascule
+>>> x = bascule.to_device(np.arange(6).reshape(2, 3)).T
+>>> x.ravel("K").copy_to_host()
+array([0, 1, 2, 3, 4, 5]))")
         .def("transpose", &transposed,
              R"(A view with the axes in another order, by default the reverse one.
 

@@ -252,7 +252,6 @@ pointer(
 pointer(
     "void* takes every dtype", "const void*", np.arange(3, dtype="i2"), count=6, element="((const unsigned char*)p)[i]"
 )
-pointer("a Fortran-ordered array is contiguous", "const float*", np.asfortranarray(np.eye(3, dtype="f4") * 2), count=9)
 for cuda_type, dtype in [
     ("float", "f8"),
     ("double", "f4"),

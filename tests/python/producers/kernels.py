@@ -51,7 +51,8 @@ def read_through_kernels(
     for kernel, out, _ in launches:
         count = (view.size,) if kernel.name.endswith("flat") else ()
         # What is written names no stream: the launch waits for the producer's or for nothing.
-        kernel[GRID, BLOCK, stream](array, bascule.as_cuda_array(out, sync=False), *count)
+        given = bascule.as_cuda_array(array).ravel("K") if count and not view.flags.c_contiguous else array
+        kernel[GRID, BLOCK, stream](given, bascule.as_cuda_array(out, sync=False), *count)
         if stream is not None:
             stream.synchronize()  # it alone: what it did not wait for stays undone
     bascule.synchronize()
@@ -65,7 +66,7 @@ def kernels_that_read(element: Element, view: np.ndarray) -> list[tuple[str, np.
     if view.flags.c_contiguous:
         fitting.append((f"{element.name}_flat", rows))
     elif view.flags.f_contiguous:
-        fitting.append((f"{element.name}_flat", view.reshape(-1, order="F")))
+        fitting.append((f"{element.name}_flat", view.ravel("K")))
     return fitting
 
 
