@@ -3,8 +3,10 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <future>
 #include <map>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -131,7 +133,31 @@ int close_library() {
     return 0;
 }
 
+/// Prints what loading a text answers when there is no memory for its tokens, and whether the device goes on.
+int run_out_of_memory() {
+    Plain device;
+    const std::string text = std::string(program) + std::string(std::size_t{16} << 20, ';');
+    rlimit before = {};
+    getrlimit(RLIMIT_AS, &before);
+    rlimit tight = before;
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    tight.rlim_cur = pages * 4096 + (std::size_t{64} << 20);
+    setrlimit(RLIMIT_AS, &tight);
+    CUlibrary code = nullptr;
+    const CUresult answer =
+        device.api.cuLibraryLoadData(&code, text.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+    setrlimit(RLIMIT_AS, &before);
+    float* value = device.pinned();
+    *value = 0.0F;
+    device.launch("increment", value, device.stream);
+    Plain::need(device.api.cuStreamSynchronize(device.stream) == CUDA_SUCCESS);
+    std::printf("loading: %d, value %g\n", static_cast<int>(answer), static_cast<double>(*value));
+    return 0;
+}
+
 const std::map<std::string, int (*)()> roles = {
+    {"run out of memory", run_out_of_memory},
     {"exit with work", exit_with_work},
     {"use at exit", use_at_exit},
     {"exit in a host function", exit_in_host_function},

@@ -1,10 +1,15 @@
 // How a client finds the driver's functions, devices and contexts. The claims are those of the CUDA driver
 // API's documentation unless a comment says otherwise.
 #include <array>
+#include <new>
+#include <stdexcept>
+#include <string>
 
 #include <doctest/doctest.h>
 
+#include "child.hpp"
 #include "client.hpp"
+#include "driver/exported.hpp"
 
 using client::Device;
 using client::Library;
@@ -97,6 +102,29 @@ TEST_CASE("the CUDA runtime's private tables are refused") {
     CHECK(shared().cuGetExportTable(&table, &id) == CUDA_ERROR_STUB_LIBRARY);
     CHECK(table == nullptr);
 }
+
+namespace {
+
+CUresult without_memory(int) { throw std::bad_alloc(); }
+CUresult too_long(int) { throw std::length_error("longer than memory"); }
+CUresult without_threads(int) { throw std::runtime_error("no thread"); }
+
+}  // namespace
+
+TEST_CASE("what a function of the C interface throws becomes a code") {
+    using emulated::driver::guarded;
+    CHECK(guarded<&without_memory>(0) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(guarded<&too_long>(0) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(guarded<&without_threads>(0) == CUDA_ERROR_UNKNOWN);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve address space
+TEST_CASE("a text for which there is no memory is an error, and the device goes on") {
+    const auto result = client::run_child("run out of memory", "eager");
+    CHECK(result.exit_code == 0);
+    CHECK(result.says("loading: " + std::to_string(CUDA_ERROR_OUT_OF_MEMORY) + ", value 1"));
+}
+#endif
 
 TEST_CASE("calls are counted by name") {
     const auto before = shared().call_count("cuDriverGetVersion");

@@ -7,10 +7,9 @@
 
 #include <cuda.h>
 
+#include "driver/exported.hpp"
 #include "driver/process.hpp"
 #include "emulated_abi.h"
-
-#define EMULATED_API extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI
 
 namespace emulated::driver {
 

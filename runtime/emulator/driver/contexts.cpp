@@ -35,8 +35,7 @@ const Limit* default_limit(CUlimit which) noexcept {
 
 }  // namespace
 
-EMULATED_API cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-    EMULATED_COUNT("cuDevicePrimaryCtxRetain");
+EMULATED_API(cuDevicePrimaryCtxRetain, CUcontext* context, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
     Context& primary = Process::get().primary(device);
@@ -49,8 +48,7 @@ EMULATED_API cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
 }
 
 /// The last release destroys what the context holds; a later retain gives the same handle, empty.
-EMULATED_API cuDevicePrimaryCtxRelease(CUdevice device) {
-    EMULATED_COUNT("cuDevicePrimaryCtxRelease");
+EMULATED_API(cuDevicePrimaryCtxRelease, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     Context& primary = Process::get().primary(device);
     EMULATED_REQUIRE(primary.references.load() > 0, CUDA_ERROR_INVALID_CONTEXT);
@@ -61,31 +59,27 @@ EMULATED_API cuDevicePrimaryCtxRelease(CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuDevicePrimaryCtxReset(CUdevice device) {
-    EMULATED_COUNT("cuDevicePrimaryCtxReset");
+EMULATED_API(cuDevicePrimaryCtxReset, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     Process::get().destroy_context(Process::get().primary(device));
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
-    EMULATED_COUNT("cuDevicePrimaryCtxSetFlags");
+EMULATED_API(cuDevicePrimaryCtxSetFlags, CUdevice device, unsigned int flags) {
     EMULATED_CHECK(device_state(device));
     Process::get().primary(device).flags = flags;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* active) {
-    EMULATED_COUNT("cuDevicePrimaryCtxGetState");
+EMULATED_API(cuDevicePrimaryCtxGetState, CUdevice device, unsigned int* flags, int* active) {
     EMULATED_CHECK(device_state(device));
     *flags = Process::get().primary(device).flags;
     *active = Process::get().primary(device).alive ? 1 : 0;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxCreate(CUcontext* context, CUctxCreateParams* parameters, unsigned int flags,
-                         CUdevice device) {
-    EMULATED_COUNT("cuCtxCreate");
+EMULATED_API(cuCtxCreate, CUcontext* context, CUctxCreateParams* parameters, unsigned int flags,
+             CUdevice device) {
     EMULATED_CHECK(device_state(device));
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
     const bool plain = parameters == nullptr ||
@@ -99,8 +93,7 @@ EMULATED_API cuCtxCreate(CUcontext* context, CUctxCreateParams* parameters, unsi
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxDestroy(CUcontext handle) {
-    EMULATED_COUNT("cuCtxDestroy");
+EMULATED_API(cuCtxDestroy, CUcontext handle) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     Context* context = find_context(handle);
     EMULATED_REQUIRE(context != nullptr && context->alive && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
@@ -112,16 +105,14 @@ EMULATED_API cuCtxDestroy(CUcontext handle) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxGetCurrent(CUcontext* context) {
-    EMULATED_COUNT("cuCtxGetCurrent");
+EMULATED_API(cuCtxGetCurrent, CUcontext* context) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
     *context = to(current_context());
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxSetCurrent(CUcontext context) {
-    EMULATED_COUNT("cuCtxSetCurrent");
+EMULATED_API(cuCtxSetCurrent, CUcontext context) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     auto& stack = context_stack();
     const auto* wanted = reinterpret_cast<Context*>(context);
@@ -133,16 +124,14 @@ EMULATED_API cuCtxSetCurrent(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxPushCurrent(CUcontext context) {
-    EMULATED_COUNT("cuCtxPushCurrent");
+EMULATED_API(cuCtxPushCurrent, CUcontext context) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     Context* found = find_context(context);
     EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     return context_stack().push(found) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-EMULATED_API cuCtxPopCurrent(CUcontext* context) {
-    EMULATED_COUNT("cuCtxPopCurrent");
+EMULATED_API(cuCtxPopCurrent, CUcontext* context) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     EMULATED_REQUIRE(!context_stack().empty(), CUDA_ERROR_INVALID_CONTEXT);
     if (context != nullptr) *context = to(current_context());
@@ -150,30 +139,26 @@ EMULATED_API cuCtxPopCurrent(CUcontext* context) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxGetDevice(CUdevice* device) {
-    EMULATED_COUNT("cuCtxGetDevice");
+EMULATED_API(cuCtxGetDevice, CUdevice* device) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     *device = current_context()->device;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxGetFlags(unsigned int* flags) {
-    EMULATED_COUNT("cuCtxGetFlags");
+EMULATED_API(cuCtxGetFlags, unsigned int* flags) {
     EMULATED_NEEDS_CONTEXT();
     *flags = current_context()->flags;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxSetFlags(unsigned int flags) {
-    EMULATED_COUNT("cuCtxSetFlags");
+EMULATED_API(cuCtxSetFlags, unsigned int flags) {
     EMULATED_NEEDS_CONTEXT();
     current_context()->flags = flags;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxGetId(CUcontext handle, unsigned long long* id) {
-    EMULATED_COUNT("cuCtxGetId");
+EMULATED_API(cuCtxGetId, CUcontext handle, unsigned long long* id) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     const Context* context = handle == nullptr ? current_context() : find_context(handle);
     EMULATED_REQUIRE(context != nullptr && context->alive, CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -181,16 +166,14 @@ EMULATED_API cuCtxGetId(CUcontext handle, unsigned long long* id) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
-    EMULATED_COUNT("cuCtxGetApiVersion");
+EMULATED_API(cuCtxGetApiVersion, CUcontext handle, unsigned int* version) {
     const Context* context = handle == nullptr ? current_context() : find_context(handle);
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     *version = 13000;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxSynchronize(void) {
-    EMULATED_COUNT("cuCtxSynchronize");
+EMULATED_API(cuCtxSynchronize) {
     const emulated::streams::DueDestructors due;
     EMULATED_NEEDS_CONTEXT();
     EMULATED_CHECK(emulated::driver::question_now(*current_context(), "cuCtxSynchronize"));
@@ -200,16 +183,14 @@ EMULATED_API cuCtxSynchronize(void) {
     return context->error.load();
 }
 
-EMULATED_API cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-    EMULATED_COUNT("cuCtxGetStreamPriorityRange");
+EMULATED_API(cuCtxGetStreamPriorityRange, int* least, int* greatest) {
     EMULATED_NEEDS_CONTEXT();
     if (least != nullptr) *least = 0;
     if (greatest != nullptr) *greatest = -5;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxGetLimit(std::size_t* value, CUlimit which) {
-    EMULATED_COUNT("cuCtxGetLimit");
+EMULATED_API(cuCtxGetLimit, std::size_t* value, CUlimit which) {
     EMULATED_NEEDS_CONTEXT();
     const Limit* known = default_limit(which);
     EMULATED_REQUIRE(known != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
@@ -221,8 +202,7 @@ EMULATED_API cuCtxGetLimit(std::size_t* value, CUlimit which) {
 }
 
 /// Kept and returned again; what the interpreter needs of stack and heap it takes as it goes.
-EMULATED_API cuCtxSetLimit(CUlimit which, std::size_t value) {
-    EMULATED_COUNT("cuCtxSetLimit");
+EMULATED_API(cuCtxSetLimit, CUlimit which, std::size_t value) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_REQUIRE(default_limit(which) != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
     Context& context = *current_context();
@@ -231,19 +211,14 @@ EMULATED_API cuCtxSetLimit(CUlimit which, std::size_t value) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxGetCacheConfig(CUfunc_cache* config) {
-    EMULATED_COUNT("cuCtxGetCacheConfig");
+EMULATED_API(cuCtxGetCacheConfig, CUfunc_cache* config) {
     EMULATED_NEEDS_CONTEXT();
     *config = CU_FUNC_CACHE_PREFER_NONE;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuCtxSetCacheConfig(CUfunc_cache) {
-    EMULATED_COUNT("cuCtxSetCacheConfig");
+EMULATED_API(cuCtxSetCacheConfig, CUfunc_cache) {
     return emulated::driver::ready();  // a preference: nothing to do
 }
 
-EMULATED_API cuCtxResetPersistingL2Cache(void) {
-    EMULATED_COUNT("cuCtxResetPersistingL2Cache");
-    return emulated::driver::ready();
-}
+EMULATED_API(cuCtxResetPersistingL2Cache) { return emulated::driver::ready(); }

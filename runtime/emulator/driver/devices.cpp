@@ -87,43 +87,37 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
 
 }  // namespace
 
-EMULATED_API cuInit(unsigned int flags) {
-    EMULATED_COUNT("cuInit");
+EMULATED_API(cuInit, unsigned int flags) {
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return Process::get().initialise();
 }
 
-EMULATED_API cuDriverGetVersion(int* version) {
-    EMULATED_COUNT("cuDriverGetVersion");
+EMULATED_API(cuDriverGetVersion, int* version) {
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *version = 13000;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuDeviceGet(CUdevice* device, int ordinal) {
-    EMULATED_COUNT("cuDeviceGet");
+EMULATED_API(cuDeviceGet, CUdevice* device, int ordinal) {
     const CUresult state = device_state(ordinal);
     if (state == CUDA_SUCCESS) *device = ordinal;
     return state;
 }
 
-EMULATED_API cuDeviceGetCount(int* count) {
-    EMULATED_COUNT("cuDeviceGetCount");
+EMULATED_API(cuDeviceGetCount, int* count) {
     if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
     *count = Process::get().devices();
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuDeviceGetName(char* name, int length, CUdevice device) {
-    EMULATED_COUNT("cuDeviceGetName");
+EMULATED_API(cuDeviceGetName, char* name, int length, CUdevice device) {
     const CUresult state = device_state(device);
     if (state == CUDA_SUCCESS)
         std::snprintf(name, static_cast<std::size_t>(length), "Bascule emulated device");
     return state;
 }
 
-EMULATED_API cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
-    EMULATED_COUNT("cuDeviceGetUuid");
+EMULATED_API(cuDeviceGetUuid, CUuuid* uuid, CUdevice device) {
     const CUresult state = device_state(device);
     if (state != CUDA_SUCCESS) return state;
     std::memset(uuid->bytes, 0, sizeof uuid->bytes);
@@ -132,30 +126,26 @@ EMULATED_API cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuDeviceTotalMem(std::size_t* bytes, CUdevice device) {
-    EMULATED_COUNT("cuDeviceTotalMem");
+EMULATED_API(cuDeviceTotalMem, std::size_t* bytes, CUdevice device) {
     const CUresult state = device_state(device);
     if (state == CUDA_SUCCESS) *bytes = Process::get().heap().capacity(device);
     return state;
 }
 
-EMULATED_API cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice device) {
-    EMULATED_COUNT("cuDeviceGetAttribute");
+EMULATED_API(cuDeviceGetAttribute, int* value, CUdevice_attribute which, CUdevice device) {
     const CUresult state = device_state(device);
     if (state == CUDA_SUCCESS) *value = attribute(which, device);
     return state;
 }
 
-EMULATED_API cuDeviceGetPCIBusId(char* text, int length, CUdevice device) {
-    EMULATED_COUNT("cuDeviceGetPCIBusId");
+EMULATED_API(cuDeviceGetPCIBusId, char* text, int length, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     EMULATED_REQUIRE(text != nullptr && length >= 13, CUDA_ERROR_INVALID_VALUE);
     std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0", static_cast<unsigned>(device));
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
-    EMULATED_COUNT("cuDeviceGetByPCIBusId");
+EMULATED_API(cuDeviceGetByPCIBusId, CUdevice* device, const char* text) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     EMULATED_REQUIRE(device != nullptr && text != nullptr, CUDA_ERROR_INVALID_VALUE);
     unsigned domain = 0;
@@ -166,12 +156,8 @@ EMULATED_API cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuProfilerStart() {
-    EMULATED_COUNT("cuProfilerStart");
+EMULATED_API(cuProfilerStart) {
     return CUDA_SUCCESS;  // there is no profiler
 }
 
-EMULATED_API cuProfilerStop() {
-    EMULATED_COUNT("cuProfilerStop");
-    return CUDA_SUCCESS;
-}
+EMULATED_API(cuProfilerStop) { return CUDA_SUCCESS; }

@@ -281,8 +281,7 @@ const EntryPoint entry_points[] = {
 
 }  // namespace
 
-EMULATED_API cuGetExportTable(const void** table, const CUuuid*) {
-    EMULATED_COUNT("cuGetExportTable");
+EMULATED_API(cuGetExportTable, const void** table, const CUuuid*) {
     static std::atomic<bool> said{false};
     if (!said.exchange(true)) {
         std::fputs(
@@ -296,9 +295,8 @@ EMULATED_API cuGetExportTable(const void** table, const CUuuid*) {
 }
 
 /// The highest version not above the requested one; below the first version the oldest.
-EMULATED_API cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags,
-                              CUdriverProcAddressQueryResult* result) {
-    EMULATED_COUNT("cuGetProcAddress");
+EMULATED_API(cuGetProcAddress, const char* symbol, void** function, int version, cuuint64_t flags,
+             CUdriverProcAddressQueryResult* result) {
     EMULATED_REQUIRE(symbol != nullptr && function != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE(flags <= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, CUDA_ERROR_INVALID_VALUE);
     const EntryPoint* best = nullptr;

@@ -76,12 +76,6 @@ CUresult look_up(CUresult code, const char** out, const char* Row::*member) {
 
 }  // namespace
 
-EMULATED_API cuGetErrorName(CUresult error, const char** name) {
-    EMULATED_COUNT("cuGetErrorName");
-    return look_up(error, name, &Row::name);
-}
+EMULATED_API(cuGetErrorName, CUresult error, const char** name) { return look_up(error, name, &Row::name); }
 
-EMULATED_API cuGetErrorString(CUresult error, const char** text) {
-    EMULATED_COUNT("cuGetErrorString");
-    return look_up(error, text, &Row::text);
-}
+EMULATED_API(cuGetErrorString, CUresult error, const char** text) { return look_up(error, text, &Row::text); }

@@ -33,9 +33,8 @@ CUresult CUDAAPI emulated::driver::advise_v1(CUdeviceptr address, std::size_t by
     return cuMemAdvise_v2(address, bytes, advice, location_of(device));
 }
 
-EMULATED_API cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                       CUgraph* graph, const CUgraphNode** dependencies,
-                                       std::size_t* dependency_count) {
+EMULATED_OLDER_API(cuStreamGetCaptureInfo_v2, CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                   CUgraph* graph, const CUgraphNode** dependencies, std::size_t* dependency_count) {
     return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, nullptr, dependency_count);
 }
 
@@ -48,17 +47,17 @@ CUresult CUDAAPI emulated::driver::graph_dependencies_v1(CUgraphNode node, CUgra
     return cuGraphNodeGetDependencies_v2(node, dependencies, nullptr, count);
 }
 
-EMULATED_API cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
-                                   std::size_t log_bytes) {
+EMULATED_OLDER_API(cuGraphInstantiate_v2, CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
+                   std::size_t log_bytes) {
     return emulated::driver::graph_instantiate_v1(exec, graph, error, log, log_bytes);
 }
 
-EMULATED_API cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
+EMULATED_OLDER_API(cuCtxCreate_v2, CUcontext* context, unsigned int flags, CUdevice device) {
     return cuCtxCreate_v4(context, nullptr, flags, device);
 }
 
-EMULATED_API cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count, unsigned int flags,
-                            CUdevice device) {
+EMULATED_OLDER_API(cuCtxCreate_v3, CUcontext* context, CUexecAffinityParam* affinity, int count,
+                   unsigned int flags, CUdevice device) {
     CUctxCreateParams parameters = {};
     parameters.execAffinityParams = count == 0 ? nullptr : affinity;
     parameters.numExecAffinityParams = count;
@@ -75,38 +74,43 @@ EMULATED_API cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, i
 #undef cuStreamBeginCapture
 #undef cuStreamGetCaptureInfo
 
-EMULATED_API cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice device) {
+EMULATED_OLDER_API(cuCtxCreate, CUcontext* context, unsigned int flags, CUdevice device) {
     return cuCtxCreate_v2(context, flags, device);
 }
 
-EMULATED_API cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
+EMULATED_OLDER_API(cuGetProcAddress, const char* symbol, void** function, int version, cuuint64_t flags) {
     return emulated::driver::get_proc_address_v1(symbol, function, version, flags);
 }
 
-EMULATED_API cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
+EMULATED_OLDER_API(cuStreamGetCaptureInfo, CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
     return emulated::driver::capture_info_v1(stream, status, id);
 }
 
-EMULATED_API cuStreamBeginCapture(CUstream stream) { return emulated::driver::begin_capture_v1(stream); }
+EMULATED_OLDER_API(cuStreamBeginCapture, CUstream stream) {
+    return emulated::driver::begin_capture_v1(stream);
+}
 
-EMULATED_API cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
-                                std::size_t log_bytes) {
+EMULATED_OLDER_API(cuGraphInstantiate, CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
+                   std::size_t log_bytes) {
     return emulated::driver::graph_instantiate_v1(exec, graph, error, log, log_bytes);
 }
 
-EMULATED_API cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* dependencies, std::size_t* count) {
+EMULATED_OLDER_API(cuGraphNodeGetDependencies, CUgraphNode node, CUgraphNode* dependencies,
+                   std::size_t* count) {
     return emulated::driver::graph_dependencies_v1(node, dependencies, count);
 }
 
-EMULATED_API cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error,
-                               CUgraphExecUpdateResult* result) {
+EMULATED_OLDER_API(cuGraphExecUpdate, CUgraphExec exec, CUgraph graph, CUgraphNode* error,
+                   CUgraphExecUpdateResult* result) {
     return emulated::driver::graph_exec_update_v1(exec, graph, error, result);
 }
 
-EMULATED_API cuMemPrefetchAsync(CUdeviceptr address, std::size_t bytes, CUdevice device, CUstream stream) {
+EMULATED_OLDER_API(cuMemPrefetchAsync, CUdeviceptr address, std::size_t bytes, CUdevice device,
+                   CUstream stream) {
     return emulated::driver::prefetch_v1(address, bytes, device, stream);
 }
 
-EMULATED_API cuMemAdvise(CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUdevice device) {
+EMULATED_OLDER_API(cuMemAdvise, CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
+                   CUdevice device) {
     return emulated::driver::advise_v1(address, bytes, advice, device);
 }

@@ -18,8 +18,7 @@ CUresult find_peer(Context*& peer, CUcontext handle) {
 
 }  // namespace
 
-EMULATED_API cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
-    EMULATED_COUNT("cuDeviceCanAccessPeer");
+EMULATED_API(cuDeviceCanAccessPeer, int* can, CUdevice device, CUdevice peer) {
     EMULATED_CHECK(device_state(device));
     EMULATED_CHECK(device_state(peer));
     EMULATED_REQUIRE(can != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -27,9 +26,8 @@ EMULATED_API cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute which, CUdevice device,
-                                     CUdevice peer) {
-    EMULATED_COUNT("cuDeviceGetP2PAttribute");
+EMULATED_API(cuDeviceGetP2PAttribute, int* value, CUdevice_P2PAttribute which, CUdevice device,
+             CUdevice peer) {
     EMULATED_CHECK(device_state(device));
     EMULATED_CHECK(device_state(peer));
     EMULATED_REQUIRE(device != peer, CUDA_ERROR_INVALID_DEVICE);
@@ -41,8 +39,7 @@ EMULATED_API cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute which, CU
 }
 
 /// One way: the peer's kernels see nothing of ours by it. For every allocation of the peer's device.
-EMULATED_API cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
-    EMULATED_COUNT("cuCtxEnablePeerAccess");
+EMULATED_API(cuCtxEnablePeerAccess, CUcontext handle, unsigned int flags) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
     Context* peer = nullptr;
@@ -52,8 +49,7 @@ EMULATED_API cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
     return added ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 
-EMULATED_API cuCtxDisablePeerAccess(CUcontext handle) {
-    EMULATED_COUNT("cuCtxDisablePeerAccess");
+EMULATED_API(cuCtxDisablePeerAccess, CUcontext handle) {
     EMULATED_NEEDS_CONTEXT();
     Context* peer = nullptr;
     EMULATED_CHECK(find_peer(peer, handle));

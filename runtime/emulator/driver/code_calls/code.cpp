@@ -254,102 +254,77 @@ void** slot(Handle* out) noexcept {
 
 }  // namespace
 
-EMULATED_API cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* options, void** values,
-                               unsigned int count, CUlibraryOption*, void**, unsigned int) {
-    EMULATED_COUNT("cuLibraryLoadData");
+EMULATED_API(cuLibraryLoadData, CUlibrary* library, const void* code, CUjit_option* options, void** values,
+             unsigned int count, CUlibraryOption*, void**, unsigned int) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     return load(slot(library), code, nullptr, count, options, values);
 }
 
-EMULATED_API cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option* options, void** values,
-                                   unsigned int count, CUlibraryOption*, void**, unsigned int) {
-    EMULATED_COUNT("cuLibraryLoadFromFile");
+EMULATED_API(cuLibraryLoadFromFile, CUlibrary* library, const char* path, CUjit_option* options,
+             void** values, unsigned int count, CUlibraryOption*, void**, unsigned int) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     return load_file(slot(library), path, nullptr, count, options, values);
 }
 
-EMULATED_API cuLibraryUnload(CUlibrary library) {
-    EMULATED_COUNT("cuLibraryUnload");
-    return unload(library);
-}
+EMULATED_API(cuLibraryUnload, CUlibrary library) { return unload(library); }
 
-EMULATED_API cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
-    EMULATED_COUNT("cuLibraryGetKernel");
+EMULATED_API(cuLibraryGetKernel, CUkernel* kernel, CUlibrary library, const char* name) {
     return find_kernel(slot(kernel), library, name, nullptr);
 }
 
-EMULATED_API cuLibraryGetKernelCount(unsigned int* out, CUlibrary library) {
-    EMULATED_COUNT("cuLibraryGetKernelCount");
-    return count(out, library);
-}
+EMULATED_API(cuLibraryGetKernelCount, unsigned int* out, CUlibrary library) { return count(out, library); }
 
-EMULATED_API cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int room, CUlibrary library) {
-    EMULATED_COUNT("cuLibraryEnumerateKernels");
+EMULATED_API(cuLibraryEnumerateKernels, CUkernel* kernels, unsigned int room, CUlibrary library) {
     return enumerate(kernels, room, library, nullptr);
 }
 
-EMULATED_API cuLibraryGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUlibrary library,
-                                const char* name) {
-    EMULATED_COUNT("cuLibraryGetGlobal");
+EMULATED_API(cuLibraryGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUlibrary library,
+             const char* name) {
     EMULATED_NEEDS_CONTEXT();
     return find_global(address, bytes, library, name);
 }
 
-EMULATED_API cuModuleLoadDataEx(CUmodule* module, const void* code, unsigned int count, CUjit_option* options,
-                                void** values) {
-    EMULATED_COUNT("cuModuleLoadDataEx");
+EMULATED_API(cuModuleLoadDataEx, CUmodule* module, const void* code, unsigned int count,
+             CUjit_option* options, void** values) {
     EMULATED_NEEDS_CONTEXT();
     return load(slot(module), code, current_context(), count, options, values);
 }
 
-EMULATED_API cuModuleLoadData(CUmodule* module, const void* code) {
-    EMULATED_COUNT("cuModuleLoadData");
+EMULATED_API(cuModuleLoadData, CUmodule* module, const void* code) {
     EMULATED_NEEDS_CONTEXT();
     return load(slot(module), code, current_context(), 0, nullptr, nullptr);
 }
 
-EMULATED_API cuModuleLoadFatBinary(CUmodule* module, const void* code) {
-    EMULATED_COUNT("cuModuleLoadFatBinary");
+EMULATED_API(cuModuleLoadFatBinary, CUmodule* module, const void* code) {
     EMULATED_NEEDS_CONTEXT();
     return load(slot(module), code, current_context(), 0, nullptr, nullptr);
 }
 
-EMULATED_API cuModuleLoad(CUmodule* module, const char* path) {
-    EMULATED_COUNT("cuModuleLoad");
+EMULATED_API(cuModuleLoad, CUmodule* module, const char* path) {
     EMULATED_NEEDS_CONTEXT();
     return load_file(slot(module), path, current_context(), 0, nullptr, nullptr);
 }
 
-EMULATED_API cuModuleUnload(CUmodule module) {
-    EMULATED_COUNT("cuModuleUnload");
-    return unload(module);
-}
+EMULATED_API(cuModuleUnload, CUmodule module) { return unload(module); }
 
-EMULATED_API cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
-    EMULATED_COUNT("cuModuleGetFunction");
+EMULATED_API(cuModuleGetFunction, CUfunction* function, CUmodule module, const char* name) {
     EMULATED_NEEDS_CONTEXT();
     return find_kernel(slot(function), module, name, current_context());
 }
 
-EMULATED_API cuModuleGetFunctionCount(unsigned int* out, CUmodule module) {
-    EMULATED_COUNT("cuModuleGetFunctionCount");
-    return count(out, module);
-}
+EMULATED_API(cuModuleGetFunctionCount, unsigned int* out, CUmodule module) { return count(out, module); }
 
-EMULATED_API cuModuleEnumerateFunctions(CUfunction* functions, unsigned int room, CUmodule module) {
-    EMULATED_COUNT("cuModuleEnumerateFunctions");
+EMULATED_API(cuModuleEnumerateFunctions, CUfunction* functions, unsigned int room, CUmodule module) {
     EMULATED_NEEDS_CONTEXT();
     return enumerate(functions, room, module, current_context());
 }
 
-EMULATED_API cuModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
-    EMULATED_COUNT("cuModuleGetGlobal");
+EMULATED_API(cuModuleGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
     EMULATED_NEEDS_CONTEXT();
     return find_global(address, bytes, module, name);
 }
 
-EMULATED_API cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
-    EMULATED_COUNT("cuModuleGetLoadingMode");
+EMULATED_API(cuModuleGetLoadingMode, CUmoduleLoadingMode* mode) {
     *mode = CU_MODULE_EAGER_LOADING;
     return CUDA_SUCCESS;
 }

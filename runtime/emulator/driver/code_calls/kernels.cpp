@@ -85,8 +85,7 @@ CUresult name_of(const char** name, const void* handle) {
 
 }  // namespace
 
-EMULATED_API cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
-    EMULATED_COUNT("cuKernelGetFunction");
+EMULATED_API(cuKernelGetFunction, CUfunction* function, CUkernel kernel) {
     EMULATED_NEEDS_CONTEXT();
     const auto handle = find_handle(kernel);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
@@ -94,93 +93,75 @@ EMULATED_API cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
-    EMULATED_COUNT("cuKernelGetLibrary");
+EMULATED_API(cuKernelGetLibrary, CUlibrary* library, CUkernel kernel) {
     const auto handle = find_handle(kernel);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
     *library = reinterpret_cast<CUlibrary>(handle->library.get());
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuKernelGetAttribute(int* value, CUfunction_attribute which, CUkernel kernel, CUdevice device) {
-    EMULATED_COUNT("cuKernelGetAttribute");
+EMULATED_API(cuKernelGetAttribute, int* value, CUfunction_attribute which, CUkernel kernel, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     const auto handle = find_handle(kernel);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
     return get_attribute(value, which, *handle, device);
 }
 
-EMULATED_API cuKernelSetAttribute(CUfunction_attribute which, int value, CUkernel kernel, CUdevice device) {
-    EMULATED_COUNT("cuKernelSetAttribute");
+EMULATED_API(cuKernelSetAttribute, CUfunction_attribute which, int value, CUkernel kernel, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     const auto handle = find_handle(kernel);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
     return set_attribute(which, value, *handle, device);
 }
 
-EMULATED_API cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache, CUdevice device) {
-    EMULATED_COUNT("cuKernelSetCacheConfig");
+EMULATED_API(cuKernelSetCacheConfig, CUkernel kernel, CUfunc_cache, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     return find_handle(kernel) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;  // a preference
 }
 
-EMULATED_API cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset,
-                                  std::size_t* bytes) {
-    EMULATED_COUNT("cuKernelGetParamInfo");
+EMULATED_API(cuKernelGetParamInfo, CUkernel kernel, std::size_t index, std::size_t* offset,
+             std::size_t* bytes) {
     return parameter_info(kernel, index, offset, bytes);
 }
 
-EMULATED_API cuKernelGetName(const char** name, CUkernel kernel) {
-    EMULATED_COUNT("cuKernelGetName");
-    return name_of(name, kernel);
-}
+EMULATED_API(cuKernelGetName, const char** name, CUkernel kernel) { return name_of(name, kernel); }
 
-EMULATED_API cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction function) {
-    EMULATED_COUNT("cuFuncGetAttribute");
+EMULATED_API(cuFuncGetAttribute, int* value, CUfunction_attribute which, CUfunction function) {
     const auto handle = find_handle(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
     return get_attribute(value, which, *handle, device_of(*handle));
 }
 
-EMULATED_API cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {
-    EMULATED_COUNT("cuFuncSetAttribute");
+EMULATED_API(cuFuncSetAttribute, CUfunction function, CUfunction_attribute which, int value) {
     const auto handle = find_handle(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
     return set_attribute(which, value, *handle, device_of(*handle));
 }
 
-EMULATED_API cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {
-    EMULATED_COUNT("cuFuncSetCacheConfig");
+EMULATED_API(cuFuncSetCacheConfig, CUfunction function, CUfunc_cache) {
     return find_handle(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;  // a preference
 }
 
-EMULATED_API cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset,
-                                std::size_t* bytes) {
-    EMULATED_COUNT("cuFuncGetParamInfo");
+EMULATED_API(cuFuncGetParamInfo, CUfunction function, std::size_t index, std::size_t* offset,
+             std::size_t* bytes) {
     return parameter_info(function, index, offset, bytes);
 }
 
-EMULATED_API cuFuncGetName(const char** name, CUfunction function) {
-    EMULATED_COUNT("cuFuncGetName");
-    return name_of(name, function);
-}
+EMULATED_API(cuFuncGetName, const char** name, CUfunction function) { return name_of(name, function); }
 
-EMULATED_API cuFuncGetModule(CUmodule* module, CUfunction function) {
-    EMULATED_COUNT("cuFuncGetModule");
+EMULATED_API(cuFuncGetModule, CUmodule* module, CUfunction function) {
     const auto handle = find_handle(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
     *module = reinterpret_cast<CUmodule>(handle->library.get());
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
-    EMULATED_COUNT("cuFuncIsLoaded");
+EMULATED_API(cuFuncIsLoaded, CUfunctionLoadingState* state, CUfunction function) {
     EMULATED_REQUIRE(find_handle(function) != nullptr, CUDA_ERROR_INVALID_HANDLE);
     *state = CU_FUNCTION_LOADING_STATE_LOADED;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuFuncLoad(CUfunction function) {
-    EMULATED_COUNT("cuFuncLoad");
+EMULATED_API(cuFuncLoad, CUfunction function) {
     return find_handle(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }

@@ -308,28 +308,23 @@ CUlaunchConfig config_of(Dim3 grid, Dim3 block, unsigned shared_bytes, CUstream 
 
 }  // namespace
 
-EMULATED_API cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
-                              void** extra) {
-    EMULATED_COUNT("cuLaunchKernelEx");
+EMULATED_API(cuLaunchKernelEx, const CUlaunchConfig* config, CUfunction function, void** parameters,
+             void** extra) {
     if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return launch(*config, function, parameters, extra);
 }
 
-EMULATED_API cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                            unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                            unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-                            void** parameters, void** extra) {
-    EMULATED_COUNT("cuLaunchKernel");
+EMULATED_API(cuLaunchKernel, CUfunction function, unsigned int grid_x, unsigned int grid_y,
+             unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
+             unsigned int shared_bytes, CUstream stream, void** parameters, void** extra) {
     const auto config =
         config_of({grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream);
     return launch(config, function, parameters, extra);
 }
 
-EMULATED_API cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                                       unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                                       unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-                                       void** parameters) {
-    EMULATED_COUNT("cuLaunchCooperativeKernel");
+EMULATED_API(cuLaunchCooperativeKernel, CUfunction function, unsigned int grid_x, unsigned int grid_y,
+             unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
+             unsigned int shared_bytes, CUstream stream, void** parameters) {
     auto config = config_of({grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream);
     CUlaunchAttribute cooperative = {};
     cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;

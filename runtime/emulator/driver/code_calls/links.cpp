@@ -60,8 +60,7 @@ CUresult add(Link& link, CUjitInputType type, std::string text, const char* name
 
 }  // namespace
 
-EMULATED_API cuLinkCreate(unsigned int count, CUjit_option* options, void** values, CUlinkState* state) {
-    EMULATED_COUNT("cuLinkCreate");
+EMULATED_API(cuLinkCreate, unsigned int count, CUjit_option* options, void** values, CUlinkState* state) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_REQUIRE(state != nullptr, CUDA_ERROR_INVALID_VALUE);
     auto link = std::make_shared<Link>();
@@ -71,9 +70,8 @@ EMULATED_API cuLinkCreate(unsigned int count, CUjit_option* options, void** valu
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, std::size_t bytes,
-                           const char* name, unsigned int, CUjit_option*, void**) {
-    EMULATED_COUNT("cuLinkAddData");
+EMULATED_API(cuLinkAddData, CUlinkState state, CUjitInputType type, void* data, std::size_t bytes,
+             const char* name, unsigned int, CUjit_option*, void**) {
     EMULATED_NEEDS_CONTEXT();
     const auto link = find(state);
     EMULATED_REQUIRE(link != nullptr, CUDA_ERROR_INVALID_HANDLE);
@@ -81,9 +79,8 @@ EMULATED_API cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, s
     return add(*link, type, std::string(static_cast<const char*>(data), bytes), name);
 }
 
-EMULATED_API cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* path, unsigned int,
-                           CUjit_option*, void**) {
-    EMULATED_COUNT("cuLinkAddFile");
+EMULATED_API(cuLinkAddFile, CUlinkState state, CUjitInputType type, const char* path, unsigned int,
+             CUjit_option*, void**) {
     EMULATED_NEEDS_CONTEXT();
     const auto link = find(state);
     EMULATED_REQUIRE(link != nullptr, CUDA_ERROR_INVALID_HANDLE);
@@ -94,8 +91,7 @@ EMULATED_API cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* p
 }
 
 /// The image is the PTX itself, and lives as long as the link does.
-EMULATED_API cuLinkComplete(CUlinkState state, void** image, std::size_t* bytes) {
-    EMULATED_COUNT("cuLinkComplete");
+EMULATED_API(cuLinkComplete, CUlinkState state, void** image, std::size_t* bytes) {
     EMULATED_NEEDS_CONTEXT();
     const auto link = find(state);
     EMULATED_REQUIRE(link != nullptr, CUDA_ERROR_INVALID_HANDLE);
@@ -107,7 +103,6 @@ EMULATED_API cuLinkComplete(CUlinkState state, void** image, std::size_t* bytes)
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuLinkDestroy(CUlinkState state) {
-    EMULATED_COUNT("cuLinkDestroy");
+EMULATED_API(cuLinkDestroy, CUlinkState state) {
     return Process::get().handles().remove<Link>(state) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }

@@ -62,9 +62,8 @@ int resident_blocks(const KernelHandle& handle, int device, int block_size,
 
 }  // namespace emulated::driver
 
-EMULATED_API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size,
-                                                         std::size_t dynamic_shared_bytes) {
-    EMULATED_COUNT("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+EMULATED_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, int* blocks, CUfunction function, int block_size,
+             std::size_t dynamic_shared_bytes) {
     EMULATED_NEEDS_CONTEXT();
     const auto handle = Process::get().handles().find<KernelHandle>(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
@@ -73,20 +72,15 @@ EMULATED_API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function,
-                                                                  int block_size,
-                                                                  std::size_t dynamic_shared_bytes,
-                                                                  unsigned int flags) {
-    EMULATED_COUNT("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
+EMULATED_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, int* blocks, CUfunction function,
+             int block_size, std::size_t dynamic_shared_bytes, unsigned int flags) {
     EMULATED_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE, CUDA_ERROR_INVALID_VALUE);
     return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_shared_bytes);
 }
 
 /// The largest block that keeps the most threads resident.
-EMULATED_API cuOccupancyMaxPotentialBlockSize(int* grid_size, int* block_size, CUfunction function,
-                                              CUoccupancyB2DSize shared_bytes_of,
-                                              std::size_t dynamic_shared_bytes, int block_limit) {
-    EMULATED_COUNT("cuOccupancyMaxPotentialBlockSize");
+EMULATED_API(cuOccupancyMaxPotentialBlockSize, int* grid_size, int* block_size, CUfunction function,
+             CUoccupancyB2DSize shared_bytes_of, std::size_t dynamic_shared_bytes, int block_limit) {
     EMULATED_NEEDS_CONTEXT();
     const auto handle = Process::get().handles().find<KernelHandle>(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
@@ -106,20 +100,17 @@ EMULATED_API cuOccupancyMaxPotentialBlockSize(int* grid_size, int* block_size, C
     return most_threads > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-EMULATED_API cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid_size, int* block_size, CUfunction function,
-                                                       CUoccupancyB2DSize shared_bytes_of,
-                                                       std::size_t dynamic_shared_bytes, int block_limit,
-                                                       unsigned int flags) {
-    EMULATED_COUNT("cuOccupancyMaxPotentialBlockSizeWithFlags");
+EMULATED_API(cuOccupancyMaxPotentialBlockSizeWithFlags, int* grid_size, int* block_size, CUfunction function,
+             CUoccupancyB2DSize shared_bytes_of, std::size_t dynamic_shared_bytes, int block_limit,
+             unsigned int flags) {
     EMULATED_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE, CUDA_ERROR_INVALID_VALUE);
     return cuOccupancyMaxPotentialBlockSize(grid_size, block_size, function, shared_bytes_of,
                                             dynamic_shared_bytes, block_limit);
 }
 
 /// What is left of a multiprocessor's shared memory when `blocks` share it.
-EMULATED_API cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, CUfunction function, int blocks,
-                                                     int block_size) {
-    EMULATED_COUNT("cuOccupancyAvailableDynamicSMemPerBlock");
+EMULATED_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* bytes, CUfunction function, int blocks,
+             int block_size) {
     EMULATED_NEEDS_CONTEXT();
     const auto handle = Process::get().handles().find<KernelHandle>(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);

@@ -120,23 +120,20 @@ void write(void* out, CUpointer_attribute which, const Allocation* allocation, C
 
 }  // namespace
 
-EMULATED_API cuMemAlloc(CUdeviceptr* address, std::size_t bytes) {
-    EMULATED_COUNT("cuMemAlloc");
+EMULATED_API(cuMemAlloc, CUdeviceptr* address, std::size_t bytes) {
     EMULATED_NEEDS_CONTEXT();
     return allocate(address, bytes, Allocation::Kind::device);
 }
 
-EMULATED_API cuMemFree(CUdeviceptr address) {
-    EMULATED_COUNT("cuMemFree");
+EMULATED_API(cuMemFree, CUdeviceptr address) {
     EMULATED_NEEDS_CONTEXT();
     if (address == 0) return CUDA_SUCCESS;
     return release(address, {Allocation::Kind::device, Allocation::Kind::managed});
 }
 
 /// Rows begin at multiples of 512 bytes, as texture hardware wants them.
-EMULATED_API cuMemAllocPitch(CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
-                             unsigned int element_bytes) {
-    EMULATED_COUNT("cuMemAllocPitch");
+EMULATED_API(cuMemAllocPitch, CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
+             unsigned int element_bytes) {
     EMULATED_NEEDS_CONTEXT();
     const bool element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
     EMULATED_REQUIRE(pitch != nullptr && width > 0 && height > 0 && element, CUDA_ERROR_INVALID_VALUE);
@@ -144,16 +141,14 @@ EMULATED_API cuMemAllocPitch(CUdeviceptr* address, std::size_t* pitch, std::size
     return allocate(address, *pitch * height, Allocation::Kind::device);
 }
 
-EMULATED_API cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
-    EMULATED_COUNT("cuMemAllocManaged");
+EMULATED_API(cuMemAllocManaged, CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST, CUDA_ERROR_INVALID_VALUE);
     return allocate(address, bytes, Allocation::Kind::managed);
 }
 
 /// Portable, mapped and write-combined are what pinned memory here is anyway.
-EMULATED_API cuMemHostAlloc(void** host, std::size_t bytes, unsigned int flags) {
-    EMULATED_COUNT("cuMemHostAlloc");
+EMULATED_API(cuMemHostAlloc, void** host, std::size_t bytes, unsigned int flags) {
     EMULATED_NEEDS_CONTEXT();
     constexpr unsigned known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
@@ -164,20 +159,15 @@ EMULATED_API cuMemHostAlloc(void** host, std::size_t bytes, unsigned int flags) 
     return result;
 }
 
-EMULATED_API cuMemAllocHost(void** host, std::size_t bytes) {
-    EMULATED_COUNT("cuMemAllocHost");
-    return cuMemHostAlloc(host, bytes, 0);
-}
+EMULATED_API(cuMemAllocHost, void** host, std::size_t bytes) { return cuMemHostAlloc(host, bytes, 0); }
 
-EMULATED_API cuMemFreeHost(void* host) {
-    EMULATED_COUNT("cuMemFreeHost");
+EMULATED_API(cuMemFreeHost, void* host) {
     EMULATED_NEEDS_CONTEXT();
     if (host == nullptr) return CUDA_SUCCESS;
     return release(reinterpret_cast<CUdeviceptr>(host), {Allocation::Kind::pinned});
 }
 
-EMULATED_API cuMemHostRegister(void* host, std::size_t bytes, unsigned int flags) {
-    EMULATED_COUNT("cuMemHostRegister");
+EMULATED_API(cuMemHostRegister, void* host, std::size_t bytes, unsigned int flags) {
     EMULATED_NEEDS_CONTEXT();
     constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
@@ -188,8 +178,7 @@ EMULATED_API cuMemHostRegister(void* host, std::size_t bytes, unsigned int flags
     return done ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
 
-EMULATED_API cuMemHostUnregister(void* host) {
-    EMULATED_COUNT("cuMemHostUnregister");
+EMULATED_API(cuMemHostUnregister, void* host) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_CHECK(unsafe_now("cuMemHostUnregister"));
     for (Context* context : Process::get().contexts()) context->graph.drain();
@@ -197,8 +186,7 @@ EMULATED_API cuMemHostUnregister(void* host) {
 }
 
 /// The same address: host and kernels share one for pinned memory ("unified addressing").
-EMULATED_API cuMemHostGetDevicePointer(CUdeviceptr* address, void* host, unsigned int flags) {
-    EMULATED_COUNT("cuMemHostGetDevicePointer");
+EMULATED_API(cuMemHostGetDevicePointer, CUdeviceptr* address, void* host, unsigned int flags) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_REQUIRE(address != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
     const auto at = reinterpret_cast<CUdeviceptr>(host);
@@ -209,8 +197,7 @@ EMULATED_API cuMemHostGetDevicePointer(CUdeviceptr* address, void* host, unsigne
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuMemGetInfo(std::size_t* free, std::size_t* total) {
-    EMULATED_COUNT("cuMemGetInfo");
+EMULATED_API(cuMemGetInfo, std::size_t* free, std::size_t* total) {
     EMULATED_NEEDS_CONTEXT();
     const int device = current_context()->device;
     *total = Process::get().heap().capacity(device);
@@ -218,8 +205,7 @@ EMULATED_API cuMemGetInfo(std::size_t* free, std::size_t* total) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
-    EMULATED_COUNT("cuMemGetAddressRange");
+EMULATED_API(cuMemGetAddressRange, CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
     EMULATED_NEEDS_CONTEXT();
     const Allocation* allocation = find(address);
     if (allocation == nullptr) return CUDA_ERROR_NOT_FOUND;
@@ -228,8 +214,7 @@ EMULATED_API cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdevic
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuPointerGetAttribute(void* value, CUpointer_attribute which, CUdeviceptr address) {
-    EMULATED_COUNT("cuPointerGetAttribute");
+EMULATED_API(cuPointerGetAttribute, void* value, CUpointer_attribute which, CUdeviceptr address) {
     EMULATED_NEEDS_CONTEXT();
     const Allocation* allocation = find(address);
     if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -238,16 +223,14 @@ EMULATED_API cuPointerGetAttribute(void* value, CUpointer_attribute which, CUdev
 }
 
 /// Unlike the single query this succeeds for unknown pointers, and returns zeros.
-EMULATED_API cuPointerGetAttributes(unsigned int count, CUpointer_attribute* which, void** values,
-                                    CUdeviceptr address) {
-    EMULATED_COUNT("cuPointerGetAttributes");
+EMULATED_API(cuPointerGetAttributes, unsigned int count, CUpointer_attribute* which, void** values,
+             CUdeviceptr address) {
     EMULATED_NEEDS_CONTEXT();
     const Allocation* allocation = find(address);
     for (unsigned int i = 0; i < count; ++i) write(values[i], which[i], allocation, address);
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuPointerSetAttribute(const void*, CUpointer_attribute which, CUdeviceptr) {
-    EMULATED_COUNT("cuPointerSetAttribute");
+EMULATED_API(cuPointerSetAttribute, const void*, CUpointer_attribute which, CUdeviceptr) {
     return which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -79,59 +79,50 @@ CUresult state_of(CUcontext handle) {
 
 }  // namespace
 
-EMULATED_API cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-    EMULATED_COUNT("cuMemcpy");
+EMULATED_API(cuMemcpy, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
     EMULATED_NEEDS_CONTEXT();
     return copy_rows(unified(to), unified(from), {bytes}, nullptr, Wait::yes, "cuMemcpy");
 }
 
-EMULATED_API cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-    EMULATED_COUNT("cuMemcpyAsync");
+EMULATED_API(cuMemcpyAsync, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
     EMULATED_NEEDS_CONTEXT();
     return copy_rows(unified(to), unified(from), {bytes}, stream, Wait::no, "cuMemcpyAsync");
 }
 
-EMULATED_API cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t bytes) {
-    EMULATED_COUNT("cuMemcpyHtoD");
+EMULATED_API(cuMemcpyHtoD, CUdeviceptr to, const void* from, std::size_t bytes) {
     EMULATED_NEEDS_CONTEXT();
     return copy_rows(device(to), host(from), {bytes}, nullptr, Wait::yes, "cuMemcpyHtoD");
 }
 
-EMULATED_API cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
-    EMULATED_COUNT("cuMemcpyHtoDAsync");
+EMULATED_API(cuMemcpyHtoDAsync, CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
     EMULATED_NEEDS_CONTEXT();
     return copy_rows(device(to), host(from), {bytes}, stream, Wait::no, "cuMemcpyHtoDAsync");
 }
 
-EMULATED_API cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t bytes) {
-    EMULATED_COUNT("cuMemcpyDtoH");
+EMULATED_API(cuMemcpyDtoH, void* to, CUdeviceptr from, std::size_t bytes) {
     EMULATED_NEEDS_CONTEXT();
     return copy_rows(host(to), device(from), {bytes}, nullptr, Wait::yes, "cuMemcpyDtoH");
 }
 
-EMULATED_API cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-    EMULATED_COUNT("cuMemcpyDtoHAsync");
+EMULATED_API(cuMemcpyDtoHAsync, void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
     EMULATED_NEEDS_CONTEXT();
     return copy_rows(host(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyDtoHAsync");
 }
 
-EMULATED_API cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-    EMULATED_COUNT("cuMemcpyDtoD");
+EMULATED_API(cuMemcpyDtoD, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
     EMULATED_NEEDS_CONTEXT();
     return copy_rows(device(to), device(from), {bytes}, nullptr, Wait::no, "cuMemcpyDtoD");
 }
 
-EMULATED_API cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-    EMULATED_COUNT("cuMemcpyDtoDAsync");
+EMULATED_API(cuMemcpyDtoDAsync, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
     EMULATED_NEEDS_CONTEXT();
     return copy_rows(device(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyDtoDAsync");
 }
 
 /// "Serialized with respect to all pending and future asynchronous work" of three contexts: the host waits,
 /// which is more than that asks for.
-EMULATED_API cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                          std::size_t bytes) {
-    EMULATED_COUNT("cuMemcpyPeer");
+EMULATED_API(cuMemcpyPeer, CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+             std::size_t bytes) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_CHECK(state_of(to_context));
     EMULATED_CHECK(state_of(from_context));
@@ -144,26 +135,22 @@ EMULATED_API cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from
 }
 
 /// Addresses tell the devices: the contexts need only be there.
-EMULATED_API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                               std::size_t bytes, CUstream stream) {
-    EMULATED_COUNT("cuMemcpyPeerAsync");
+EMULATED_API(cuMemcpyPeerAsync, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+             CUcontext from_context, std::size_t bytes, CUstream stream) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_CHECK(state_of(to_context));
     EMULATED_CHECK(state_of(from_context));
     return copy_rows(device(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyPeerAsync");
 }
 
-EMULATED_API cuMemcpy2D(const CUDA_MEMCPY2D* copy) {
-    EMULATED_COUNT("cuMemcpy2D");
+EMULATED_API(cuMemcpy2D, const CUDA_MEMCPY2D* copy) {
     return copy_2d(copy, nullptr, Wait::yes, "cuMemcpy2D");
 }
 
-EMULATED_API cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* copy) {
-    EMULATED_COUNT("cuMemcpy2DUnaligned");
+EMULATED_API(cuMemcpy2DUnaligned, const CUDA_MEMCPY2D* copy) {
     return copy_2d(copy, nullptr, Wait::yes, "cuMemcpy2DUnaligned");
 }
 
-EMULATED_API cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) {
-    EMULATED_COUNT("cuMemcpy2DAsync");
+EMULATED_API(cuMemcpy2DAsync, const CUDA_MEMCPY2D* copy, CUstream stream) {
     return copy_2d(copy, stream, Wait::no, "cuMemcpy2DAsync");
 }

@@ -35,18 +35,16 @@ bool ignores_location(CUmem_advise advice) noexcept {
 
 }  // namespace
 
-EMULATED_API cuMemPrefetchAsync(CUdeviceptr address, std::size_t bytes, CUmemLocation location,
-                                unsigned int flags, CUstream handle) {
-    EMULATED_COUNT("cuMemPrefetchAsync");
+EMULATED_API(cuMemPrefetchAsync, CUdeviceptr address, std::size_t bytes, CUmemLocation location,
+             unsigned int flags, CUstream handle) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     EMULATED_REQUIRE(flags == 0 && is_managed(address, bytes), CUDA_ERROR_INVALID_VALUE);
     return check(location);
 }
 
-EMULATED_API cuMemAdvise(CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
-                         CUmemLocation location) {
-    EMULATED_COUNT("cuMemAdvise");
+EMULATED_API(cuMemAdvise, CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
+             CUmemLocation location) {
     EMULATED_NEEDS_CONTEXT();
     const bool known = advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
     EMULATED_REQUIRE(known && is_managed(address, bytes), CUDA_ERROR_INVALID_VALUE);
@@ -54,9 +52,8 @@ EMULATED_API cuMemAdvise(CUdeviceptr address, std::size_t bytes, CUmem_advise ad
 }
 
 /// The whole of an allocation, and a stream of one's own where it is to be that stream's alone.
-EMULATED_API cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, std::size_t bytes,
-                                    unsigned int flags) {
-    EMULATED_COUNT("cuStreamAttachMemAsync");
+EMULATED_API(cuStreamAttachMemAsync, CUstream handle, CUdeviceptr address, std::size_t bytes,
+             unsigned int flags) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     const bool one_flag =

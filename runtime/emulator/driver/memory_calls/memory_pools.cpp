@@ -132,17 +132,15 @@ const Attribute* find(CUmemPool_attribute which) noexcept {
 
 }  // namespace
 
-EMULATED_API cuMemAllocAsync(CUdeviceptr* address, std::size_t bytes, CUstream handle) {
-    EMULATED_COUNT("cuMemAllocAsync");
+EMULATED_API(cuMemAllocAsync, CUdeviceptr* address, std::size_t bytes, CUstream handle) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     const auto pool = DevicePools::get().current(target.context->device);
     return allocate(address, bytes, pool, target, handle, "cuMemAllocAsync");
 }
 
-EMULATED_API cuMemAllocFromPoolAsync(CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool_handle,
-                                     CUstream handle) {
-    EMULATED_COUNT("cuMemAllocFromPoolAsync");
+EMULATED_API(cuMemAllocFromPoolAsync, CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool_handle,
+             CUstream handle) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     const auto pool = find(pool_handle);
@@ -151,8 +149,7 @@ EMULATED_API cuMemAllocFromPoolAsync(CUdeviceptr* address, std::size_t bytes, CU
 }
 
 /// Of memory of cuMemAlloc too. What is issued later may not use it, whatever its stream.
-EMULATED_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
-    EMULATED_COUNT("cuMemFreeAsync");
+EMULATED_API(cuMemFreeAsync, CUdeviceptr address, CUstream handle) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     if (address == 0) return CUDA_SUCCESS;
@@ -184,16 +181,14 @@ EMULATED_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
-    EMULATED_COUNT("cuDeviceGetDefaultMemPool");
+EMULATED_API(cuDeviceGetDefaultMemPool, CUmemoryPool* pool, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     EMULATED_REQUIRE(pool != nullptr, CUDA_ERROR_INVALID_VALUE);
     *pool = handle_of(DevicePools::get().initial(device));
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
-    EMULATED_COUNT("cuDeviceGetMemPool");
+EMULATED_API(cuDeviceGetMemPool, CUmemoryPool* pool, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     EMULATED_REQUIRE(pool != nullptr, CUDA_ERROR_INVALID_VALUE);
     *pool = handle_of(DevicePools::get().current(device));
@@ -201,8 +196,7 @@ EMULATED_API cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
 }
 
 /// "The memory pool must be local to the specified device."
-EMULATED_API cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle) {
-    EMULATED_COUNT("cuDeviceSetMemPool");
+EMULATED_API(cuDeviceSetMemPool, CUdevice device, CUmemoryPool handle) {
     EMULATED_CHECK(device_state(device));
     auto pool = find(handle);
     EMULATED_REQUIRE(pool != nullptr && pool->device() == device, CUDA_ERROR_INVALID_VALUE);
@@ -210,8 +204,7 @@ EMULATED_API cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* properties) {
-    EMULATED_COUNT("cuMemPoolCreate");
+EMULATED_API(cuMemPoolCreate, CUmemoryPool* handle, const CUmemPoolProps* properties) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     EMULATED_REQUIRE(handle != nullptr && properties != nullptr, CUDA_ERROR_INVALID_VALUE);
     const bool plain = properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
@@ -231,8 +224,7 @@ EMULATED_API cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* propert
 }
 
 /// At once; what was allocated from it lives on. A device's default pool cannot be destroyed.
-EMULATED_API cuMemPoolDestroy(CUmemoryPool handle) {
-    EMULATED_COUNT("cuMemPoolDestroy");
+EMULATED_API(cuMemPoolDestroy, CUmemoryPool handle) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     const auto pool = find(handle);
     EMULATED_REQUIRE(pool != nullptr && !pool->is_default(), CUDA_ERROR_INVALID_VALUE);
@@ -241,8 +233,7 @@ EMULATED_API cuMemPoolDestroy(CUmemoryPool handle) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuMemPoolTrimTo(CUmemoryPool handle, std::size_t least) {
-    EMULATED_COUNT("cuMemPoolTrimTo");
+EMULATED_API(cuMemPoolTrimTo, CUmemoryPool handle, std::size_t least) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     const auto pool = find(handle);
     EMULATED_REQUIRE(pool != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -250,8 +241,7 @@ EMULATED_API cuMemPoolTrimTo(CUmemoryPool handle, std::size_t least) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute which, void* value) {
-    EMULATED_COUNT("cuMemPoolGetAttribute");
+EMULATED_API(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute which, void* value) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     const auto pool = find(handle);
     const Attribute* attribute = find(which);
@@ -265,8 +255,7 @@ EMULATED_API cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute whic
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute which, void* value) {
-    EMULATED_COUNT("cuMemPoolSetAttribute");
+EMULATED_API(cuMemPoolSetAttribute, CUmemoryPool handle, CUmemPool_attribute which, void* value) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     const auto pool = find(handle);
     const Attribute* attribute = find(which);

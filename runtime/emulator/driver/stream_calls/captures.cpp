@@ -149,8 +149,7 @@ CUresult question_now(Event& event, const char* name) {
 
 }  // namespace emulated::driver
 
-EMULATED_API cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
-    EMULATED_COUNT("cuStreamBeginCapture");
+EMULATED_API(cuStreamBeginCapture, CUstream handle, CUstreamCaptureMode mode) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     EMULATED_REQUIRE(is_mode(&mode), CUDA_ERROR_INVALID_VALUE);
@@ -161,8 +160,7 @@ EMULATED_API cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuStreamEndCapture(CUstream handle, CUgraph* out) {
-    EMULATED_COUNT("cuStreamEndCapture");
+EMULATED_API(cuStreamEndCapture, CUstream handle, CUgraph* out) {
     const DueDestructors due;
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
@@ -182,8 +180,7 @@ EMULATED_API cuStreamEndCapture(CUstream handle, CUgraph* out) {
     return result;
 }
 
-EMULATED_API cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
-    EMULATED_COUNT("cuStreamIsCapturing");
+EMULATED_API(cuStreamIsCapturing, CUstream handle, CUstreamCaptureStatus* status) {
     if (!Captures::any()) {
         EMULATED_CHECK(emulated::driver::stream_state(handle));
         EMULATED_REQUIRE(status != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -200,10 +197,9 @@ EMULATED_API cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status)
 }
 
 /// Without a capture that is going on well nothing but the status is written. Edges have no data here.
-EMULATED_API cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                    CUgraph* graph, const CUgraphNode** dependencies,
-                                    const CUgraphEdgeData** edges, std::size_t* dependency_count) {
-    EMULATED_COUNT("cuStreamGetCaptureInfo");
+EMULATED_API(cuStreamGetCaptureInfo, CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+             CUgraph* graph, const CUgraphNode** dependencies, const CUgraphEdgeData** edges,
+             std::size_t* dependency_count) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     EMULATED_REQUIRE(status != nullptr && (edges == nullptr || dependencies != nullptr),
@@ -220,8 +216,7 @@ EMULATED_API cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* stat
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-    EMULATED_COUNT("cuThreadExchangeStreamCaptureMode");
+EMULATED_API(cuThreadExchangeStreamCaptureMode, CUstreamCaptureMode* mode) {
     EMULATED_REQUIRE(mode != nullptr && is_mode(mode), CUDA_ERROR_INVALID_VALUE);
     std::swap(*mode, thread_mode);
     return CUDA_SUCCESS;

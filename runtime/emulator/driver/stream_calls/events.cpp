@@ -17,8 +17,7 @@ std::shared_ptr<Event> find(CUevent handle) { return Process::get().handles().fi
 
 }  // namespace
 
-EMULATED_API cuEventCreate(CUevent* handle, unsigned int flags) {
-    EMULATED_COUNT("cuEventCreate");
+EMULATED_API(cuEventCreate, CUevent* handle, unsigned int flags) {
     EMULATED_NEEDS_CONTEXT();
     constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
     EMULATED_REQUIRE(handle != nullptr && flags <= (known | CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
@@ -32,16 +31,14 @@ EMULATED_API cuEventCreate(CUevent* handle, unsigned int flags) {
 }
 
 /// Streams that wait for it still do. Works after a fault too.
-EMULATED_API cuEventDestroy(CUevent handle) {
-    EMULATED_COUNT("cuEventDestroy");
+EMULATED_API(cuEventDestroy, CUevent handle) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     EMULATED_REQUIRE(Process::get().handles().remove<Event>(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE);
     emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, handle, 0, "cuEventDestroy");
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuEventRecordWithFlags(CUevent event_handle, CUstream handle, unsigned int flags) {
-    EMULATED_COUNT("cuEventRecordWithFlags");
+EMULATED_API(cuEventRecordWithFlags, CUevent event_handle, CUstream handle, unsigned int flags) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     EMULATED_REQUIRE(flags == CU_EVENT_RECORD_DEFAULT, CUDA_ERROR_INVALID_VALUE);
@@ -59,13 +56,11 @@ EMULATED_API cuEventRecordWithFlags(CUevent event_handle, CUstream handle, unsig
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuEventRecord(CUevent event, CUstream stream) {
-    EMULATED_COUNT("cuEventRecord");
+EMULATED_API(cuEventRecord, CUevent event, CUstream stream) {
     return cuEventRecordWithFlags(event, stream, 0);
 }
 
-EMULATED_API cuEventQuery(CUevent handle) {
-    EMULATED_COUNT("cuEventQuery");
+EMULATED_API(cuEventQuery, CUevent handle) {
     EMULATED_NEEDS_CONTEXT();
     const auto event = find(handle);
     EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
@@ -74,8 +69,7 @@ EMULATED_API cuEventQuery(CUevent handle) {
     return event->context->error.load();
 }
 
-EMULATED_API cuEventSynchronize(CUevent handle) {
-    EMULATED_COUNT("cuEventSynchronize");
+EMULATED_API(cuEventSynchronize, CUevent handle) {
     const emulated::streams::DueDestructors due;
     EMULATED_NEEDS_CONTEXT();
     const auto event = find(handle);
@@ -86,8 +80,7 @@ EMULATED_API cuEventSynchronize(CUevent handle) {
     return event->context->error.load();
 }
 
-EMULATED_API cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent end_handle) {
-    EMULATED_COUNT("cuEventElapsedTime");
+EMULATED_API(cuEventElapsedTime, float* milliseconds, CUevent start_handle, CUevent end_handle) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_REQUIRE(milliseconds != nullptr, CUDA_ERROR_INVALID_VALUE);
     const auto start = find(start_handle);

@@ -119,8 +119,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
 
 }  // namespace
 
-EMULATED_API cuGraphCreate(CUgraph* graph, unsigned int flags) {
-    EMULATED_COUNT("cuGraphCreate");
+EMULATED_API(cuGraphCreate, CUgraph* graph, unsigned int flags) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     EMULATED_REQUIRE(graph != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
     *graph = reinterpret_cast<CUgraph>(Process::get().handles().add(std::make_shared<GraphObject>()));
@@ -128,8 +127,7 @@ EMULATED_API cuGraphCreate(CUgraph* graph, unsigned int flags) {
 }
 
 /// What was instantiated from it lives on. A graph that is being captured is its capture's.
-EMULATED_API cuGraphDestroy(CUgraph handle) {
-    EMULATED_COUNT("cuGraphDestroy");
+EMULATED_API(cuGraphDestroy, CUgraph handle) {
     const DueDestructors due;
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     const auto graph = find_graph(handle);
@@ -141,8 +139,7 @@ EMULATED_API cuGraphDestroy(CUgraph handle) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
-    EMULATED_COUNT("cuGraphGetNodes");
+EMULATED_API(cuGraphGetNodes, CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
     const auto graph = find_graph(handle);
     EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
     std::vector<const CapturedNode*> all;
@@ -152,8 +149,7 @@ EMULATED_API cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* co
     return list(all, nodes, count);
 }
 
-EMULATED_API cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
-    EMULATED_COUNT("cuGraphGetRootNodes");
+EMULATED_API(cuGraphGetRootNodes, CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
     const auto graph = find_graph(handle);
     EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
     std::vector<const CapturedNode*> roots;
@@ -166,9 +162,8 @@ EMULATED_API cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, std::size_t
 }
 
 /// Edges have no data here: all of it is zero, which is what "no data" means.
-EMULATED_API cuGraphNodeGetDependencies(CUgraphNode handle, CUgraphNode* dependencies, CUgraphEdgeData* edges,
-                                        std::size_t* count) {
-    EMULATED_COUNT("cuGraphNodeGetDependencies");
+EMULATED_API(cuGraphNodeGetDependencies, CUgraphNode handle, CUgraphNode* dependencies,
+             CUgraphEdgeData* edges, std::size_t* count) {
     const auto graph = graph_with(handle);
     EMULATED_REQUIRE(graph != nullptr && count != nullptr, CUDA_ERROR_INVALID_VALUE);
     std::vector<const CapturedNode*> before;
@@ -180,24 +175,21 @@ EMULATED_API cuGraphNodeGetDependencies(CUgraphNode handle, CUgraphNode* depende
     return list(before, dependencies, count);
 }
 
-EMULATED_API cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
-    EMULATED_COUNT("cuGraphNodeGetType");
+EMULATED_API(cuGraphNodeGetType, CUgraphNode handle, CUgraphNodeType* type) {
     const auto graph = graph_with(handle);
     EMULATED_REQUIRE(graph != nullptr && type != nullptr, CUDA_ERROR_INVALID_VALUE);
     *type = type_of(reinterpret_cast<const CapturedNode*>(handle)->kind);
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
-    EMULATED_COUNT("cuGraphInstantiateWithFlags");
+EMULATED_API(cuGraphInstantiateWithFlags, CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
     // "Only supported by cuGraphInstantiateWithParams."
     EMULATED_REQUIRE((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0, CUDA_ERROR_INVALID_VALUE);
     return instantiate(exec, graph, flags);
 }
 
-EMULATED_API cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
-                                          CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
-    EMULATED_COUNT("cuGraphInstantiateWithParams");
+EMULATED_API(cuGraphInstantiateWithParams, CUgraphExec* exec, CUgraph graph,
+             CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
     EMULATED_REQUIRE(parameters != nullptr, CUDA_ERROR_INVALID_VALUE);
     const CUresult result = instantiate(exec, graph, parameters->flags);
     parameters->hErrNode_out = nullptr;
@@ -216,8 +208,7 @@ CUresult CUDAAPI emulated::driver::graph_instantiate_v1(CUgraphExec* exec, CUgra
 }
 
 /// What runs goes on, and is freed when it is done.
-EMULATED_API cuGraphExecDestroy(CUgraphExec handle) {
-    EMULATED_COUNT("cuGraphExecDestroy");
+EMULATED_API(cuGraphExecDestroy, CUgraphExec handle) {
     const DueDestructors due;
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     const auto exec = Process::get().handles().remove<GraphExecObject>(handle);
@@ -225,8 +216,7 @@ EMULATED_API cuGraphExecDestroy(CUgraphExec handle) {
 }
 
 /// There is nothing to move before a launch.
-EMULATED_API cuGraphUpload(CUgraphExec handle, CUstream stream) {
-    EMULATED_COUNT("cuGraphUpload");
+EMULATED_API(cuGraphUpload, CUgraphExec handle, CUstream stream) {
     const StreamTarget target(stream);
     EMULATED_CHECK(target.state);
     EMULATED_REQUIRE(find_exec(handle) != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -236,8 +226,7 @@ EMULATED_API cuGraphUpload(CUgraphExec handle, CUstream stream) {
 }
 
 /// On a stream that is being captured the graph becomes a node, as it is now.
-EMULATED_API cuGraphLaunch(CUgraphExec handle, CUstream stream) {
-    EMULATED_COUNT("cuGraphLaunch");
+EMULATED_API(cuGraphLaunch, CUgraphExec handle, CUstream stream) {
     const StreamTarget target(stream);
     EMULATED_CHECK(target.state);
     const auto exec = find_exec(handle);
@@ -256,9 +245,8 @@ EMULATED_API cuGraphLaunch(CUgraphExec handle, CUstream stream) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuGraphExecUpdate(CUgraphExec exec_handle, CUgraph graph_handle,
-                               CUgraphExecUpdateResultInfo* info) {
-    EMULATED_COUNT("cuGraphExecUpdate");
+EMULATED_API(cuGraphExecUpdate, CUgraphExec exec_handle, CUgraph graph_handle,
+             CUgraphExecUpdateResultInfo* info) {
     const DueDestructors due;
     EMULATED_REQUIRE(info != nullptr, CUDA_ERROR_INVALID_VALUE);
     *info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};

@@ -23,8 +23,7 @@ bool is_default(CUstream handle) noexcept {
 
 }  // namespace
 
-EMULATED_API cuStreamCreateWithPriority(CUstream* handle, unsigned int flags, int priority) {
-    EMULATED_COUNT("cuStreamCreateWithPriority");
+EMULATED_API(cuStreamCreateWithPriority, CUstream* handle, unsigned int flags, int priority) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_REQUIRE(handle != nullptr && flags <= CU_STREAM_NON_BLOCKING, CUDA_ERROR_INVALID_VALUE);
     Context* context = current_context();
@@ -40,15 +39,13 @@ EMULATED_API cuStreamCreateWithPriority(CUstream* handle, unsigned int flags, in
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuStreamCreate(CUstream* handle, unsigned int flags) {
-    EMULATED_COUNT("cuStreamCreate");
+EMULATED_API(cuStreamCreate, CUstream* handle, unsigned int flags) {
     return cuStreamCreateWithPriority(handle, flags, 0);
 }
 
 /// Returns at once; what is pending still runs. Works after a fault too: what a context holds can always be
 /// given back.
-EMULATED_API cuStreamDestroy(CUstream handle) {
-    EMULATED_COUNT("cuStreamDestroy");
+EMULATED_API(cuStreamDestroy, CUstream handle) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     EMULATED_REQUIRE(!is_default(handle), CUDA_ERROR_INVALID_HANDLE);
     const auto stream = Process::get().handles().remove<Stream>(handle);
@@ -58,8 +55,7 @@ EMULATED_API cuStreamDestroy(CUstream handle) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuStreamSynchronize(CUstream handle) {
-    EMULATED_COUNT("cuStreamSynchronize");
+EMULATED_API(cuStreamSynchronize, CUstream handle) {
     const emulated::streams::DueDestructors due;
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
@@ -69,8 +65,7 @@ EMULATED_API cuStreamSynchronize(CUstream handle) {
     return target.context->error.load();
 }
 
-EMULATED_API cuStreamQuery(CUstream handle) {
-    EMULATED_COUNT("cuStreamQuery");
+EMULATED_API(cuStreamQuery, CUstream handle) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     EMULATED_CHECK(emulated::driver::question_now(target, "cuStreamQuery"));
@@ -78,8 +73,7 @@ EMULATED_API cuStreamQuery(CUstream handle) {
     return target.context->error.load();
 }
 
-EMULATED_API cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int flags) {
-    EMULATED_COUNT("cuStreamWaitEvent");
+EMULATED_API(cuStreamWaitEvent, CUstream handle, CUevent event_handle, unsigned int flags) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     EMULATED_REQUIRE(flags == CU_EVENT_WAIT_DEFAULT, CUDA_ERROR_INVALID_VALUE);
@@ -99,40 +93,35 @@ EMULATED_API cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned i
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuStreamGetCtx(CUstream handle, CUcontext* context) {
-    EMULATED_COUNT("cuStreamGetCtx");
+EMULATED_API(cuStreamGetCtx, CUstream handle, CUcontext* context) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     *context = reinterpret_cast<CUcontext>(target.context);
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuStreamGetDevice(CUstream handle, CUdevice* device) {
-    EMULATED_COUNT("cuStreamGetDevice");
+EMULATED_API(cuStreamGetDevice, CUstream handle, CUdevice* device) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     *device = target.context->device;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuStreamGetFlags(CUstream handle, unsigned int* flags) {
-    EMULATED_COUNT("cuStreamGetFlags");
+EMULATED_API(cuStreamGetFlags, CUstream handle, unsigned int* flags) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     *flags = target.properties().flags;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuStreamGetPriority(CUstream handle, int* priority) {
-    EMULATED_COUNT("cuStreamGetPriority");
+EMULATED_API(cuStreamGetPriority, CUstream handle, int* priority) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     *priority = target.properties().priority;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuStreamGetId(CUstream handle, unsigned long long* id) {
-    EMULATED_COUNT("cuStreamGetId");
+EMULATED_API(cuStreamGetId, CUstream handle, unsigned long long* id) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
     *id = target.properties().id;
@@ -140,8 +129,7 @@ EMULATED_API cuStreamGetId(CUstream handle, unsigned long long* id) {
 }
 
 /// Not called after a fault, as the documentation says of it.
-EMULATED_API cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
-    EMULATED_COUNT("cuLaunchHostFunc");
+EMULATED_API(cuLaunchHostFunc, CUstream handle, CUhostFn function, void* data) {
     EMULATED_REQUIRE(function != nullptr, CUDA_ERROR_INVALID_VALUE);
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
@@ -157,8 +145,8 @@ EMULATED_API cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
 }
 
 /// Older than cuLaunchHostFunc: the function is called after a fault too, with the error.
-EMULATED_API cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned int flags) {
-    EMULATED_COUNT("cuStreamAddCallback");
+EMULATED_API(cuStreamAddCallback, CUstream handle, CUstreamCallback callback, void* data,
+             unsigned int flags) {
     EMULATED_REQUIRE(callback != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);

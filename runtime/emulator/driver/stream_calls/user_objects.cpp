@@ -26,9 +26,8 @@ std::shared_ptr<UserObjectHandle> find_object(CUuserObject handle) {
 
 }  // namespace
 
-EMULATED_API cuUserObjectCreate(CUuserObject* out, void* pointer, CUhostFn destroy, unsigned int references,
-                                unsigned int flags) {
-    EMULATED_COUNT("cuUserObjectCreate");
+EMULATED_API(cuUserObjectCreate, CUuserObject* out, void* pointer, CUhostFn destroy, unsigned int references,
+             unsigned int flags) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     EMULATED_REQUIRE(out != nullptr && destroy != nullptr && is_count(references) &&
                          flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC,
@@ -38,16 +37,14 @@ EMULATED_API cuUserObjectCreate(CUuserObject* out, void* pointer, CUhostFn destr
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuUserObjectRetain(CUuserObject handle, unsigned int count) {
-    EMULATED_COUNT("cuUserObjectRetain");
+EMULATED_API(cuUserObjectRetain, CUuserObject handle, unsigned int count) {
     const auto object = find_object(handle);
     EMULATED_REQUIRE(object != nullptr && is_count(count), CUDA_ERROR_INVALID_VALUE);
     object->retain(count);
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuUserObjectRelease(CUuserObject handle, unsigned int count) {
-    EMULATED_COUNT("cuUserObjectRelease");
+EMULATED_API(cuUserObjectRelease, CUuserObject handle, unsigned int count) {
     const DueDestructors due;
     const auto object = find_object(handle);
     EMULATED_REQUIRE(object != nullptr && is_count(count) && object->drop(count), CUDA_ERROR_INVALID_VALUE);
@@ -55,9 +52,8 @@ EMULATED_API cuUserObjectRelease(CUuserObject handle, unsigned int count) {
 }
 
 /// Also for a graph that a capture still fills.
-EMULATED_API cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count,
-                                     unsigned int flags) {
-    EMULATED_COUNT("cuGraphRetainUserObject");
+EMULATED_API(cuGraphRetainUserObject, CUgraph graph_handle, CUuserObject handle, unsigned int count,
+             unsigned int flags) {
     const auto graph = Process::get().handles().find<GraphObject>(graph_handle);
     const auto object = find_object(handle);
     EMULATED_REQUIRE(
@@ -68,8 +64,7 @@ EMULATED_API cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle, 
     return CUDA_SUCCESS;
 }
 
-EMULATED_API cuGraphReleaseUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count) {
-    EMULATED_COUNT("cuGraphReleaseUserObject");
+EMULATED_API(cuGraphReleaseUserObject, CUgraph graph_handle, CUuserObject handle, unsigned int count) {
     const DueDestructors due;
     const auto graph = Process::get().handles().find<GraphObject>(graph_handle);
     const auto object = find_object(handle);

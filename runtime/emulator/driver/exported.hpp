@@ -1,0 +1,81 @@
+// How a function of the driver's C interface is defined: it is exported, its calls are counted, and no
+// exception leaves it.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <tuple>
+
+#include <cuda.h>
+
+namespace emulated::driver {
+
+template <class... Parameters>
+std::tuple<Parameters...> parameters_of(CUresult (*)(Parameters...));
+
+/// The type of one parameter of a function.
+template <std::size_t Index, auto Body>
+using Parameter = std::tuple_element_t<Index, decltype(parameters_of(Body))>;
+
+/// Calls the body. What it throws becomes a code: C programs cannot catch.
+template <auto Body, class... Arguments>
+CUresult guarded(Arguments... arguments) noexcept {
+    try {
+        return Body(arguments...);
+    } catch (const std::bad_alloc&) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    } catch (const std::length_error&) {  // more than a container can ever hold
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    } catch (const std::exception&) {
+        return CUDA_ERROR_UNKNOWN;
+    }
+}
+
+}  // namespace emulated::driver
+
+/// EMULATED_API(cuMemFree, CUdeviceptr address) { ... } defines cuMemFree, under the name that <cuda.h> gives it.
+#define EMULATED_API(name, ...) \
+    EMULATED_DEFINE(name, EMULATED_COUNT(#name);, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+/// An older version of a function: the current one, which it calls, counts.
+#define EMULATED_OLDER_API(name, ...) EMULATED_DEFINE(name, , EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+
+#define EMULATED_DEFINE(...) EMULATED_DEFINE_RENAMED(__VA_ARGS__)
+#define EMULATED_DEFINE_RENAMED(name, count, arity, ...)                                    \
+    static CUresult name##_body(__VA_ARGS__);                                               \
+    extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI name(                \
+        EMULATED_PARAMETERS_##arity(name##_body)) {                                         \
+        count return ::emulated::driver::guarded<&name##_body>(EMULATED_ARGUMENTS_##arity); \
+    }                                                                                       \
+    static CUresult name##_body(__VA_ARGS__)
+
+#define EMULATED_ARITY(...) EMULATED_TWELFTH(__VA_OPT__(__VA_ARGS__, ) 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define EMULATED_TWELFTH(a, b, c, d, e, f, g, h, i, j, k, count, ...) count
+
+#define EMULATED_PARAMETER(index, body) ::emulated::driver::Parameter<index, &body> a##index
+#define EMULATED_PARAMETERS_0(body)
+#define EMULATED_PARAMETERS_1(body) EMULATED_PARAMETER(0, body)
+#define EMULATED_PARAMETERS_2(body) EMULATED_PARAMETERS_1(body), EMULATED_PARAMETER(1, body)
+#define EMULATED_PARAMETERS_3(body) EMULATED_PARAMETERS_2(body), EMULATED_PARAMETER(2, body)
+#define EMULATED_PARAMETERS_4(body) EMULATED_PARAMETERS_3(body), EMULATED_PARAMETER(3, body)
+#define EMULATED_PARAMETERS_5(body) EMULATED_PARAMETERS_4(body), EMULATED_PARAMETER(4, body)
+#define EMULATED_PARAMETERS_6(body) EMULATED_PARAMETERS_5(body), EMULATED_PARAMETER(5, body)
+#define EMULATED_PARAMETERS_7(body) EMULATED_PARAMETERS_6(body), EMULATED_PARAMETER(6, body)
+#define EMULATED_PARAMETERS_8(body) EMULATED_PARAMETERS_7(body), EMULATED_PARAMETER(7, body)
+#define EMULATED_PARAMETERS_9(body) EMULATED_PARAMETERS_8(body), EMULATED_PARAMETER(8, body)
+#define EMULATED_PARAMETERS_10(body) EMULATED_PARAMETERS_9(body), EMULATED_PARAMETER(9, body)
+#define EMULATED_PARAMETERS_11(body) EMULATED_PARAMETERS_10(body), EMULATED_PARAMETER(10, body)
+
+#define EMULATED_ARGUMENTS_0
+#define EMULATED_ARGUMENTS_1 a0
+#define EMULATED_ARGUMENTS_2 EMULATED_ARGUMENTS_1, a1
+#define EMULATED_ARGUMENTS_3 EMULATED_ARGUMENTS_2, a2
+#define EMULATED_ARGUMENTS_4 EMULATED_ARGUMENTS_3, a3
+#define EMULATED_ARGUMENTS_5 EMULATED_ARGUMENTS_4, a4
+#define EMULATED_ARGUMENTS_6 EMULATED_ARGUMENTS_5, a5
+#define EMULATED_ARGUMENTS_7 EMULATED_ARGUMENTS_6, a6
+#define EMULATED_ARGUMENTS_8 EMULATED_ARGUMENTS_7, a7
+#define EMULATED_ARGUMENTS_9 EMULATED_ARGUMENTS_8, a8
+#define EMULATED_ARGUMENTS_10 EMULATED_ARGUMENTS_9, a9
+#define EMULATED_ARGUMENTS_11 EMULATED_ARGUMENTS_10, a10
