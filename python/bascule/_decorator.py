@@ -81,10 +81,22 @@ class LaunchRule:
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launch with the geometry that the rule returns for these arguments."""
         kernel = self.kernel
-        bound = self._rule_signature.bind(*args, **kwargs)
+        try:
+            bound = self._rule_signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise self._wrong_arguments(error, kwargs) from None
         bound.apply_defaults()
         work = self._rule(*bound.args, **bound.kwargs)
         self._launcher(kernel, work)(*bound.args, **bound.kwargs)
+
+    def _wrong_arguments(self, error: TypeError, keywords: dict[str, Any]) -> _errors.ArgumentTypeError:
+        unknown = [name for name in keywords if name not in self._rule_signature.parameters]
+        place = _bascule._place_of_keyword(self.__name__, unknown[0]) if unknown else ""
+        problem = f"has no parameter {unknown[0]!r}" if unknown else str(error)
+        message = f"{self.__name__}{self._rule_signature} {problem}" + (f". {place}" if place else "")
+        found = _errors.ArgumentTypeError(message)
+        found.name = unknown[0] if unknown else ""
+        return found
 
     def __getitem__(self, key: Any) -> _bascule.Launcher:
         """A Launcher that ignores the rule: `[grid, block]` or `[grid, block, stream, shared_bytes]`."""

@@ -15,6 +15,7 @@
 #include "launch/arguments.hpp"
 #include "launch/global_object.hpp"
 #include "launch/kernel_object.hpp"
+#include "support/call_errors.hpp"
 #include "support/errors.hpp"
 #include "support/names.hpp"
 #include "values/dtype_object.hpp"
@@ -23,6 +24,8 @@ namespace py = pybind11;
 
 PYBIND11_MODULE(_bascule, module, py::mod_gil_not_used()) {
     bascule::python::names();  // made here, where no other thread can wait for it
+    const py::str own_name = module.attr("__name__");
+    module.attr("__name__") = "bascule";  // where users find the classes; messages and signatures name them so
     module.attr("__version__") = BASCULE_VERSION;
     bascule::python::register_errors();
     bascule::python::bind_devices(module);
@@ -40,4 +43,6 @@ PYBIND11_MODULE(_bascule, module, py::mod_gil_not_used()) {
     bascule::python::bind_emulated(module);
     bascule::python::bind_graphs(module);
     bascule::python::bind_debug(module);
+    bascule::python::describe_call_errors(module);
+    module.attr("__name__") = own_name;
 }

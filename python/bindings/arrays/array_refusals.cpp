@@ -58,11 +58,14 @@ void bind_array_refusals(ArrayClass& type) {
             "a DeviceArray is not iterable, because each element would be a separate transfer: iterate over "
             "x.copy_to_host().");
     });
-    type.def("__contains__", [](const ArrayObject&, const py::object&) {
-        refuse(
-            "`in` is not supported for a DeviceArray, because it would copy the array to the host: search "
-            "x.copy_to_host().");
-    });
+    type.def(
+        "__contains__",
+        [](const ArrayObject&, const py::object&) {
+            refuse(
+                "`in` is not supported for a DeviceArray, because it would copy the array to the host: search "
+                "x.copy_to_host().");
+        },
+        py::arg("value"));
     type.def("__bool__", [](const ArrayObject&) {
         refuse(
             "a DeviceArray has no truth value, because it would be copied to the host: use x.size, or "

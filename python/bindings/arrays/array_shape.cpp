@@ -35,7 +35,15 @@ Dimensions integers_of(const py::object& numbers, const char* field) {
     for (py::handle number : tuple) {
         const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr()));
         if (!integer) throw py::error_already_set();
-        result.push_back(integer.cast<std::int64_t>());
+        const long long value = PyLong_AsLongLong(integer.ptr());
+        if (value == -1 && PyErr_Occurred() != nullptr) {
+            PyErr_Clear();
+            throw ArgumentError(
+                ArgumentError::Kind::overflow,
+                fmt::format("`{}` has {}, which does not fit 64 bits.", field, std::string(py::str(integer))),
+                {.field = field});
+        }
+        result.push_back(value);
     }
     return result;
 }

@@ -95,7 +95,14 @@ Device device_from(const py::object& device) {
                             {.field = "device"});
     }
     warn_of_fallback(Driver::get());
-    return Device(py::int_(device).cast<int>());
+    const long long ordinal = PyLong_AsLongLong(py::int_(device).ptr());
+    if (ordinal != static_cast<int>(ordinal) || PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("there is no device {}.", std::string(py::str(device))),
+                            {.field = "device"});
+    }
+    return Device(static_cast<int>(ordinal));
 }
 
 void bind_devices(py::module_& module) {

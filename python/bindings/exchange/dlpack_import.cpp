@@ -186,7 +186,7 @@ py::object ask_capsule(const py::object& method, const py::object& stream, const
 
 void check_device(const py::object& wanted, Device device) {
     if (wanted.is_none()) return;
-    const Device asked = py::isinstance<Device>(wanted) ? wanted.cast<Device>() : Device(wanted.cast<int>());
+    const Device asked = device_from(wanted);
     if (asked == device) return;
     raise_buffer_error(fmt::format("the tensor is on {}, and `device` is {}: copy it there first.",
                                    to_string(device), to_string(asked)));

@@ -1,6 +1,9 @@
 #include "launch/call_arguments.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>
@@ -24,11 +27,70 @@ UnpackedArguments::UnpackedArguments(const py::tuple& positional, const py::obje
     names_ = py::tuple(names);
 }
 
+std::string place_of_keyword(const std::string& kernel, std::string_view keyword) {
+    constexpr std::string_view geometry[] = {"grid",     "block",  "grid_dim", "block_dim", "griddim",
+                                             "blockdim", "blocks", "threads",  "gridDim",   "blockDim"};
+    constexpr std::string_view shared[] = {"shared_bytes", "shared_mem", "shared",
+                                           "sharedmem",    "smem",       "shmem"};
+    constexpr std::string_view configured[] = {"cooperative", "cluster", "programmatic", "priority",
+                                               "shared_carveout"};
+    constexpr std::string_view options[] = {"peer", "sync", "streams"};
+    const auto is_one_of = [&](const auto& names) {
+        return std::ranges::find(names, keyword) != std::end(names);
+    };
+    if (keyword == "stream") {
+        return fmt::format("The stream is the third entry in the brackets: {}[grid, block, stream](...).",
+                           kernel);
+    }
+    if (is_one_of(geometry)) {
+        return fmt::format("Grid and block go into the brackets: {}[grid, block](...).", kernel);
+    }
+    if (is_one_of(shared)) {
+        return fmt::format(
+            "The bytes of dynamic shared memory are the fourth entry in the brackets: "
+            "{}[grid, block, stream, shared_bytes](...).",
+            kernel);
+    }
+    if (is_one_of(configured)) {
+        return fmt::format(
+            "It belongs to the launch configuration: {}[bascule.LaunchConfig(grid, block, {}=...)](...).",
+            kernel, keyword);
+    }
+    if (is_one_of(options)) {
+        return fmt::format("It is an option of the launch: {}[grid, block].options({}=...)(...).", kernel,
+                           keyword);
+    }
+    return {};
+}
+
+namespace {
+
+[[noreturn]] void fail_with_keyword(const Signature& signature, const std::string& name) {
+    const std::string place = place_of_keyword(signature.kernel, name);
+    throw ArgumentError(ArgumentError::Kind::type,
+                        fmt::format("kernel '{}' has no parameter '{}': {}{}{}", signature.kernel, name,
+                                    bascule::to_string(signature), place.empty() ? "" : ". ", place),
+                        {.name = name});
+}
+
+/// An unknown keyword is a better explanation of a wrong count than the count.
+void check_count_and_keywords(const Signature& signature, const CallArguments& arguments) {
+    if (arguments.count() != signature.parameters.size() && arguments.keywords != nullptr) {
+        for (const py::handle keyword : py::reinterpret_borrow<py::tuple>(arguments.keywords)) {
+            const std::string name = py::str(keyword);
+            if (signature.find(name) < 0) fail_with_keyword(signature, name);
+        }
+    }
+    ArgumentPack::check_count(signature, arguments.count());
+}
+
+}  // namespace
+
 void order_arguments(const Signature& signature, const CallArguments& arguments, std::span<PyObject*> slots) {
     const auto positional = static_cast<std::size_t>(arguments.positional);
     PyObject* const keywords = arguments.keywords;
     const std::size_t named = keywords == nullptr ? 0 : static_cast<std::size_t>(PyTuple_GET_SIZE(keywords));
-    ArgumentPack::check_count(signature, arguments.count());
+    check_count_and_keywords(signature, arguments);
     for (std::size_t i = 0; i < slots.size(); ++i) {
         slots[i] = i < positional ? arguments.objects[i] : nullptr;
     }
@@ -36,11 +98,7 @@ void order_arguments(const Signature& signature, const CallArguments& arguments,
         PyObject* keyword = PyTuple_GET_ITEM(keywords, static_cast<Py_ssize_t>(k));
         const std::string name = py::str(py::handle(keyword));
         const int index = signature.find(name);
-        if (index < 0) {
-            throw ArgumentError(ArgumentError::Kind::type,
-                                fmt::format("kernel '{}' has no parameter '{}': {}", signature.kernel, name,
-                                            bascule::to_string(signature)));
-        }
+        if (index < 0) fail_with_keyword(signature, name);
         PyObject*& slot = slots[static_cast<std::size_t>(index)];
         if (slot != nullptr) {
             throw ArgumentError(ArgumentError::Kind::type,

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <pybind11/pybind11.h>
@@ -57,5 +59,9 @@ class Slots {
 /// parameter. Throws: ArgumentError for a wrong count, an unknown or a repeated keyword; the message shows the
 /// signature.
 void order_arguments(const Signature& signature, const CallArguments& arguments, std::span<PyObject*> slots);
+
+/// Where a keyword belongs that is not a parameter of the kernel but that launches take elsewhere, such as `stream`; else
+/// empty.
+std::string place_of_keyword(const std::string& kernel, std::string_view keyword);
 
 }  // namespace bascule::python

@@ -16,6 +16,7 @@
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "launch/bound_launch.hpp"
+#include "launch/call_arguments.hpp"
 #include "launch/kernel_loading.hpp"
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"
@@ -432,6 +433,7 @@ void bind_kernels(py::module_& module) {
     module.def("_nvrtc_info", &nvrtc_info);
     module.def("_prelude", [] { return prelude_text(); });
     module.def("_forget_toolkit", &forget_toolkit);
+    module.def("_place_of_keyword", &place_of_keyword, "kernel"_a, "keyword"_a);
 }
 
 }  // namespace bascule::python
