@@ -34,7 +34,7 @@ class CacheDirectory {
     };
     Answer read(const std::string& name, File& file, std::string& problem) const;
 
-    /// Writes a temporary file in the same directory, flushes it and renames it to `name`: whoever reads sees
+    /// Writes a temporary file in the same directory and renames it to `name`: whoever reads sees
     /// the old file, or the whole new one. Says why when it fails; the old file is then as it was.
     std::optional<std::string> publish(const std::string& name, std::string_view bytes) const;
 

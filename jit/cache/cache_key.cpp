@@ -1,6 +1,6 @@
 #include <bascule/jit/cache/cache_key.hpp>
+#include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/files/digest.hpp>
-#include <bascule/jit/types/reflection.hpp>
 
 namespace bascule {
 namespace {
@@ -39,7 +39,8 @@ CacheKey key_of(const Program& program, const Nvrtc& nvrtc) {
     add(key.text, nvrtc.identity().empty() ? nvrtc.path() : nvrtc.identity());
     add(key.text, std::to_string(nvrtc.include_paths().size()));
     for (const std::string& path : nvrtc.include_paths()) add(key.text, path);
-    static const std::string prelude = to_string(digest_of(prelude_text()));
+    // All of it: which part a program gets is decided by what is in the key already.
+    static const std::string prelude = to_string(digest_of(whole_prelude()));
     add(key.text, prelude);
     const Digest digest = digest_of(key.text);
     key.hash_high = digest.high;

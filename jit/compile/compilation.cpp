@@ -6,6 +6,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/compilation.hpp>
 #include <bascule/jit/compile/compile_plan.hpp>
+#include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/types/reflection.hpp>
@@ -51,10 +52,10 @@ std::vector<std::string> all_options(const Program& program, const Nvrtc& nvrtc)
     return options;
 }
 
-std::vector<Nvrtc::Header> all_headers(const CompileOptions& options) {
-    std::vector<Nvrtc::Header> headers = {{prelude_name, prelude_text()},
-                                          {defines_name, defines_text(options)}};
-    for (const auto& [name, text] : options.headers) headers.push_back({name, text});
+std::vector<Nvrtc::Header> all_headers(const Program& program) {
+    std::vector<Nvrtc::Header> headers = {{prelude_name, prelude_for(program)},
+                                          {defines_name, defines_text(program.options)}};
+    for (const auto& [name, text] : program.options.headers) headers.push_back({name, text});
     return headers;
 }
 
@@ -190,7 +191,7 @@ Image compile_once(const Program& program, const Nvrtc& nvrtc) {
     refuse_nul(program);
     to_arguments(program.options);  // checks the names of all defines
     const std::vector<std::string> options = all_options(program, nvrtc);
-    const std::vector<Nvrtc::Header> headers = all_headers(program.options);
+    const std::vector<Nvrtc::Header> headers = all_headers(program);
     if (program.purpose == Program::Purpose::variable) {
         return compile_variable(program, nvrtc, headers, options);
     }

@@ -5,8 +5,6 @@
 namespace bascule {
 
 /// The numbers below N: values<0, 1, ...>.
-template <int...>
-struct values {};
 template <int N_, int... D_>
 struct numbers_below : numbers_below<N_ - 1, N_ - 1, D_...> {};
 template <int... D_>

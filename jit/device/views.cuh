@@ -1,9 +1,28 @@
 // The views that kernels take as parameters: array_view, and masked_view for arrays some of whose elements
-// are invalid. Names that no kernel uses end in an underscore, out of the way of macros: people define N and
+// are invalid; and the element type of arrays at any address. Names that no kernel uses end in an underscore, out of the way of macros: people define N and
 // T, index and count.
 #pragma once
 
 namespace bascule {
+
+/// A T that may lie at any address, as fields of packed structures do: read by conversion, or by get() where
+/// a template wants a T; written by assignment. Numbers of the language itself need none of this; classes
+/// have functions that take references.
+template <class T_>
+struct unaligned {
+    unsigned char bytes_[sizeof(T_)];
+
+    __host__ __device__ T_ get() const {
+        T_ value_;
+        memcpy(&value_, bytes_, sizeof(T_));
+        return value_;
+    }
+    __host__ __device__ operator T_() const { return get(); }
+    __host__ __device__ unaligned& operator=(const T_& value_) {
+        memcpy(bytes_, &value_, sizeof(T_));
+        return *this;
+    }
+};
 
 /// Has a `result_` where the first is the second, const.
 template <class, class>

@@ -18,9 +18,4 @@ std::string signature_expression(const std::string& kernel);
 Signature read_signature(const std::string& lowered_name, const std::string& kernel,
                          const std::vector<std::string>& names);
 
-/// The header that every program gets by -include: array_view, grid_stride, and the templates behind
-/// reflection.
-const std::string& prelude_text();
-inline constexpr const char* prelude_name = "bascule_prelude.h";
-
 }  // namespace bascule

@@ -119,6 +119,11 @@ TEST_CASE("an entry cut at any length is a miss, and is replaced") {
         CHECK(found.entry.image == nullptr);
         CHECK(found.place == 0);
     }
+    // What a power cut may leave: a file of its full size whose end, or all of it, was never written.
+    for (std::size_t written : {std::size_t{0}, whole.size() / 2, whole.size() - 1}) {
+        overwrite(path, whole.substr(0, written) + std::string(whole.size() - written, '\0'));
+        if (contents(path) != whole) CHECK(cache.load(one_key(), "").entry.image == nullptr);
+    }
     overwrite(path, whole + "x");
     CHECK(cache.load(one_key(), "").entry.image == nullptr);
     cache.store(one_key(), 0, {}, one_image());

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <bascule/jit/compile/prelude.hpp>
+
 #include "support.hpp"
 
 namespace bascule::testing {
@@ -93,6 +95,36 @@ TEST_CASE("too few indices are told in words") {
         checked.options.debug = true;
         CHECK(contains(compile_error(checked), "kernels.cu:1: error"));
     }
+}
+
+TEST_CASE("a text that cannot name the views is compiled without them, to the same code") {
+    const std::string plain = "__global__ void k(const float* x, float* y) { y[0] = x[0]; }\n";
+    const std::string naming = plain + "// bascule\n";
+    CHECK(&prelude_for(program(plain)) == &signature_prelude());
+    CHECK(&prelude_for(program(naming)) == &whole_prelude());
+    CHECK(compile(plain).ptx == compile(naming).ptx);
+    CHECK(compile(plain).kernels[0].reflected == compile(naming).kernels[0].reflected);
+}
+
+TEST_CASE("the views are there however their namespace is spelled") {
+    const std::string kernel = "__global__ void k(NAME::array_view<float> x) { x[0] = 1; }\n";
+    for (const char* spelling :
+         {"#define NAME bas##cule\n", "%:define NAME bas%:%:cule\n", "#define NAME bas\\\ncule\n",
+          "#define NAME bas\\\r\ncule\n", "#define JOIN(a, b) a##b\n#define NAME JOIN(bas, cule)\n"}) {
+        CAPTURE(std::string(spelling));
+        CHECK(compile(spelling + kernel).kernels.size() == 1);
+    }
+    Program by_define = program(kernel);
+    by_define.options.defines.emplace_back("NAME", "bascule");
+    CHECK(compiler().compile(by_define).kernels.size() == 1);
+
+    Program by_header = program("#include \"views.h\"\n__global__ void k(view x) { x[0] = 1; }\n");
+    by_header.options.headers.emplace_back("views.h", "using view = bascule::array_view<float>;\n");
+    CHECK(compiler().compile(by_header).kernels.size() == 1);
+
+    Program by_argument = program("template <class V> __global__ void k(V x) { x[0] = 1; }\n");
+    by_argument.instances = {{"k", "k<bascule::array_view<float>>"}};
+    CHECK(compiler().compile(by_argument).kernels.size() == 1);
 }
 
 TEST_CASE("the prelude leaves nothing in the image but the kernels") {

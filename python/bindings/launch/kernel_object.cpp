@@ -8,8 +8,8 @@
 #include <pybind11/stl.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
-#include <bascule/jit/types/reflection.hpp>
 #include <bascule/runtime/kernels/launch_geometry.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
 
@@ -431,7 +431,7 @@ void bind_kernels(py::module_& module) {
     module.def("_cache_statistics", [] { return Cache::process_default().statistics(); });
     module.def("_cache_clear", [] { Cache::process_default().clear(); });
     module.def("_nvrtc_info", &nvrtc_info);
-    module.def("_prelude", [] { return prelude_text(); });
+    module.def("_prelude", [] { return whole_prelude(); });
     module.def("_forget_toolkit", &forget_toolkit);
     module.def("_place_of_keyword", &place_of_keyword, "kernel"_a, "keyword"_a);
 }

@@ -1,0 +1,36 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <bascule/jit/compile/prelude.hpp>
+
+namespace bascule {
+namespace {
+
+/// Whether this can name something of the prelude. Also in a comment: nothing is lost by that.
+bool may_name_prelude(std::string_view text) {
+    // %:%: is another spelling of ##, and ??= one of #. A backslash before a line's end joins two halves of a word.
+    static constexpr std::array<std::string_view, 7> words = {
+        "bascule", "include", "##", "%:%:", "??", "\\\n", "\\\r"};
+    return std::any_of(words.begin(), words.end(),
+                       [&](std::string_view word) { return text.find(word) != text.npos; });
+}
+
+}  // namespace
+
+const std::string& prelude_for(const Program& program) {
+    const CompileOptions& options = program.options;
+    const bool whole =
+        program.purpose == Program::Purpose::variable || options.debug || !options.extra.empty() ||
+        may_name_prelude(program.source.text) ||
+        std::any_of(options.defines.begin(), options.defines.end(),
+                    [](const auto& define) {
+                        return may_name_prelude(define.first) || may_name_prelude(define.second) ||
+                               define.first == "BASCULE_CHECK_BOUNDS";
+                    }) ||
+        std::any_of(program.instances.begin(), program.instances.end(),
+                    [](const Instance& instance) { return may_name_prelude(instance.expression); });
+    return whole ? whole_prelude() : signature_prelude();
+}
+
+}  // namespace bascule

@@ -1,0 +1,99 @@
+// The templates that report a kernel's parameters to the host: the part of the prelude that every program gets.
+#pragma once
+
+namespace bascule {
+
+/// Numbers in a mangled name.
+template <int...>
+struct values {};
+
+/// Stands for a template parameter when a template's signature is asked for.
+template <int>
+struct marker {};
+
+// A kernel's parameter list, spelled in a mangled name. Never defined: it leaves nothing in the image. Behind
+// the types stand, for each parameter and then for each one's elements: size, alignment, form.
+template <class...>
+struct layouts {};
+
+template <class T_>
+struct unqualified {
+    using result_ = T_;
+};
+template <class T_>
+struct unqualified<const T_> {
+    using result_ = T_;
+};
+template <class T_>
+struct unqualified<volatile T_> {
+    using result_ = T_;
+};
+template <class T_>
+struct unqualified<const volatile T_> {
+    using result_ = T_;
+};
+template <class>
+struct is_bool {
+    enum { value_ = 0 };
+};
+template <>
+struct is_bool<bool> {
+    enum { value_ = 1 };
+};
+
+/// 0: says its name; enumerations over 1: signed, 2: unsigned integers, 3: bool; 4: trivially copyable class,
+/// 5: union, 6: another class; 7: incomplete, void or a function. Enumerators: static members would be in the
+/// image.
+template <class T_, bool = __is_enum(T_)>
+struct form_of {
+    enum { value_ = __is_union(T_) ? 5 : !__is_class(T_) ? 0 : __is_trivially_copyable(T_) ? 4 : 6 };
+};
+template <class T_>
+struct form_of<T_, true> {
+    using integer_ = __underlying_type(T_);
+    enum { value_ = is_bool<integer_>::value_ ? 3 : integer_(-1) < integer_(0) ? 1 : 2 };
+};
+
+template <class T_, class = void>
+struct facts_of {
+    using result_ = values<0, 1, 7>;
+};
+template <class T_>
+struct facts_of<T_, decltype(void(sizeof(T_)))> {
+    using result_ = values<static_cast<int>(sizeof(T_)), static_cast<int>(alignof(T_)), form_of<T_>::value_>;
+};
+template <>
+struct facts_of<void, void> {
+    using result_ = values<0, 1, 7>;
+};
+template <class R_, class... A_>
+struct facts_of<R_(A_...), void> {
+    using result_ = values<0, 1, 7>;
+};
+
+/// What a pointer or a view is made of; other types are their own.
+template <class T_, class = void>
+struct pointee_of {
+    using result_ = T_;
+};
+template <class T_>
+struct pointee_of<T_*, void> {
+    using result_ = T_;
+};
+template <class T_>
+struct pointee_of<T_, decltype(void(sizeof(typename T_::element_type)))> {
+    using result_ = typename T_::element_type;
+};
+
+template <class F_>
+struct layout_of;
+template <class... A_>
+struct layout_of<void (*)(A_...)> {
+    using result_ = layouts<
+        typename facts_of<A_>::result_...,
+        typename facts_of<typename unqualified<typename pointee_of<A_>::result_>::result_>::result_...>;
+};
+template <class F_, class L_ = typename layout_of<F_>::result_>
+__global__ void signature();
+
+}  // namespace bascule

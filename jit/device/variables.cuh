@@ -1,0 +1,56 @@
+// The templates that report a variable's type to the host.
+#pragma once
+
+namespace bascule {
+
+/// A variable's type as a parameter list: a pointer to its elements, then their size and the extents.
+/// Addresses and enumerations are read as integers.
+template <class T_, bool = __is_enum(T_)>
+struct element_of {
+    using result_ = T_;
+};
+template <class T_>
+struct element_of<T_, true> {
+    using result_ = __underlying_type(T_);
+};
+template <class T_>
+struct element_of<T_*, false> {
+    using result_ = unsigned long long;
+};
+template <class T_>
+struct element_of<T_* volatile, false> {
+    using result_ = unsigned long long;
+};
+template <class T_>
+struct element_of<T_* const, false> {
+    using result_ = const unsigned long long;
+};
+template <class T_>
+struct element_of<T_* const volatile, false> {
+    using result_ = const unsigned long long;
+};
+template <class T_, int... E_>
+struct variable_of {
+    using result_ = void (*)(typename element_of<T_>::result_*, values<static_cast<int>(sizeof(T_)), E_...>*);
+};
+template <class T_, int N_, int... E_>
+struct variable_of<T_[N_], E_...> : variable_of<T_, E_..., N_> {};
+
+/// The same without the element's type, for one without a name: a __global__ template cannot be told of it.
+struct bytes {};
+template <class T_>
+struct bytes_of {
+    using result_ = bytes;
+};
+template <class T_>
+struct bytes_of<const T_> {
+    using result_ = const bytes;
+};
+template <class T_, int... E_>
+struct nameless_variable_of {
+    using result_ = void (*)(typename bytes_of<T_>::result_*, values<static_cast<int>(sizeof(T_)), E_...>*);
+};
+template <class T_, int N_, int... E_>
+struct nameless_variable_of<T_[N_], E_...> : nameless_variable_of<T_, E_..., N_> {};
+
+}  // namespace bascule
