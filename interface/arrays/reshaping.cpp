@@ -139,6 +139,29 @@ ArrayView transpose(const ArrayView& array) {
     return transpose(array, axes);
 }
 
+ArrayView broadcast_to(const ArrayView& array, const Dimensions& shape) {
+    ArrayView view = array;
+    view.shape = shape;
+    view.strides = shape;
+    view.size = 1;
+    bool fits = true;
+    for (int d = shape.size() - 1, from = array.ndim() - 1; d >= 0; --d, --from) {
+        const bool repeated = from < 0 || array.shape[from] == 1;
+        fits = fits && (repeated || array.shape[from] == shape[d]);
+        view.strides[d] = repeated ? 0 : array.strides[from];
+        view.size *= static_cast<std::uint64_t>(shape[d]);
+    }
+    for (int from = array.ndim() - shape.size() - 1; from >= 0; --from) fits = fits && array.shape[from] == 1;
+    if (!fits) {
+        fail_shape("value",
+                   fmt::format("cannot assign an array of shape {} to elements of shape {}: counted from the "
+                               "last axis, extents must be equal, or 1 in the assigned array.",
+                               to_string(array.shape), to_string(shape)));
+    }
+    find_contiguity(view);
+    return view;
+}
+
 std::vector<std::int64_t> axes_in_memory_order(const ArrayView& array) {
     std::vector<std::int64_t> axes(static_cast<std::size_t>(array.ndim()));
     std::iota(axes.begin(), axes.end(), 0);

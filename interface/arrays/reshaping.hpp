@@ -19,6 +19,10 @@ ArrayView transpose(const ArrayView& array, std::span<const std::int64_t> axes);
 /// With the axes in reverse order.
 ArrayView transpose(const ArrayView& array);
 
+/// The array repeated along axes of extent 1 and along leading axes that it lacks, by strides of 0; leading axes of
+/// extent 1 that `shape` lacks are dropped. Throws: ArgumentError (value) when the shapes do not fit.
+ArrayView broadcast_to(const ArrayView& array, const Dimensions& shape);
+
 /// The axes from the one with the largest stride to the one with the smallest: `transpose` by them puts the
 /// elements in memory order, and is C-contiguous where the array is dense.
 std::vector<std::int64_t> axes_in_memory_order(const ArrayView& array);

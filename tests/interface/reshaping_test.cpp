@@ -70,6 +70,22 @@ TEST_CASE("transposing reorders shape and strides") {
                   {"axes don't match array", "2", "3 dimensions"});
 }
 
+TEST_CASE("broadcasting repeats axes of one element and missing ones by strides of 0") {
+    check_layout(broadcast_to(array("<f4", {4}), dimensions({3, 4})), {3, 4}, {0, 4});
+    check_layout(broadcast_to(array("<f4", {3, 1}), dimensions({2, 3, 4})), {2, 3, 4}, {0, 4, 0});
+    check_layout(broadcast_to(array("<f4", {1, 1, 4}), dimensions({4})), {4}, {4});
+    check_layout(broadcast_to(array("<f4", {}), dimensions({2})), {2}, {0});
+    CHECK(broadcast_to(array("<f4", {4}), dimensions({3, 4})).size == 12);
+    CHECK(broadcast_to(array("<f4", {1}), dimensions({0})).empty());
+    for (const auto& wrong : {array("<f4", {3}), array("<f4", {2, 4}), array("<f4", {2, 1, 4})}) {
+        check_refused(
+            [&] {
+                broadcast_to(wrong, dimensions({1, 4}));
+            },
+            ArgumentError::Kind::value, {"elements of shape (1, 4)", "last axis"});
+    }
+}
+
 TEST_CASE(
     "memory order runs from the largest stride to the smallest, and is C order where the array is dense") {
     const ArrayView permuted = strided("<f4", {3, 2, 4}, {4, 48, 12});

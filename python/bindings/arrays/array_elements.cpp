@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <bascule/interface/arrays/reshaping.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/memory/elementwise.hpp>
 
@@ -15,6 +16,7 @@
 #include "support/gil.hpp"
 #include "support/names.hpp"
 #include "support/toolkit.hpp"
+#include "values/casting.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -92,7 +94,7 @@ ArrayObject copy(const py::object& self, const std::string& order, const py::obj
 py::object element_of(const ArrayView& view, const py::object& value) {
     const py::object dtype = numpy_dtype(view);
     py::object element = numpy().attr("zeros")(py::tuple(), "dtype"_a = dtype);
-    element[py::tuple()] = as_opaque(value, dtype, {});
+    element[py::tuple()] = cast_values(as_opaque(value, dtype, {}), dtype);
     return element;
 }
 
@@ -126,12 +128,24 @@ bool may_overlap(const ArrayView& a, const ArrayView& b) {
 }
 
 [[noreturn]] void fail_assignment(const ArrayView& to, const ArrayView& from) {
-    throw ArgumentError(
-        ErrorKind::value,
-        fmt::format("the assigned value must have shape {} and dtype {}, got {}. Convert it with "
-                    "x.astype(...); x.fill(number) sets every element.",
-                    bascule::to_string(to.shape), std::string(py::str(numpy_dtype(to))), describe(from)),
-        {.field = "value", .got = describe(from)});
+    throw ArgumentError(ErrorKind::value,
+                        fmt::format("cannot assign {} to elements of {}: only numbers are converted.",
+                                    describe(from), std::string(py::str(numpy_dtype(to)))),
+                        {.field = "value", .got = describe(from)});
+}
+
+/// The array with the shape of the elements that it is assigned to.
+py::object broadcast(const py::object& source, const Dimensions& shape) {
+    const ArrayObject& array = held(source);
+    ArrayView values = array.view;
+    values.mask = nullptr;  // assignment copies values, not which are valid
+    return py::cast(view_of(array, broadcast_to(values, shape)));
+}
+
+/// Where work on the array's own device is enqueued.
+py::object home_stream(const ArrayObject& array) {
+    if (array.view.has_stream) return array.stream;
+    return py::cast(StreamObject{nullptr, default_stream(array.device), py::none()});
 }
 
 /// Kernels cannot read another device's memory. The driver's copies can, but only contiguous arrays.
@@ -144,10 +158,8 @@ void copy_between_devices(const py::object& array, const py::object& source, con
         enqueue(array, source, chosen, &copy_elements);
         return;
     }
-    const py::object home = from.view.has_stream
-                                ? from.stream
-                                : py::cast(StreamObject{nullptr, default_stream(from.device), py::none()});
-    const py::object sent = from.view.c_contiguous ? source : py::cast(packed(source, false, home));
+    const py::object sent =
+        from.view.c_contiguous ? source : py::cast(packed(source, false, home_stream(from)));
     if (to.view.c_contiguous) {
         enqueue(array, sent, chosen, &copy_elements);
         return;
@@ -190,14 +202,23 @@ void fill(const py::object& self, const py::object& value, const py::object& str
 
 void copy_on_device(const py::object& array, const py::object& source, const py::object& stream) {
     const ArrayView& to = held(array).view;
-    const ArrayView& from = held(source).view;
-    bool same_shape = to.ndim() == from.ndim();
-    for (int d = 0; same_shape && d < to.ndim(); ++d) same_shape = to.shape[d] == from.shape[d];
-    if (!same_shape || !numpy_dtype(to).equal(numpy_dtype(from))) fail_assignment(to, from);
-    if (!(held(array).device == held(source).device)) return copy_between_devices(array, source, stream);
+    const py::object dtype = numpy_dtype(to);
+    const bool converts = !dtype.equal(numpy_dtype(held(source).view));
+    if (converts) {
+        require_same_kind(numpy_dtype(held(source).view), dtype);
+        if (!can_convert(held(source).view.dtype, to.dtype)) fail_assignment(to, held(source).view);
+    }
+    const py::object repeated = broadcast(source, to.shape);
+    if (!(held(array).device == held(source).device)) {
+        const py::object converted =
+            converts ? broadcast(as_type(source, dtype, home_stream(held(source))), to.shape) : repeated;
+        return copy_between_devices(array, converted, stream);
+    }
     const py::object chosen = stream_object_for(held(array), stream, &held(source));
-    const py::object apart = may_overlap(to, from) ? py::cast(packed(source, false, chosen)) : source;
-    enqueue(array, apart, chosen.cast<StreamObject&>().ref, &copy_elements);
+    const bool overlap = may_overlap(to, held(source).view);
+    const py::object apart =
+        overlap ? broadcast(py::cast(packed(source, false, chosen)), to.shape) : repeated;
+    enqueue(array, apart, chosen.cast<StreamObject&>().ref, converts ? &convert_elements : &copy_elements);
 }
 
 void bind_array_elements(ArrayClass& type) {
@@ -226,7 +247,7 @@ stream : where the operation is enqueued, and the stream of the new array; None 
         .def("fill", &fill, "value"_a, py::kw_only(), "stream"_a = py::none(),
              R"(Set every element to `value`, after all work enqueued on the bound stream. Does not wait.
 
-value : anything that NumPy can assign to one element of this dtype.
+value : anything that NumPy can assign to one element of this dtype; numbers are converted as in `x[...] = value`.
 stream : where the operation is enqueued; None means the current stream, else the bound stream.
 
 >>> import numpy as np, bascule

@@ -12,7 +12,8 @@ ArrayObject packed(const pybind11::object& array, bool fortran, const pybind11::
 /// Every element becomes `value`, as NumPy converts it. Throws: ArgumentError; NumPy's own exception.
 void fill(const pybind11::object& array, const pybind11::object& value, const pybind11::object& stream);
 
-/// The elements of `source`, an array of the same shape and dtype, to those of `array`.
+/// The elements of `source`, broadcast and converted as assignment does, to those of `array`. Throws:
+/// ArgumentError when it cannot.
 void copy_on_device(const pybind11::object& array, const pybind11::object& source,
                     const pybind11::object& stream);
 

@@ -8,10 +8,14 @@
 #include <bascule/interface/arrays/indexing.hpp>
 #include <bascule/interface/errors/error.hpp>
 
+#include "arrays/array_creation.hpp"
 #include "arrays/array_elements.hpp"
 #include "arrays/array_transfer.hpp"
 #include "arrays/mask.hpp"
 #include "exchange/array_import.hpp"
+#include "values/casting.hpp"
+#include "values/dtype_object.hpp"
+#include "values/numpy_values.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -99,13 +103,26 @@ bool is_number(const py::object& value) {
     return !py::hasattr(value, "shape") || py::len(value.attr("shape")) == 0;
 }
 
-/// `x[...] = value`: a number, or an array of exactly that shape and dtype.
+/// What goes to the device is what the caller has: a row is repeated there.
+void assign_from_host(const py::object& array, const py::object& given) {
+    const ArrayObject& target = array.cast<const ArrayObject&>();
+    if (is_numpy_masked(given)) return copy_from_host(array, given, py::none());  // which says why not
+    const py::object dtype = numpy_dtype(target.view);
+    const py::object values = cast_values(as_opaque(given, dtype, target.view.shape), dtype);
+    if (py::object(values.attr("shape")).equal(to_tuple(target.view.shape))) {
+        return copy_from_host(array, values, py::none());
+    }
+    const py::object stream = stream_object_for(target, py::none());
+    copy_on_device(array, py::cast(to_device(values, target.device, stream)), stream);
+}
+
+/// `x[...] = value`: a number, or an array that broadcasts to the shape of the elements.
 void assign(const py::object& array, const py::object& value) {
     require_writable(array.cast<const ArrayObject&>());
     if (as_array(value.ptr()) != nullptr) return copy_on_device(array, value, py::none());
     if (is_cuda_array(value)) return copy_on_device(array, py::cast(as_cuda_array(value, true)), py::none());
     if (is_number(value)) return fill(array, value, py::none());
-    copy_from_host(array, value, py::none());
+    assign_from_host(array, value);
 }
 
 /// The view that `x[key]` is. Throws: ArgumentError (index; not_supported for what would need a copy).
@@ -147,8 +164,14 @@ array([[ 9, 10],
         .def("__setitem__", &set_item, "key"_a, "value"_a,
              R"(Set the selected elements, after all work enqueued on the bound stream. Does not wait.
 
-value : a number (see `fill`), or an array of exactly that shape and dtype: a device array is copied on the
-device, a NumPy array is copied as by `copy_from_host`.
+value : a number, numbers, or a host or device array that broadcasts to the shape of the elements.
+
+Values are converted by NumPy's casting rule 'same_kind', as by `numpy.copyto`: float64 to float32, but not float to
+int, complex to float or int64 to uint8. Integers that are not in an array must be in the range of the dtype.
+Broadcasting, and conversion of a device array, run on the device.
+
+Raises TypeError for values of another kind, OverflowError for an integer out of range, and ValueError for a shape that
+does not fit.
 
 >>> import numpy as np, bascule
 >>> x = bascule.to_device(np.zeros(4, "i4"))

@@ -14,6 +14,7 @@
 #include "context/stream_object.hpp"
 #include "launch/owners.hpp"
 #include "support/gil.hpp"
+#include "values/casting.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -123,8 +124,7 @@ py::object host_values(const py::object& given, const ArrayView& view) {
     const py::object values = as_opaque(given, dtype, view.shape);
     const bool is_array = py::isinstance(values, numpy().attr("ndarray"));
     wait_if_the_host_reads(values, view);
-    const py::object host =
-        is_array ? values : py::object(numpy().attr("asarray")(values, "dtype"_a = dtype));
+    const py::object host = is_array ? values : cast_values(values, dtype);
     if (!py::object(host.attr("dtype")).equal(dtype) ||
         !py::object(host.attr("shape")).equal(to_tuple(view.shape))) {
         throw ArgumentError(
@@ -212,7 +212,7 @@ array([0, 1, 2]))")
         .def("copy_from_host", &copy_from_host, "values"_a, py::kw_only(), "stream"_a = py::none(),
              R"(Copy host values to the array, after all work enqueued on the bound stream. Does not wait.
 
-values : numpy.ndarray of the same shape and dtype, or numbers of that shape. It may be changed when this returns, unless its memory
+values : numpy.ndarray of the same shape and dtype, or numbers of that shape, which are converted as in `x[...] = value`. It may be changed when this returns, unless its memory
 is pinned: then once the stream has reached the copy.
 stream : where the copy is enqueued; None means the current stream, else the bound stream.
 

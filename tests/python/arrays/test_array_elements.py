@@ -149,8 +149,10 @@ def test_fill_converts_as_numpy_does():
         x.fill(300)
     with pytest.raises(TypeError):
         x.fill(1j)
-    x.fill(2.9)
-    assert (x.copy_to_host() == 2).all()
+    with pytest.raises(TypeError):
+        x.fill(2.9)
+    x.fill(True)
+    assert (x.copy_to_host() == 1).all()
 
 
 def test_repeated_bytes_are_filled_by_the_driver(emulated):
@@ -198,10 +200,10 @@ def test_assignment_between_overlapping_views_reads_before_it_writes(to, source)
 
 def test_assignment_of_something_else_says_what_to_do():
     x = bascule.to_device(np.zeros((2, 3), "f4"))
-    with pytest.raises(ValueError, match=r"shape \(2, 3\) and dtype float32, got a float64 array.*astype"):
-        x[:] = bascule.to_device(np.zeros((2, 3)))
+    with pytest.raises(TypeError, match=r"complex128 values to float32 elements.*astype"):
+        x[:] = bascule.to_device(np.zeros((2, 3), "c16"))
     with pytest.raises(ValueError, match=r"numpy\.broadcast_to"):
-        x[:] = np.zeros(3, "f4")
+        x.copy_from_host(np.zeros(3, "f4"))
     readonly = bascule.as_cuda_array(ForeignArray(x, data=(x.__cuda_array_interface__["data"][0], True)))
     for write in (lambda: readonly.fill(0), lambda: readonly.__setitem__(0, 1), lambda: readonly.copy_from_host(x)):
         with pytest.raises(ValueError, match=r"read-only.*x\.copy\(\)"):

@@ -331,6 +331,8 @@ def an_array_of_another_device_is_assigned_by_the_drivers_copies() -> None:  # a
     assert (x.copy_to_host() == np.where(np.arange(COUNT) % 2 == 0, 6, 5)).all()
     default = ordering(lambda: x.__setitem__(slice(None), y))
     assert ("copy", 0, 1) in default  # the two name different streams
+    x[:] = y.astype("f8")[1]
+    assert (x.copy_to_host() == 6).all()
 
 
 def foreign_arrays_are_viewed_where_they_lie() -> None:  # a case
