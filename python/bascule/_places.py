@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import itertools
 import linecache
 import os
 import sys
 import textwrap
 from collections.abc import Iterator
-from types import FrameType
+from types import CodeType, FrameType
 
 Site = tuple[str, int]  # file and line of a call
 Place = tuple[str, int]  # what messages call the text, and the number of its first line
@@ -58,6 +59,26 @@ def _lines(filename: str) -> list[str]:
         return []  # `python -c`: one line of a shell
     linecache.checkcache(filename)
     return linecache.getlines(filename)
+
+
+def holds_one_tuple(code: CodeType, instruction: int) -> bool:
+    """Whether the expression `x[key]` that the code evaluates there has one tuple in parentheses as its key."""
+    line, end_line, column, end_column = next(itertools.islice(code.co_positions(), instruction // 2, None))
+    if line is None or end_line is None or column is None or end_column is None:
+        return False
+    lines = [text.encode() for text in _lines(code.co_filename)[line - 1 : end_line]]
+    if not lines:
+        return False
+    end = sum(map(len, lines[:-1])) + end_column
+    try:
+        text = f"({b''.join(lines)[column:end].decode()})"
+        subscript = ast.parse(text, mode="eval").body
+        if not isinstance(subscript, ast.Subscript) or not isinstance(subscript.slice, ast.Tuple):
+            return False
+        call = ast.parse(f"f({ast.get_source_segment(text, subscript.slice)})", mode="eval").body
+    except (SyntaxError, ValueError):  # the file was changed
+        return False
+    return isinstance(call, ast.Call) and len(call.args) == 1
 
 
 def _first_line(text: str, filename: str, near: int) -> int | None:

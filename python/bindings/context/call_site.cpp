@@ -3,6 +3,7 @@
 #include "context/call_site.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -65,8 +66,13 @@ class NoGarbageCollection {
 /// What is known of one place in one code object, which is kept: its address is the key.
 struct KnownPlace {
     py::object code;
+    int instruction;
     LaunchSite site;
-    bool ours = false;  // in the package itself: its caller counts
+    bool ours;                                // in the package itself: its caller counts
+    mutable std::atomic<int> one_tuple = -1;  // not known yet
+
+    KnownPlace(py::object its_code, int its_instruction, LaunchSite its_site, bool is_ours)
+        : code(std::move(its_code)), instruction(its_instruction), site(its_site), ours(is_ours) {}
 };
 
 /// "bascule" of "bascule._decorator".
@@ -94,22 +100,39 @@ const KnownPlace& look_up(PyFrameObject* frame) {
         const std::lock_guard lock(mutex);
         if (const auto found = known.find(key); found != known.end()) return found->second;
     }
-    KnownPlace place{code, {}, is_ours(frame)};
-    if (!place.ours) place.site = LaunchSite::of(describe_place(code, PyFrame_GetLineNumber(frame)));
+    const bool ours = is_ours(frame);
+    const LaunchSite site =
+        ours ? LaunchSite{} : LaunchSite::of(describe_place(code, PyFrame_GetLineNumber(frame)));
     const std::lock_guard lock(mutex);
-    return known.try_emplace(key, std::move(place)).first->second;
+    return known.try_emplace(key, code, key.second, site, ours).first->second;
 }
 
-/// The innermost place outside the package.
-LaunchSite find_site() {
+/// The innermost place outside the package; null outside Python.
+const KnownPlace* find_place() {
     auto frame = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
     while (frame) {
         auto* native = reinterpret_cast<PyFrameObject*>(frame.ptr());
         const KnownPlace& place = look_up(native);
-        if (!place.ours) return place.site;
+        if (!place.ours) return &place;
         frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(native)));
     }
-    return {};
+    return nullptr;
+}
+
+LaunchSite find_site() {
+    const KnownPlace* place = find_place();
+    return place == nullptr ? LaunchSite{} : place->site;
+}
+
+/// Python passes the same key for x[(4, 4)] and x[4, 4]: only the text tells them apart.
+bool holds_one_tuple(const KnownPlace& place) {
+    int known = place.one_tuple.load(std::memory_order_relaxed);
+    if (known < 0) {
+        const py::object read = py::module_::import("bascule._places").attr("holds_one_tuple");
+        known = read(place.code, place.instruction).cast<bool>() ? 1 : 0;
+        place.one_tuple.store(known, std::memory_order_relaxed);
+    }
+    return known == 1;
 }
 
 /// Relative to the working directory, if it is below that.
@@ -144,6 +167,16 @@ LaunchSite current_site() noexcept {
     try {
         return find_site();
     } catch (py::error_already_set&) {  // a report without a place is better than no launch
+    } catch (const std::exception&) {
+    }
+    return {};
+}
+
+SubscriptSite current_subscript() noexcept {
+    try {
+        const KnownPlace* place = find_place();
+        if (place != nullptr) return {place->site, holds_one_tuple(*place)};
+    } catch (py::error_already_set&) {  // as above
     } catch (const std::exception&) {
     }
     return {};

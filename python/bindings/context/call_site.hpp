@@ -9,6 +9,14 @@ namespace bascule::python {
 /// the first time a look-up. The GIL is held.
 LaunchSite current_site() noexcept;
 
+/// The same for `x[4, 4]`, and whether the brackets hold one tuple in parentheses: `x[(4, 4)]`. False where the
+/// text of the line is not known.
+struct SubscriptSite {
+    LaunchSite site;
+    bool one_tuple = false;
+};
+SubscriptSite current_subscript() noexcept;
+
 /// From now on the emulated device asks for the Python line of every operation while it looks for races. Does
 /// nothing on a GPU. Thread-safe; the driver must be loaded.
 void report_call_sites() noexcept;

@@ -16,6 +16,7 @@
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "launch/bound_launch.hpp"
+#include "launch/brackets.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/kernel_loading.hpp"
 #include "launch/launcher.hpp"
@@ -37,32 +38,8 @@ using ErrorKind = ArgumentError::Kind;
 // --- Launches
 // -----------------------------------------------------------------------------------
 
-LaunchPlan to_plan(LaunchConfig config, const py::object& stream) {
-    const Device device = current_device();
-    return {config, {}, 0, to_stream(stream, device), stream};
-}
-
-/// kernel[grid, block], kernel[grid, block, stream], kernel[grid, block, stream, shared_bytes],
-/// kernel[LaunchConfig], kernel[LaunchConfig, stream].
 py::object configured(const KernelObject& self, const py::object& key) {
-    if (py::isinstance<LaunchConfig>(key)) {
-        return make_launcher(self.kernel, to_plan(key.cast<LaunchConfig>(), py::none()));
-    }
-    if (PyTuple_Check(key.ptr()) && py::len(key) == 2 &&
-        py::isinstance<LaunchConfig>(key.cast<py::tuple>()[0])) {
-        const py::tuple pair = key;
-        return make_launcher(self.kernel, to_plan(pair[0].cast<LaunchConfig>(), pair[1]));
-    }
-    if (!PyTuple_Check(key.ptr()) || py::len(key) < 2 || py::len(key) > 4) {
-        throw ArgumentError(
-            ErrorKind::type,
-            "say kernel[grid, block], kernel[grid, block, stream] or kernel[grid, block, stream, "
-            "shared_bytes]; grid is in blocks, block in threads.");
-    }
-    const py::tuple parts = key;
-    const py::object stream = parts.size() > 2 ? py::object(parts[2]) : py::none();
-    const py::object shared = parts.size() > 3 ? py::object(parts[3]) : py::int_(0);
-    return make_launcher(self.kernel, to_plan(to_config(parts[0], parts[1], shared), stream));
+    return launcher_of(self.kernel, key);
 }
 
 /// Grid and block from how much work there is.

@@ -6,6 +6,11 @@
 
 namespace bascule::python {
 
+LaunchPlan to_plan(LaunchConfig config, const pybind11::object& stream) {
+    const Device device = current_device();
+    return {config, {}, 0, to_stream(stream, device), stream};
+}
+
 LaunchStart start_of(const LaunchPlan& plan) {
     if (plan.stream) return {plan.stream->device(), plan.stream};
     if (anything_entered()) [[unlikely]] {

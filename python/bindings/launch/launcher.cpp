@@ -152,7 +152,11 @@ PyMethodDef launcher_methods[] = {
 }  // namespace
 
 py::object make_launcher(const Kernel& kernel, LaunchPlan plan) {
-    plan.site = current_site();
+    return make_launcher_at(current_site(), kernel, std::move(plan));
+}
+
+py::object make_launcher_at(LaunchSite site, const Kernel& kernel, LaunchPlan plan) {
+    plan.site = site;
     return make_callable(launcher_type, &call_launcher,
                          std::make_unique<State>(std::make_shared<LaunchState>(kernel, std::move(plan))));
 }

@@ -11,6 +11,7 @@ namespace bascule::python {
 
 /// A new bascule.Launcher.
 pybind11::object make_launcher(const Kernel& kernel, LaunchPlan plan);
+pybind11::object make_launcher_at(LaunchSite site, const Kernel& kernel, LaunchPlan plan);
 
 void register_launcher(pybind11::module_& module);
 
