@@ -297,6 +297,173 @@ TEST_CASE("printf prints what C would") {
     CHECK(device.printed == "-12  1.50 abc z 123456789abc 7%\n");
 }
 
+namespace {
+
+// `load`, with a mask of its bytes, from `bytes` bytes of memory at `offset`; its results are %r1 to %r4.
+struct Masked {
+    std::string load, mask;
+    std::size_t bytes = 12;
+    std::uint64_t offset = 0;
+};
+
+std::optional<Fault> run_masked(const Masked& masked, std::vector<std::uint32_t>& out,
+                                unsigned threads = 32) {
+    Device device(
+        ".version 8.3\n.target sm_80\n.address_size 64\n"
+        ".entry k(.param .u64 pin, .param .u64 pout) {\n.reg .b64 %in, %out; .reg .b32 %r<5>, %t;\n"
+        "ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout]; mov.u32 %t, %tid.x;\n"
+        "mad.wide.u32 %out, %t, 16, %out;\n.pragma \"used_bytes_mask " +
+        masked.mask + "\";\n" + masked.load +
+        "\nst.global.u32 [%out], %r1; st.global.u32 [%out+4], %r2;"
+        "st.global.u32 [%out+8], %r3; st.global.u32 [%out+12], %r4; ret; }");
+    std::vector<std::uint8_t> in(masked.bytes);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::uint8_t>(0x81 + i);
+    out.assign(std::size_t{4} * threads, 0);
+    return device.launch("k", {1}, {threads}, device.array(in) + masked.offset, device.array(out));
+}
+
+}  // namespace
+
+TEST_CASE("a load needs memory only where used_bytes_mask says") {
+    std::vector<std::uint32_t> out;
+    const std::string four = "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%in];";
+    for (const std::string& load : {four, std::string("ld.v4.u32 {%r1, %r2, %r3, %r4}, [%in];")}) {
+        for (const char* mask : {"4095", "0xfff", "0xFFF"}) {
+            CAPTURE(mask);
+            REQUIRE_FALSE(run_masked({load, mask}, out));
+            for (std::size_t t = 0; t < 32; ++t) {
+                CHECK(out[4 * t] == 0x84838281);
+                CHECK(out[4 * t + 1] == 0x88878685);
+                CHECK(out[4 * t + 2] == 0x8c8b8a89);
+            }
+        }
+    }
+    const auto fault = run_masked({four, "0xfff", 11}, out);
+    REQUIRE(fault);
+    CHECK(fault->kind == Fault::Kind::illegal_address);
+    CHECK(fault->access_bytes == 12);
+    CHECK_FALSE(fault->write);
+    REQUIRE(run_masked({four, "0xffff"}, out));
+    REQUIRE(run_masked({four, "0x8000"}, out));
+    REQUIRE_FALSE(run_masked({four, "0", 1}, out));
+}
+
+TEST_CASE("bytes that count may lie apart, inside one value, or in a signed one") {
+    std::vector<std::uint32_t> out;
+    REQUIRE_FALSE(run_masked({"ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%in];", "0x0f3", 12}, out));
+    CHECK((out[0] & 0xffff) == 0x8281);
+    CHECK(out[1] == 0x88878685);
+    REQUIRE_FALSE(run_masked({"ld.global.v2.s8 {%r1, %r2}, [%in];", "1", 1}, out));
+    CHECK(out[0] == 0xffffff81);
+    REQUIRE_FALSE(run_masked({"ld.global.u32 %r1, [%in];", "3", 2}, out));
+    CHECK((out[0] & 0xffff) == 0x8281);
+    REQUIRE(run_masked({"ld.global.u32 %r1, [%in];", "4", 2}, out));
+}
+
+TEST_CASE("a masked load is aligned as a whole") {
+    std::vector<std::uint32_t> out;
+    const auto fault = run_masked({"ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%in];", "0xff", 32, 8}, out);
+    REQUIRE(fault);
+    CHECK(fault->kind == Fault::Kind::misaligned_address);
+}
+
+TEST_CASE("the mask belongs to the next instruction alone") {
+    std::vector<std::uint32_t> out;
+    const std::string load = "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%in];";
+    REQUIRE(run_masked({"mov.u32 %r1, 0; " + load, "0xfff"}, out));
+    REQUIRE(run_masked({load + load, "0xfff"}, out));
+}
+
+TEST_CASE("guarded and divergent masked loads read for their lanes alone") {
+    std::vector<std::uint32_t> out;
+    const std::string load =
+        ".reg .pred %p; setp.lt.u32 %p, %t, 5; mov.u32 %r1, 7; .pragma \"used_bytes_mask 0xfff\";\n"
+        "@%p ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%in];";
+    REQUIRE_FALSE(run_masked({load, "1"}, out));
+    for (std::size_t t = 0; t < 32; ++t) CHECK(out[4 * t] == (t < 5 ? 0x84838281 : 7));
+}
+
+TEST_CASE("parameters, shared and local memory honour the mask") {
+    const std::string head = ".version 8.3\n.target sm_80\n.address_size 64\n";
+    Device device(head + R"(
+        .shared .align 16 .b8 s[12];
+        .entry k(.param .u64 pout, .param .align 16 .b8 p[12]) {
+            .reg .b64 %out; .reg .b32 %r<9>, %q<5>; .local .align 16 .b8 l[12];
+            ld.param.u64 %out, [pout];
+            .pragma "used_bytes_mask 0xfff"; ld.param.v4.u32 {%r1, %r2, %r3, %r4}, [p];
+            st.shared.u32 [s+8], %r3; st.local.u32 [l+8], %r2;
+            .pragma "used_bytes_mask 0xf00"; ld.shared.v4.u32 {%q1, %q2, %q3, %q4}, [s];
+            st.global.u32 [%out], %q3;
+            .pragma "used_bytes_mask 0xf00"; ld.local.v4.u32 {%q1, %q2, %q3, %q4}, [l];
+            st.global.u32 [%out+4], %q3; ret; })");
+    struct {
+        std::uint32_t value[3] = {11, 22, 33};
+    } given;
+    std::vector<std::uint32_t> out(2);
+    REQUIRE_FALSE(device.launch("k", {1}, {1}, device.array(out), given));
+    CHECK(out[0] == 33);
+    CHECK(out[1] == 22);
+}
+
+TEST_CASE("an indexed branch with five thousand targets goes to each of them") {
+    constexpr std::uint32_t count = 5000;
+    std::string list, cases;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const std::string label = "L" + std::to_string(i);
+        list += (i == 0 ? "" : ", ") + label;
+        cases += label + ": add.u32 %r, %n, " + std::to_string(3 * i) + "; bra DONE;\n";
+    }
+    Device device(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .u64 pout) {\n"
+        ".reg .b64 %out; .reg .b32 %t, %n, %r;\nld.param.u64 %out, [pout]; mov.u32 %t, %ctaid.x;\n"
+        "mov.u32 %n, %tid.x; mad.lo.u32 %n, %t, 32, %n; mad.wide.u32 %out, %n, 4, %out;\n"
+        "LIST: .branchtargets " +
+        list + ";\nbrx.idx %n, LIST;\n" + cases + "DONE: st.global.u32 [%out], %r; ret; }");
+    std::vector<std::uint32_t> out(5024);
+    REQUIRE_FALSE(device.launch("k", {count / 32}, {32}, device.array(out)));
+    for (std::uint32_t i = 0; i < count / 32 * 32; ++i) REQUIRE(out[i] == 4 * i);
+}
+
+namespace {
+
+// One thread's printf of a format with 32-bit arguments that follow each other.
+std::string printed(const std::string& format, const std::string& arguments) {
+    std::string bytes;
+    for (const char c : format) bytes += std::to_string(static_cast<int>(c)) + ", ";
+    Device device(
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n"
+        ".global .b8 format[] = {" +
+        bytes + "0};\n.global .align 8 .b32 values[] = {" + arguments +
+        "};\n.entry k() { .reg .b64 %d<3>; mov.u64 %d1, format; mov.u64 %d2, values;\n"
+        "{ .param .b64 f; .param .b64 v; .param .b32 r; st.param.b64 [f], %d1; st.param.b64 [v], %d2;\n"
+        "call.uni (r), vprintf, (f, v); } ret; }");
+    REQUIRE_FALSE(device.launch("k", {1}, {1}));
+    return device.printed;
+}
+
+}  // namespace
+
+TEST_CASE("widths and precisions of printf come from the format or from arguments") {
+    CHECK(printed("%*d|%*d|%-4d|%04d|%+d", "5, 42, -5, 42, 42, 42, 42") == "   42|42   |42  |0042|+42");
+    CHECK(printed("%.*d|%.*d|%6.3d", "3, 7, -1, 7, 7") == "007|7|   007");
+    CHECK(printed("%.0d|%.d|%.3x", "0, 0, 10") == "||00a");
+}
+
+TEST_CASE("what one printf prints is bounded as CUDA's buffer is") {
+    constexpr std::size_t most = std::size_t{1} << 20;
+    for (const char* format :
+         {"%2147483647d", "%-99999999999999999999d", "%.2147483647d", "%1048576d%1048576d%d"}) {
+        CAPTURE(format);
+        CHECK(printed(format, "7, 7, 7").size() == most);
+    }
+    for (const char* width : {"2147483647, 7", "-2147483648, 7"}) {
+        CAPTURE(width);
+        CHECK(printed("%*d", width).size() == most);
+    }
+    CHECK(printed("%.*d", "-2147483648, 7") == "7");
+}
+
 TEST_CASE("the baseline instruction set has the handlers of the fast one") {
     for (const char* name : {"arithmetic.ptx", "floats.ptx", "programs.ptx"}) {
         Device device(read_ptx(name));

@@ -63,6 +63,7 @@ class Device {
         module_ = std::get<0>(loaded);
         for (const auto& global : module_->globals) {
             storage_.push_back(std::make_unique<std::vector<std::byte>>(global.initial));
+            storage_.back()->resize(global.bytes);
             globals_.push_back(heap_.add(storage_.back()->data(), global.bytes, global.constant));
         }
         for (std::size_t g = 0; g < module_->globals.size(); ++g) {

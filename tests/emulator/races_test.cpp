@@ -31,6 +31,15 @@ const char* const program = R"(
     st.release.gpu.global.u32 [%rd1], %r1;
     ret;
 }
+.visible .entry three_of_four(.param .u64 p)
+{
+    .reg .b64 %rd<2>;
+    .reg .f32 %f<5>;
+    ld.param.u64 %rd1, [p];
+    .pragma "used_bytes_mask 4095";
+    ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];
+    ret;
+}
 .visible .entry second_bytes(.param .u64 p)
 {
     .reg .b64 %rd<4>;
@@ -126,6 +135,17 @@ void under_each_policy(const Claim& claim) {
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
+
+TEST_CASE("bytes that a load reads and does not use race with nobody") {
+    under_each_policy([](Searched& world) {
+        CHECK(world.run("three_of_four", world.p, world.x) == CUDA_SUCCESS);
+        CHECK(world.run("count", world.c, world.x + 12) == CUDA_SUCCESS);
+        CHECK_FALSE(world.races());
+        CHECK(world.run("three_of_four", world.p, world.x) == CUDA_SUCCESS);
+        CHECK(world.run("count", world.c, world.x + 8) == CUDA_SUCCESS);
+        CHECK(says(world.found(), "both touch 4 bytes at byte 8"));
+    });
+}
 
 TEST_CASE("two kernels on two streams that nothing orders race, and the report says all of it") {
     under_each_policy([](Searched& world) {

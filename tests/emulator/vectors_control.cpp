@@ -124,6 +124,21 @@ Program branches(const std::string& spelling, bool uniform) {
             }};
 }
 
+// Each thread goes to its number's label of a list that names some labels twice, one after another and apart.
+Program indexed_branches(const std::string& spelling) {
+    return {
+        "",
+        "and.b32 %n, %a, 7;\nLIST: .branchtargets ZERO, ONE, ONE, THREE, ZERO, FIVE, FIVE, SEVEN;\n" +
+            spelling +
+            " %n, LIST;\nZERO: mov.u32 %r, 10;\nbra OVER;\nFIVE: add.u32 %r, %n, 50;\nbra OVER;\n"
+            "ONE: add.u32 %r, %n, 20;\nbra OVER;\nSEVEN: mov.u32 %r, 70;\nTHREE: add.u32 %r, %r, 3;\nOVER:\n",
+        "", [](const auto& in, unsigned t) {
+            const std::uint32_t n = in[t] & 7;
+            const std::uint32_t results[] = {10, 21, 22, 3, 10, 55, 56, 73};
+            return results[n];
+        }};
+}
+
 // Some threads return early, and the caller adds what came back.
 Program calls(const std::string& call, const std::string& ret, bool uniform) {
     const std::string guard = uniform ? "setp.lt.u32 %p, %x, 1;\n" : "setp.lt.u32 %p, %x, 8;\n";
@@ -173,6 +188,7 @@ std::vector<Program> programs_of(const std::string& spelling, const Opcode& opco
     if (name == "nanosleep") return {nanosleep(spelling)};
     if (name == "bra" && uniform) return {branches(spelling, true)};
     if (name == "bra") return {branches(spelling, true), branches(spelling, false)};
+    if (name == "brx") return {indexed_branches(spelling)};
     if (name == "call") return {calls(spelling, "ret", false)};
     if (name == "ret") return {calls("call", spelling, uniform)};
     if (name == "exit") return {exits(spelling)};

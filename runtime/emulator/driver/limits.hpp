@@ -1,12 +1,15 @@
 // What the emulated device can take: an sm_80's numbers, so that code tuned there behaves the same here.
 #pragma once
 
+#include "ptx/limits.hpp"
+
 namespace emulated::driver::limits {
 
+inline constexpr int architecture = 80;
 inline constexpr int threads_per_block = 1024;
 inline constexpr int block_x = 1024, block_y = 1024, block_z = 64;
 inline constexpr int grid_x = 2147483647, grid_y = 65535, grid_z = 65535;
-inline constexpr int shared_per_block = 49152;
+inline constexpr int shared_per_block = ptx::limits::static_shared;
 inline constexpr int shared_per_block_optin = 166912;     // 163 KB
 inline constexpr int shared_per_multiprocessor = 167936;  // 164 KB
 inline constexpr int shared_reserved_per_block = 1024;    // the system's own

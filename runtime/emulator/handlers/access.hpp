@@ -92,8 +92,9 @@ races::Access access_of(const Instruction* i, bool write) {
 }
 
 // Shared, local and parameter memory, which other blocks do not see, have windows side by side.
-__attribute__((noinline)) void note_lanes(Lanes& s, const Instruction* i, u32 access, bool write) {
-    s.log->add_lanes(s.offset, s.mask, access, access_of(i, write), program::shared_window,
+__attribute__((noinline)) void note_lanes(Lanes& s, const Instruction* i, const u64* addresses, u32 access,
+                                          bool write) {
+    s.log->add_lanes(addresses, s.mask, access, access_of(i, write), program::shared_window,
                      program::shared_window + 3 * program::window_bytes);
 }
 
@@ -169,19 +170,24 @@ __attribute__((noinline)) bool learn_global(Lanes& s, AllocationCache& cache, u3
     return locate_global(s, cache, access, write);
 }
 
-template <Space Where>
-bool locate(Lanes& s, const Instruction* i, u32 slot, u32 access, u32 alignment, bool write) {
-    read_addresses(s, i, slot);
+// Whether the addresses in s.offset are multiples of `alignment`.
+inline bool aligned(Lanes& s, Space space, u32 access, u32 alignment, bool write) {
     u64 low = 0;
     BASCULE_LANE_LOOP
     for (unsigned l = 0; l < 32; ++l) low |= s.offset[l];
-    if (low & (alignment - 1)) {
-        u32 wrong = 0;
-        for (unsigned l = 0; l < 32; ++l) wrong |= u32((s.offset[l] & (alignment - 1)) != 0) << l;
-        wrong &= s.mask;
-        return fail(s, LaneFault::What::misaligned, wrong, s.offset[__builtin_ctz(wrong)], access, write,
-                    name_of(Where));
-    }
+    if ((low & (alignment - 1)) == 0) [[likely]]
+        return true;
+    u32 wrong = 0;
+    for (unsigned l = 0; l < 32; ++l) wrong |= u32((s.offset[l] & (alignment - 1)) != 0) << l;
+    wrong &= s.mask;
+    return fail(s, LaneFault::What::misaligned, wrong, s.offset[__builtin_ctz(wrong)], access, write,
+                name_of(space));
+}
+
+template <Space Where>
+bool locate(Lanes& s, const Instruction* i, u32 slot, u32 access, u32 alignment, bool write) {
+    read_addresses(s, i, slot);
+    if (!aligned(s, Where, access, alignment, write)) return false;
     if constexpr (Where == Space::shared) {
         if (within(s, program::shared_window, s.shared_bytes, access)) {
             s.base = reinterpret_cast<std::uintptr_t>(s.shared);
@@ -200,7 +206,7 @@ bool locate(Lanes& s, const Instruction* i, u32 slot, u32 access, u32 alignment,
         return locate_each(s, Where, access, write);
     } else {
         if (s.log != nullptr) [[unlikely]]
-            note_lanes(s, i, access, write);
+            note_lanes(s, i, s.offset, access, write);
         AllocationCache& cache = s.caches[i->extra];
         if (locate_global(s, cache, access, write)) return true;
         if constexpr (Where == Space::generic) {

@@ -241,6 +241,52 @@ const Instruction* load(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
+// Reads the bytes that count of an access of every lane; the others are 0.
+__attribute__((noinline)) bool read_used(Lanes& s, const Instruction* i, Space space, u32 access,
+                                         std::byte (*values)[32]) {
+    read_addresses(s, i, i->operand[1]);
+    if (!aligned(s, space, access, access, false)) return false;
+    const u64 used = i->operand.back();
+    for (u32 first = 0; used >> first != 0;) {
+        first += static_cast<u32>(__builtin_ctzll(used >> first));
+        const u32 bytes = static_cast<u32>(__builtin_ctzll(~(used >> first)));
+        alignas(64) u64 addresses[32];
+        for (unsigned l = 0; l < 32; ++l) addresses[l] = s.offset[l] + first;
+        if (s.log != nullptr && (space == Space::global || space == Space::generic))
+            note_lanes(s, i, addresses, bytes, false);
+        u32 wrong = 0;
+        for (unsigned l = 0; l < 32; ++l) {
+            bool read_only = false;
+            const u64 place = place_of(s, space, l, addresses[l], bytes, false, read_only);
+            if (place == 0)
+                wrong |= (1u << l) & s.mask;
+            else
+                std::memcpy(values[l] + first, reinterpret_cast<const void*>(place), bytes);
+        }
+        if (wrong != 0) {
+            return fail(s, LaneFault::What::out_of_bounds, wrong, addresses[__builtin_ctz(wrong)], bytes,
+                        false, name_of(space));
+        }
+        first += bytes;
+    }
+    return true;
+}
+
+// The same load where only some bytes count.
+template <Space Where, class M, class R>
+const Instruction* load_used(Lanes& s, const Instruction* i) {
+    const u32 count = i->count;
+    std::byte values[32][32] = {};
+    if (!read_used(s, i, Where, sizeof(M) * count, values)) return stopped(s, i);
+    for (u32 k = 0; k < count; ++k) {
+        alignas(64) R r[32];
+        for (unsigned l = 0; l < 32; ++l)
+            r[l] = static_cast<R>(read_at<M>(reinterpret_cast<std::uintptr_t>(values[l] + k * sizeof(M))));
+        blend(lanes_at<R>(s, count == 1 ? i->operand[0] : s.lists[i->operand[0] + k]), r, s.mask);
+    }
+    return next(s, i + 1);
+}
+
 // --- stores ------------------------------------------------------------------------------------------------
 
 template <class M, class R>
@@ -350,6 +396,11 @@ void add_access(Registry& r) {
     r.add(Operation::ld, m, w, {Flag::shared}, load<Space::shared, M, R>);
     r.add(Operation::ld, m, w, {Flag::local}, load<Space::local, M, R>);
     r.add(Operation::ld, m, w, {Flag::param}, load<Space::param, M, R>);
+    r.add(Operation::ld_used, m, w, {}, load_used<Space::generic, M, R>);
+    r.add(Operation::ld_used, m, w, {Flag::global}, load_used<Space::global, M, R>);
+    r.add(Operation::ld_used, m, w, {Flag::shared}, load_used<Space::shared, M, R>);
+    r.add(Operation::ld_used, m, w, {Flag::local}, load_used<Space::local, M, R>);
+    r.add(Operation::ld_used, m, w, {Flag::param}, load_used<Space::param, M, R>);
     r.add(Operation::load_parameter, m, w, {}, load_parameter<M, R>);
     r.add(Operation::load_argument, m, w, {}, load_argument<M, R>);
     if constexpr (static_cast<M>(-1) > static_cast<M>(0)) {

@@ -1,4 +1,5 @@
 // printf and assert: what CUDA gives kernels without a body in PTX.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -29,30 +30,27 @@ const std::byte* bytes_at(const Lanes& s, unsigned lane, std::uint64_t address, 
     return found ? window(found->base, found->bytes, found->host) : nullptr;
 }
 
-// A text that ends with 0 inside its memory, or nothing.
+// What one printf can print: the size of CUDA's buffer for printf, which holds what all of them print.
+constexpr std::size_t most_printed = std::size_t{1} << 20;
+
+// A text that ends with 0 inside its memory, or nothing. Longer ones than can be printed are cut.
 std::optional<std::string> text_at(const Lanes& s, unsigned lane, std::uint64_t address) {
     std::uint64_t left = 0;
     const auto* from = reinterpret_cast<const char*>(bytes_at(s, lane, address, left));
     if (!from) return std::nullopt;
-    const void* end = std::memchr(from, 0, left);
-    if (!end) return std::nullopt;
-    return std::string(from, static_cast<const char*>(end));
+    const void* end = std::memchr(from, 0, std::min<std::uint64_t>(left, most_printed));
+    if (end) return std::string(from, static_cast<const char*>(end));
+    if (left < most_printed) return std::nullopt;
+    return std::string(from, most_printed);
 }
 
-// One conversion after '%': flags, width and precision as they stand, the length rewritten for the value we
-// pass.
+// One conversion after '%': %-8.3lf.
 struct Conversion {
     std::string flags;
+    std::optional<int> width, precision;
     std::string length;
     char letter = 0;
 };
-
-std::size_t read_conversion(const std::string& format, std::size_t at, Conversion& made) {
-    while (at < format.size() && std::strchr("-+ #0123456789.*", format[at])) made.flags += format[at++];
-    while (at < format.size() && std::strchr("hlLqjzt", format[at])) made.length += format[at++];
-    if (at < format.size()) made.letter = format[at++];
-    return at;
-}
 
 class Printer {
   public:
@@ -68,17 +66,49 @@ class Printer {
                 text += '%';
                 i += 2;
             } else {
-                Conversion conversion;
-                i = read_conversion(format, i + 1, conversion);
+                const Conversion conversion = read_conversion(format, ++i);
                 convert(conversion, text);
                 ++count_;
             }
+            if (text.size() > most_printed) text.resize(most_printed);
         }
         return text;
     }
     int count() const { return count_; }
 
   private:
+    // `at` is behind the '%', and behind the conversion afterwards.
+    Conversion read_conversion(const std::string& format, std::size_t& at) {
+        Conversion made;
+        while (at < format.size() && std::strchr("-+ #0", format[at])) made.flags += format[at++];
+        made.width = read_number(format, at);
+        if (made.width && *made.width < 0) {
+            made.flags += '-';
+            made.width = -*made.width;
+        }
+        if (at < format.size() && format[at] == '.') {
+            made.precision = read_number(format, ++at).value_or(0);
+            if (*made.precision < 0) made.precision.reset();
+        }
+        while (at < format.size() && std::strchr("hlLqjzt", format[at])) made.length += format[at++];
+        if (at < format.size()) made.letter = format[at++];
+        return made;
+    }
+
+    // A width or precision: digits, or the next argument. No more than can be printed.
+    std::optional<int> read_number(const std::string& format, std::size_t& at) {
+        constexpr std::int64_t most = most_printed;
+        if (at < format.size() && format[at] == '*') {
+            ++at;
+            return static_cast<int>(std::clamp<std::int64_t>(next<std::int32_t>(), -most, most));
+        }
+        const std::size_t first = at;
+        std::int64_t number = 0;
+        for (; at < format.size() && format[at] >= '0' && format[at] <= '9'; ++at)
+            number = std::min(10 * number + (format[at] - '0'), most);
+        return at == first ? std::nullopt : std::optional(static_cast<int>(number));
+    }
+
     // Arguments lie one after another, each at its own alignment, as varargs promote them.
     template <class T>
     T next() {
@@ -105,12 +135,11 @@ class Printer {
         text.append(large, 0, static_cast<std::size_t>(length));
     }
 
-    void convert(Conversion& conversion, std::string& text) {
-        for (std::size_t star; (star = conversion.flags.find('*')) != std::string::npos;) {
-            conversion.flags.replace(star, 1, std::to_string(next<std::int32_t>()));
-        }
+    void convert(const Conversion& conversion, std::string& text) {
         const bool wide = conversion.length.find_first_of("lLqjzt") != std::string::npos;
-        const std::string head = "%" + conversion.flags;
+        std::string head = "%" + conversion.flags;
+        if (conversion.width) head += std::to_string(*conversion.width);
+        if (conversion.precision) head += "." + std::to_string(*conversion.precision);
         switch (conversion.letter) {
             case 'd':
             case 'i':
@@ -138,7 +167,7 @@ class Printer {
             case 'A':
                 return append(text, head + conversion.letter, next<double>());
             default:
-                text += head + conversion.length + conversion.letter;
+                text += head + conversion.length + conversion.letter;  // no conversion that C has
         }
     }
     long long signed_value(const Conversion& conversion, bool wide) {

@@ -2,6 +2,8 @@
 // depends on that lane's own path only, so divergence does not disturb this.
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <queue>
 
 #include "program/step.hpp"
 
@@ -63,104 +65,133 @@ struct Interval {
     std::size_t from = static_cast<std::size_t>(-1), to = 0;
 };
 
-// A use of step i is at 2i, a result at 2i + 1: a source that dies may share its place with the result.
+// A use of step i is at 2i, a result at 2i + 1: a source that dies may share its place with the result. A
+// register is followed from the blocks that read it back to those that write it, so the work grows with how far
+// values live and not with the number of registers times the number of blocks.
 class Liveness {
   public:
-    Liveness(const Body& body, std::vector<Block> blocks) : body_(body), blocks_(std::move(blocks)) {}
+    Liveness(const Body& body, std::vector<Block> blocks)
+        : body_(body), blocks_(std::move(blocks)), intervals_(body.register_bytes.size()) {}
 
     std::vector<Interval> intervals() {
+        for (std::uint32_t reg = 0; reg < intervals_.size(); ++reg) intervals_[reg].reg = reg;
         find_crossing();
-        solve();
-        std::vector<Interval> made(body_.register_bytes.size());
-        const auto touch = [&](std::uint32_t reg, std::size_t at) {
-            made[reg].from = std::min(made[reg].from, at);
-            made[reg].to = std::max(made[reg].to, at);
-        };
+        collect();
+        before_.resize(blocks_.size());
         for (std::size_t b = 0; b < blocks_.size(); ++b) {
-            for (std::size_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
-                each_use(body_.steps[i], [&](std::uint32_t reg) { touch(reg, 2 * i); });
-                each_result(body_.steps[i], [&](std::uint32_t reg) { touch(reg, 2 * i + 1); });
-            }
-            for (std::size_t k = 0; k < crossing_.size(); ++k) {
-                if (in_[b][k]) touch(crossing_[k], 2 * blocks_[b].begin);
-                if (out_[b][k]) touch(crossing_[k], 2 * blocks_[b].end - 1);
-            }
+            for (const std::size_t next : blocks_[b].next) before_[next].push_back(b);
         }
-        for (std::uint32_t reg = 0; reg < made.size(); ++reg) made[reg].reg = reg;
-        return made;
+        live_.assign(blocks_.size(), none);
+        written_.assign(blocks_.size(), none);
+        for (std::uint32_t k = 0; k < crossing_.size(); ++k) follow(k);
+        return std::move(intervals_);
     }
 
   private:
+    void touch(std::uint32_t reg, std::size_t at) {
+        intervals_[reg].from = std::min(intervals_[reg].from, at);
+        intervals_[reg].to = std::max(intervals_[reg].to, at);
+    }
+
+    // Calls `read` for the registers that a block reads before it writes them all, and `write` for those that it
+    // writes, at the first time in a block.
+    template <class Read, class Write>
+    void each_first(const Read& read, const Write& write) const {
+        std::vector<std::size_t> seen(body_.register_bytes.size(), static_cast<std::size_t>(-1)),
+            wrote = seen;
+        for (std::size_t b = 0; b < blocks_.size(); ++b) {
+            const auto use = [&](std::uint32_t reg) {
+                if (wrote[reg] == b || seen[reg] == b) return;
+                seen[reg] = b;
+                read(reg, b);
+            };
+            for (std::size_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
+                each_use(body_.steps[i], use);
+                if (body_.steps[i].partial) {
+                    each_result(body_.steps[i], use);
+                    continue;
+                }
+                each_result(body_.steps[i], [&](std::uint32_t reg) {
+                    if (wrote[reg] == b) return;
+                    wrote[reg] = b;
+                    write(reg, b);
+                });
+            }
+        }
+    }
+
     // Only registers that some block reads before it writes them can be live between blocks.
     void find_crossing() {
         number_.assign(body_.register_bytes.size(), none);
-        std::vector<std::size_t> written(body_.register_bytes.size(), static_cast<std::size_t>(-1));
-        for (std::size_t b = 0; b < blocks_.size(); ++b) {
-            for (std::size_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
-                const auto read = [&](std::uint32_t reg) {
-                    if (written[reg] == b || number_[reg] != none) return;
-                    number_[reg] = static_cast<std::uint32_t>(crossing_.size());
-                    crossing_.push_back(reg);
-                };
-                each_use(body_.steps[i], read);
-                if (body_.steps[i].partial)
-                    each_result(body_.steps[i], read);
-                else
-                    each_result(body_.steps[i], [&](std::uint32_t reg) { written[reg] = b; });
+        const auto read = [&](std::uint32_t reg, std::size_t) {
+            if (number_[reg] != none) return;
+            number_[reg] = static_cast<std::uint32_t>(crossing_.size());
+            crossing_.push_back({reg, {}, {}});
+        };
+        each_first(read, [](std::uint32_t, std::size_t) {});
+    }
+
+    void collect() {
+        for (std::size_t i = 0; i < body_.steps.size(); ++i) {
+            each_use(body_.steps[i], [&](std::uint32_t reg) { touch(reg, 2 * i); });
+            each_result(body_.steps[i], [&](std::uint32_t reg) { touch(reg, 2 * i + 1); });
+        }
+        each_first([&](std::uint32_t reg, std::size_t b) { crossing_[number_[reg]].reads.push_back(b); },
+                   [&](std::uint32_t reg, std::size_t b) {
+                       if (number_[reg] != none) crossing_[number_[reg]].writes.push_back(b);
+                   });
+    }
+
+    void follow(std::uint32_t k) {
+        const Crossing& crossing = crossing_[k];
+        for (const std::size_t b : crossing.writes) written_[b] = k;
+        std::vector<std::size_t> open;
+        const auto live_in = [&](std::size_t b) {
+            if (live_[b] == k) return;
+            live_[b] = k;
+            open.push_back(b);
+        };
+        for (const std::size_t b : crossing.reads) live_in(b);
+        while (!open.empty()) {
+            const std::size_t b = open.back();
+            open.pop_back();
+            touch(crossing.reg, 2 * blocks_[b].begin);
+            for (const std::size_t before : before_[b]) {
+                touch(crossing.reg, 2 * blocks_[before].end - 1);
+                if (written_[before] != k) live_in(before);
             }
         }
     }
 
-    void solve() {
-        const std::size_t n = crossing_.size();
-        std::vector<std::vector<bool>> made(blocks_.size(), std::vector<bool>(n)), read = made;
-        in_ = out_ = made;
-        for (std::size_t b = 0; b < blocks_.size(); ++b) {
-            for (std::size_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
-                const auto use = [&](std::uint32_t reg) {
-                    if (number_[reg] != none && !made[b][number_[reg]]) read[b][number_[reg]] = true;
-                };
-                each_use(body_.steps[i], use);
-                if (body_.steps[i].partial)
-                    each_result(body_.steps[i], use);
-                else
-                    each_result(body_.steps[i], [&](std::uint32_t reg) {
-                        if (number_[reg] != none) made[b][number_[reg]] = true;
-                    });
-            }
-        }
-        for (bool changed = true; changed;) {
-            changed = false;
-            for (std::size_t b = blocks_.size(); b-- > 0;) {
-                for (std::size_t k = 0; k < n; ++k) {
-                    bool out = false;
-                    for (const std::size_t next : blocks_[b].next) out = out || in_[next][k];
-                    const bool in = read[b][k] || (out && !made[b][k]);
-                    if (out != out_[b][k] || in != in_[b][k]) changed = true;
-                    out_[b][k] = out;
-                    in_[b][k] = in;
-                }
-            }
-        }
-    }
+    // A register that lives between blocks: the blocks that read it first, and those that write it.
+    struct Crossing {
+        std::uint32_t reg;
+        std::vector<std::size_t> reads, writes;
+    };
 
     const Body& body_;
     std::vector<Block> blocks_;
-    std::vector<std::uint32_t> crossing_, number_;
-    std::vector<std::vector<bool>> in_, out_;
+    std::vector<Interval> intervals_;
+    std::vector<std::vector<std::size_t>> before_;  // predecessors, by block
+    std::vector<Crossing> crossing_;
+    std::vector<std::uint32_t> number_;          // of a register: its index in crossing_
+    std::vector<std::uint32_t> live_, written_;  // by block: the last crossing that is live there, or written
 };
 
-// The registers that the caller reads after the call and has written before it.
+// The registers that the caller reads after the call and has written before it. `intervals` are in order.
 void keep_live(Body& body, const std::vector<Interval>& intervals, const std::vector<std::uint32_t>& place) {
+    std::vector<const Interval*> begun;
+    auto next = intervals.begin();
     for (std::size_t save = 0; save < body.steps.size(); ++save) {
         if (body.steps[save].key.operation != Operation::save_frame) continue;
         std::size_t restore = save;
         while (body.steps[restore].key.operation != Operation::restore_frame) ++restore;
-        for (const Interval& interval : intervals) {
-            if (interval.from >= 2 * save || interval.to <= 2 * restore) continue;
-            const std::uint32_t bytes = body.register_bytes[interval.reg];
+        for (; next != intervals.end() && next->from < 2 * save; ++next) begun.push_back(&*next);
+        std::erase_if(begun, [&](const Interval* interval) { return interval->to <= 2 * restore; });
+        for (const Interval* interval : begun) {
+            const std::uint32_t bytes = body.register_bytes[interval->reg];
             for (const std::size_t step : {save, restore})
-                body.steps[step].kept.push_back({place[interval.reg], bytes, bytes});
+                body.steps[step].kept.push_back({place[interval->reg], bytes, bytes});
         }
     }
 }
@@ -183,6 +214,19 @@ std::uint32_t most_alive(const std::vector<Interval>& intervals, const std::vect
 
 }  // namespace
 
+bool ends_flow(const Step& step) noexcept {
+    switch (step.key.operation) {
+        case Operation::bra:
+        case Operation::ret:
+        case Operation::exit:
+        case Operation::trap:
+        case Operation::assertion:
+            return true;
+        default:
+            return false;
+    }
+}
+
 Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place) {
     place.assign(body.register_bytes.size(), 0);
     std::vector<Interval> intervals = Liveness(body, blocks_of(body)).intervals();
@@ -190,19 +234,17 @@ Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::ui
     std::sort(intervals.begin(), intervals.end(),
               [](const Interval& a, const Interval& b) { return a.from < b.from; });
 
-    std::uint32_t at = base;
+    std::uint64_t at = base;
     for (const std::uint32_t bytes : {0u, 2u, 4u, 8u}) {
         const std::uint32_t size = bytes == 0 ? 4 : 32 * bytes;
-        std::vector<std::pair<std::size_t, std::uint32_t>> active;  // (end, slot)
+        using Active = std::pair<std::size_t, std::uint32_t>;  // (end, slot)
+        std::priority_queue<Active, std::vector<Active>, std::greater<>> active;
         std::vector<std::uint32_t> free;
         std::uint32_t slots = 0;
         for (const Interval& interval : intervals) {
             if (body.register_bytes[interval.reg] != bytes) continue;
-            std::erase_if(active, [&](const auto& entry) {
-                if (entry.first >= interval.from) return false;
-                free.push_back(entry.second);
-                return true;
-            });
+            for (; !active.empty() && active.top().first < interval.from; active.pop())
+                free.push_back(active.top().second);
             std::uint32_t slot = slots;
             if (free.empty()) {
                 ++slots;
@@ -210,10 +252,10 @@ Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::ui
                 slot = free.back();
                 free.pop_back();
             }
-            place[interval.reg] = at + slot * size;
-            active.emplace_back(interval.to, slot);
+            place[interval.reg] = static_cast<std::uint32_t>(at + std::uint64_t{slot} * size);
+            active.emplace(interval.to, slot);
         }
-        at += (slots * size + 63) / 64 * 64;
+        at += (std::uint64_t{slots} * size + 63) / 64 * 64;
     }
     keep_live(body, intervals, place);
     return {at - base, most_alive(intervals, body.register_bytes)};

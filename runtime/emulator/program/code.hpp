@@ -34,10 +34,11 @@ struct Instruction {
     static constexpr std::uint16_t narrow = 8;   ///< memory: the address register has 32 bits
     static constexpr std::uint16_t strong = 64;  ///< memory: others may be at these bytes, as .relaxed says
 
-    mutable void (*handler)() = nullptr;     ///< set by the machine when it links the code; of its own type
-    std::int64_t immediate = 0;              ///< address offset, branch target, table
-    std::array<std::uint32_t, 6> operand{};  ///< results first; of vectors the start in Code::lists
-    std::uint16_t count = 1;                 ///< vector length
+    mutable void (*handler)() = nullptr;  ///< set by the machine when it links the code; of its own type
+    std::int64_t immediate = 0;           ///< address offset, branch target, table
+    /// Results first; of vectors the start in Code::lists. Of ld_used the last is a bit for each byte that counts.
+    std::array<std::uint32_t, 6> operand{};
+    std::uint16_t count = 1;  ///< vector length
     std::uint16_t bits = 0;
     std::uint32_t extra = 0;  ///< memory: the index of this instruction's allocation cache
 };
@@ -84,6 +85,7 @@ inline constexpr std::uint64_t window_bytes = 0x0100'0000;
 
 /// Functions have addresses too, where no memory is: function k of a module is at code_window + 16 k.
 inline constexpr std::uint64_t code_window = 0x0080'0000;
+inline constexpr std::size_t most_functions = (shared_window - code_window) / 16;
 /// What a thread's stack has room for at least, when functions can be entered again.
 inline constexpr std::uint32_t least_stack_bytes = 64 * 1024;
 

@@ -38,7 +38,7 @@ class Functions {
     Layout& layout() { return layout_; }
     const Symbols& symbols() const { return symbols_; }
     /// True when the function can be called while it runs, by itself or through others.
-    bool can_reenter(const ptx::Function& function);
+    bool can_reenter(const ptx::Function& function) const { return symbols_.reentrant.contains(&function); }
 
     /// Bytes of one lane of a call argument.
     static std::uint32_t stride(const ptx::Variable& variable) {
@@ -46,12 +46,10 @@ class Functions {
     }
 
   private:
-    std::vector<const ptx::Function*> callees(const ptx::Function& function) const;
-
     Layout& layout_;
     const Symbols& symbols_;
     std::vector<Entry> entries_;
-    std::unordered_map<const ptx::Function*, bool> reentrant_;
+    std::unordered_map<const ptx::Function*, std::size_t> indices_;  ///< into entries_
 };
 
 }  // namespace emulated::program

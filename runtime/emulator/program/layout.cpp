@@ -1,9 +1,31 @@
 #include "program/layout.hpp"
 
+#include <fmt/format.h>
+
+#include "ptx/lexer.hpp"
+#include "ptx/limits.hpp"
+#include "ptx/names.hpp"
+
 namespace emulated::program {
 namespace {
 
-std::uint32_t round_up(std::uint32_t value, std::uint32_t to) { return (value + to - 1) / to * to; }
+namespace limits = ptx::limits;
+
+// Static and dynamic shared memory, a thread's variables and stack, and parameters stay in their windows.
+static_assert(limits::static_shared < window_bytes && limits::parameters_since_ptx_8_1 < window_bytes);
+static_assert(limits::local <= window_bytes / 2, "the other half is the stack's");
+
+// A warp's registers that are places of this file, in bytes.
+constexpr std::uint64_t most_register_bytes = std::uint64_t{1} << 30;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+
+// Where a variable lies after `end` bytes of others, which become more.
+std::uint64_t append(std::uint64_t& end, const ptx::Variable& variable, std::uint32_t alignment) {
+    const std::uint64_t at = round_up(end, alignment);
+    end = at + std::min(variable.bytes, std::uint64_t{1} << 40);  // sums cannot overflow, and are refused
+    return at;
+}
 
 }  // namespace
 
@@ -11,7 +33,7 @@ std::uint32_t layout_parameters(const ptx::Function& function, std::vector<Kerne
     std::uint32_t at = 0;
     for (const std::int32_t index : function.parameters) {
         const ptx::Variable& variable = function.variables[static_cast<std::size_t>(index)];
-        at = round_up(at, variable.alignment);
+        at = static_cast<std::uint32_t>(round_up(at, variable.alignment));
         into.push_back({at, static_cast<std::uint32_t>(variable.bytes), variable.alignment});
         at += static_cast<std::uint32_t>(variable.bytes);
     }
@@ -47,36 +69,51 @@ Ref Layout::special(Special special) {
     return {Ref::Kind::fixed, place};
 }
 
-std::uint32_t Layout::reserve(std::uint32_t bytes) {
+std::uint32_t Layout::reserve(std::uint64_t bytes) {
     const std::uint32_t place = top_;
-    top_ += round_up(bytes, 64);
+    if (bytes > most_register_bytes - place) {
+        throw ptx::SyntaxError(entry_.line, fmt::format("kernel '{}' keeps too many values at once",
+                                                        ptx::demangled(entry_.name)));
+    }
+    top_ += static_cast<std::uint32_t>(round_up(bytes, 64));
     return place;
 }
 
 std::uint64_t Layout::shared_address(const ptx::Variable& variable) {
     const auto found = shared_.find(&variable);
     if (found != shared_.end()) return found->second;
-    code_.shared_bytes = round_up(code_.shared_bytes, variable.alignment);
-    const std::uint64_t address = shared_window + code_.shared_bytes;
-    code_.shared_bytes += static_cast<std::uint32_t>(variable.bytes);
+    const std::uint64_t address = shared_window + append(shared_bytes_, variable, variable.alignment);
     shared_.emplace(&variable, address);
     return address;
 }
 
 std::uint64_t Layout::local_address(const ptx::Variable& variable) {
-    code_.local_bytes = round_up(code_.local_bytes, std::max(variable.alignment, 4u));
-    const std::uint64_t address = local_window + code_.local_bytes;
-    code_.local_bytes += static_cast<std::uint32_t>(variable.bytes);
-    return address;
+    return local_window + append(local_bytes_, variable, std::max(variable.alignment, 4u));
 }
 
 void Layout::finish() {
+    if (shared_bytes_ > limits::static_shared) {
+        throw ptx::SyntaxError(
+            entry_.line,
+            fmt::format("kernel '{}' needs {} bytes of static shared memory, and a block can have {}: use "
+                        "dynamic shared memory (extern __shared__), whose size the launch gives",
+                        ptx::demangled(entry_.name), shared_bytes_, limits::static_shared));
+    }
+    if (local_bytes_ + largest_frame_ > limits::local) {
+        throw ptx::SyntaxError(
+            entry_.line,
+            fmt::format(
+                "kernel '{}' needs {} bytes of local memory for each thread, and a thread can have {}: "
+                "keep large arrays in global memory",
+                ptx::demangled(entry_.name), local_bytes_ + largest_frame_, limits::local));
+    }
+    code_.local_bytes = static_cast<std::uint32_t>(round_up(local_bytes_, 16));
     // Dynamic shared memory begins where the static variables end, and those are known only now.
-    code_.shared_bytes = round_up(code_.shared_bytes, dynamic_constants_.empty() ? 4 : dynamic_alignment_);
+    code_.shared_bytes = static_cast<std::uint32_t>(
+        round_up(shared_bytes_, dynamic_constants_.empty() ? 4 : dynamic_alignment_));
     for (const std::size_t index : dynamic_constants_) {
         code_.constants[index].value += shared_window + code_.shared_bytes;
     }
-    code_.local_bytes = round_up(code_.local_bytes, 16);
     code_.register_bytes = top_;
 }
 

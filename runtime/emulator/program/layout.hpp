@@ -22,14 +22,15 @@ std::uint32_t layout_parameters(const ptx::Function& function, std::vector<Kerne
 /// Places in one kernel's register file, and addresses of its shared and local variables.
 class Layout {
   public:
-    explicit Layout(Code& code) : code_(code) {}
+    Layout(Code& code, const ptx::Function& entry) : code_(code), entry_(entry) {}
 
     /// 32 equal lanes of `bytes` each; 0 bytes: a predicate. `global`: plus the address of that global.
     Ref constant(std::uint64_t value, unsigned bytes, std::int32_t global = -1, bool dynamic_shared = false);
     /// What stands at `offset` of the kernel's parameters, extended to `bytes` a lane.
     Ref parameter(std::uint32_t offset, Type type, unsigned bytes);
     Ref special(Special special);
-    std::uint32_t reserve(std::uint32_t bytes);
+    /// Throws: ptx::SyntaxError when the register file would be too large.
+    std::uint32_t reserve(std::uint64_t bytes);
     std::uint32_t top() const { return top_; }
     std::uint64_t shared_address(const ptx::Variable& variable);
     std::uint64_t local_address(const ptx::Variable& variable);
@@ -38,12 +39,19 @@ class Layout {
     }
     void has_barrier() { code_.has_barrier = true; }
     void may_spin() { code_.may_spin = true; }
-    void has_stack() { code_.has_stack = true; }
+    /// A function that can be entered again has local variables of `frame_bytes` on the stack.
+    void has_stack(std::uint64_t frame_bytes) {
+        code_.has_stack = true;
+        largest_frame_ = std::max(largest_frame_, frame_bytes);
+    }
+    /// Throws: ptx::SyntaxError when the kernel needs more shared or local memory than there is.
     void finish();
 
   private:
     Code& code_;
+    const ptx::Function& entry_;
     std::uint32_t top_ = 0;
+    std::uint64_t shared_bytes_ = 0, local_bytes_ = 0, largest_frame_ = 0;
     std::uint32_t dynamic_alignment_ = 16;
     std::map<std::tuple<std::uint64_t, unsigned, std::int32_t, bool>, std::uint32_t> constants_;
     std::map<std::tuple<std::uint32_t, Type, unsigned>, std::uint32_t> parameters_;

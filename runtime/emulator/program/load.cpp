@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "program/layout.hpp"
 #include "program/module.hpp"
 #include "program/symbols.hpp"
 #include "program/translate.hpp"
 #include "ptx/lexer.hpp"
 #include "ptx/parser.hpp"
+#include "ptx/verify.hpp"
 
 namespace emulated::program {
 namespace {
@@ -23,36 +26,7 @@ Global global_of(const ptx::Variable& variable) {
         throw ptx::SyntaxError(variable.line,
                                "the initialiser of '" + made.name + "' is longer than the array");
     }
-    made.initial.resize(variable.bytes);
     return made;
-}
-
-// By name, and those whose address something takes: as an initial value or in an instruction that is not a call.
-void find_functions(const ptx::Module& module, Symbols& symbols) {
-    symbols.first_function = module.functions.data();
-    for (const ptx::Function& function : module.functions) {
-        const auto known = symbols.functions.find(function.name);
-        if (known == symbols.functions.end() || function.has_body)
-            symbols.functions[function.name] = &function;
-    }
-    const auto take = [&](std::string_view name) {
-        const auto found = symbols.functions.find(name);
-        if (found == symbols.functions.end() || !found->second->has_body || found->second->is_entry) return;
-        auto& taken = symbols.address_taken;
-        if (std::find(taken.begin(), taken.end(), found->second) == taken.end())
-            taken.push_back(found->second);
-    };
-    for (const ptx::Variable& variable : module.variables) {
-        for (const ptx::Variable::Reference& reference : variable.references) take(reference.symbol);
-    }
-    for (const ptx::Function& function : module.functions) {
-        for (const ptx::Instruction& instruction : function.body) {
-            if (instruction.opcode.starts_with("call")) continue;
-            for (const ptx::Operand& operand : instruction.operands) {
-                if (operand.kind == ptx::Operand::Kind::symbol) take(operand.name);
-            }
-        }
-    }
 }
 
 Kernel kernel_of(const ptx::Module& module, const ptx::Function& entry, const Symbols& symbols) {
@@ -90,27 +64,27 @@ const Global* Module::find_global(std::string_view name) const noexcept {
     return found == globals.end() ? nullptr : &*found;
 }
 
-std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view text) {
+std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view text, int newest_architecture) {
     try {
-        const ptx::Module parsed = ptx::parse(text);
+        const ptx::Module parsed = ptx::parse(text, newest_architecture);
+        ptx::verify(parsed);
+        if (parsed.functions.size() > most_functions) {
+            return LoadError{parsed.functions[most_functions].line,
+                             fmt::format("a module can have {} functions here", most_functions)};
+        }
         auto module = std::make_shared<Module>();
         module->ptx_major = parsed.major;
         module->ptx_minor = parsed.minor;
         module->target = parsed.target;
 
-        Symbols symbols;
+        Symbols symbols = symbols_of(parsed);
         for (const ptx::Variable& variable : parsed.variables) {
             const bool memory =
                 variable.space == ptx::Space::global || variable.space == ptx::Space::constant;
-            // A declaration and its definition may both be there.
-            if (!(variable.is_extern && symbols.variables.contains(variable.name))) {
-                symbols.variables[variable.name] = &variable;
-            }
             if (!memory || variable.is_extern) continue;
             symbols.globals[variable.name] = module->globals.size();
             module->globals.push_back(global_of(variable));
         }
-        find_functions(parsed, symbols);
         for (const ptx::Variable& variable : parsed.variables) {
             const auto at = symbols.globals.find(variable.name);
             if (at == symbols.globals.end()) continue;

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "program/lowering.hpp"
+#include "ptx/names.hpp"
+#include "ptx/verify.hpp"
 
 namespace emulated::program {
 namespace {
@@ -23,16 +25,16 @@ using OperandKind = ptx::Operand::Kind;
 void Lowering::enter_function() {
     reenters_ = !function_.is_entry && functions_.can_reenter(function_);
     if (!reenters_) return;
-    functions_.layout().has_stack();
     for (std::size_t i = 0; i < function_.variables.size(); ++i) {
         const ptx::Variable& variable = function_.variables[i];
         if (variable.space != ptx::Space::local) continue;
         const std::uint64_t alignment = std::max(variable.alignment, 4u);
         frame_bytes_ = (frame_bytes_ + alignment - 1) / alignment * alignment;
         addresses_[static_cast<std::int32_t>(i)] = frame_bytes_;
-        frame_bytes_ += variable.bytes;
+        frame_bytes_ += std::min(variable.bytes, std::uint64_t{1} << 40);
     }
     frame_bytes_ = (frame_bytes_ + 15) / 16 * 16;
+    functions_.layout().has_stack(frame_bytes_);
     if (frame_bytes_ == 0) return;
     frame_ = temporary(8);
     emit({Operation::enter_frame, Type::none, Type::none, {}}, {frame_},
@@ -116,7 +118,7 @@ void Lowering::call(const ptx::Instruction& instruction) {
         return call_through_pointer(operands.results, *operands.target, operands.arguments);
     const auto found = functions_.symbols().functions.find(operands.target->name);
     if (found == functions_.symbols().functions.end() || !found->second->has_body) {
-        return call_external(instruction, operands.target->name, operands.results, operands.arguments);
+        return call_external(operands.target->name, operands.results, operands.arguments);
     }
     const ptx::Function& callee = *found->second;
     const std::size_t index = functions_.require(callee);
@@ -186,8 +188,8 @@ void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Oper
 }
 
 // What CUDA offers inside a kernel without a body in PTX.
-void Lowering::call_external(const ptx::Instruction& instruction, std::string_view name,
-                             const ptx::Operand* results, const ptx::Operand* arguments) {
+void Lowering::call_external(std::string_view name, const ptx::Operand* results,
+                             const ptx::Operand* arguments) {
     const auto argument = [&](std::size_t i, unsigned bytes) {
         if (!arguments || i >= arguments->parts.size() || arguments->parts[i].kind != OperandKind::variable) {
             refuse(fmt::format("'{}' is called with too few arguments", name));
@@ -216,8 +218,13 @@ void Lowering::call_external(const ptx::Instruction& instruction, std::string_vi
         emit({Operation::assertion, Type::none, Type::none, {}}, {}, {message, file, line, function});
         return;
     }
-    refuse(fmt::format("{} of '{}', which has no body in this module, is not supported", instruction.opcode,
-                       name));
+    if (ptx::is_provided(name)) {
+        refuse(fmt::format(
+            "'{}' in a kernel is not supported (malloc, free, new, delete): allocate memory on the "
+            "host and pass it",
+            name));
+    }
+    refuse(fmt::format("the function '{}' is called and not declared", ptx::demangled(name)));
 }
 
 }  // namespace emulated::program

@@ -1,4 +1,6 @@
 // Loads, stores, atomics and the like: from PTX to steps.
+#include <bit>
+
 #include <fmt/format.h>
 
 #include "program/lowering.hpp"
@@ -60,6 +62,9 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
         if (part->kind == OperandKind::reg) wide = width(*part);
     }
     if (wide < bytes) refuse("the destination register is narrower than what is loaded");
+    // .pragma "used_bytes_mask N": bytes that do not count need not be memory.
+    const std::uint32_t all = static_cast<std::uint32_t>((std::uint64_t{1} << (bytes * lanes)) - 1);
+    const std::uint32_t used = instruction.used_bytes & all;
     std::vector<Ref> results;
     results.reserve(parts.size());
     for (const ptx::Operand* part : parts) results.push_back(result(*part, wide));
@@ -68,7 +73,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     // Parameters by name: of a kernel the same for all lanes, of a call in the register file.
     if (const ptx::Variable* variable = argument_variable(from)) {
         const std::int32_t index = from.parts[0].index;
-        const std::uint64_t end = from.bits + std::uint64_t{bytes} * lanes;
+        const std::uint64_t end = from.bits + static_cast<unsigned>(std::bit_width(used));
         if (end > variable->bytes) refuse(fmt::format("{} reads past the parameter", instruction.opcode));
         bool of_kernel = false;
         std::int64_t offset = static_cast<std::int64_t>(from.bits);
@@ -80,6 +85,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
         key.operation = of_kernel ? Operation::load_parameter : Operation::load_argument;
         key.flags = {};
         for (std::size_t i = 0; i < results.size(); ++i) {
+            if ((used >> (i * bytes) & ((1u << bytes) - 1)) == 0) continue;
             Step& step = emit(key, {results[i]}, {});
             step.immediate = offset + static_cast<std::int64_t>(i * bytes);
             if (of_kernel) continue;
@@ -91,10 +97,12 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     const FlagSet shared_with_others{Flag::is_volatile, Flag::relaxed, Flag::acquire, Flag::mmio};
     if (!(opcode.flags & shared_with_others).empty()) functions_.layout().may_spin();
     const Address where = address(from);
+    if (used != all) key.operation = Operation::ld_used;
     Step& step = lanes == 1 ? emit(key, results, {where.base}) : emit(key, {}, {where.base});
     step.immediate = where.offset;
     step.bits = bits_of(opcode, where.narrow);
-    step.memory = true;
+    step.memory = used == all;
+    step.used_bytes = used;
     if (lanes > 1) {
         step.listed = step.list_is_result = true;
         step.list = std::move(results);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -54,6 +55,7 @@ void Lowering::stand(std::int32_t label) {
 void Lowering::instruction(const ptx::Instruction& instruction) {
     const auto file = files_.find(instruction.file);
     line_ = {instruction.line, file == files_.end() ? 0 : file->second, instruction.source_line};
+    if (instruction.opcode == ptx::branch_targets) return;
     auto found = find_operation(instruction.opcode);
     if (const auto* refusal = std::get_if<Refusal>(&found)) refuse(refusal->reason);
     const Opcode& opcode = std::get<Opcode>(found);
@@ -95,6 +97,45 @@ void Lowering::branch(const ptx::Instruction& instruction) {
     step.bits = instruction.guard_negated ? Instruction::negated : std::uint16_t{0};
 }
 
+// A binary search for the index among runs of equal targets.
+void Lowering::indexed_branch(const ptx::Instruction& instruction) {
+    const Ref index = source(operand(instruction, 0), 4);
+    const ptx::Operand& list = operand(instruction, 1);
+    const bool is_label = list.kind == ptx::Operand::Kind::label;
+    const std::size_t at = is_label ? function_.labels[static_cast<std::size_t>(list.index)].at : 0;
+    if (!is_label || at >= function_.body.size() || function_.body[at].opcode != ptx::branch_targets ||
+        function_.body[at].operands.empty())
+        refuse("brx.idx needs the label of a .branchtargets directive");
+    struct Run {
+        std::size_t first;  // index
+        std::int32_t label;
+    };
+    std::vector<Run> runs;
+    const std::vector<ptx::Operand>& targets = function_.body[at].operands;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        if (targets[i].kind != ptx::Operand::Kind::label)
+            refuse(fmt::format("the label '{}' is not defined in this function", targets[i].name));
+        if (runs.empty() || runs.back().label != targets[i].index) runs.push_back({i, targets[i].index});
+    }
+    // As deep as the logarithm of the number of targets.
+    const auto search = [&](const auto& self, std::span<const Run> among) -> void {
+        if (among.size() == 1) {
+            emit({Operation::bra, Type::none, Type::none, {}}, {}, {}).label = among[0].label;
+            return;
+        }
+        const std::size_t half = among.size() / 2;
+        const Ref below = temporary(0);
+        emit({Operation::setp, Type::u32, Type::none, {Flag::lt}}, {below},
+             {index, functions_.layout().constant(among[half].first, 4)});
+        const std::int32_t lower = new_label();
+        emit({Operation::branch, Type::none, Type::none, {}}, {}, {below}).label = lower;
+        self(self, among.subspan(half));
+        stand(lower);
+        self(self, among.first(half));
+    };
+    search(search, runs);
+}
+
 void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcode) {
     switch (opcode.row->operation) {
         case Operation::mov:
@@ -131,6 +172,8 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
             // for long: a fence is a compiler's matter, and the interpreter is opaque to it.
             emit({Operation::fence, Type::none, Type::none, {}}, {}, {});
             return;
+        case Operation::brx:
+            return indexed_branch(instruction);
         case Operation::call:
             return call(instruction);
         case Operation::shfl:

@@ -35,6 +35,7 @@ class Lowering {
     void dispatch(const ptx::Instruction& instruction, const Opcode& opcode);
     void by_letters(const ptx::Instruction& instruction, const Opcode& opcode);
     void branch(const ptx::Instruction& instruction);
+    void indexed_branch(const ptx::Instruction& instruction);
     std::int32_t new_label();
     void stand(std::int32_t label);
 
@@ -79,8 +80,7 @@ class Lowering {
     void call(const ptx::Instruction& instruction);
     void call_through_pointer(const ptx::Operand* results, const ptx::Operand& target,
                               const ptx::Operand* arguments);
-    void call_external(const ptx::Instruction& instruction, std::string_view name,
-                       const ptx::Operand* results, const ptx::Operand* arguments);
+    void call_external(std::string_view name, const ptx::Operand* results, const ptx::Operand* arguments);
 
     // lower_operands.cpp: operands
     [[noreturn]] void refuse(const std::string& reason) const;

@@ -25,7 +25,7 @@ struct Global {
     std::uint64_t bytes = 0;
     std::uint32_t alignment = 1;
     bool constant = false;           ///< .const: kernels cannot store to it
-    std::vector<std::byte> initial;  ///< exactly `bytes` long; zeros where PTX gives nothing
+    std::vector<std::byte> initial;  ///< as far as PTX gives it; zeros follow
     std::vector<Relocation> relocations;
 };
 
@@ -69,7 +69,9 @@ struct LoadError {
     std::string message;
 };
 
-/// Parses and translates. What one kernel uses and the operation table lacks refuses that kernel alone.
-std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view ptx);
+/// Parses and translates. What one kernel uses and the operation table lacks refuses that kernel alone. PTX
+/// for a target above `newest_architecture` (80 for sm_80) is an error; 0: there is none.
+std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view ptx,
+                                                            int newest_architecture = 0);
 
 }  // namespace emulated::program

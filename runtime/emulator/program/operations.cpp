@@ -354,6 +354,7 @@ constexpr Row table[] = {
     {"nanosleep", O::nanosleep, "U", {u32}, {}, no_flags, no_flags, no_flags},
 
     {"bra", O::bra, "*", untyped, {}, no_flags, {F::uni}, no_flags},
+    {"brx", O::brx, "*", untyped, {}, {F::idx}, {F::uni}, {F::idx}},
     {"call", O::call, "*", untyped, {}, no_flags, {F::uni}, no_flags},
     {"ret", O::ret, "", untyped, {}, no_flags, {F::uni}, no_flags},
     {"exit", O::exit, "", untyped, {}, no_flags, no_flags, no_flags},

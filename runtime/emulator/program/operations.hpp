@@ -79,6 +79,7 @@ enum class Operation : std::uint8_t {
     unpack,
     // memory
     ld,
+    ld_used,  ///< of which only some bytes count
     st,
     atom,
     red,
@@ -101,6 +102,7 @@ enum class Operation : std::uint8_t {
     // control
     bra,
     branch,
+    brx,  ///< lowered to branches
     call,
     call_pointer,  ///< each lane the function that its register names
     take_results,  ///< of the function that the register named

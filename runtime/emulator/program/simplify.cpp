@@ -100,9 +100,12 @@ void share_addresses(Body& body) {
     using Kind = std::tuple<Ref::Kind, std::uint32_t, std::uint64_t, std::size_t, bool>;
     std::map<Kind, std::int32_t> seen;
     const auto forget = [&](const Ref& ref) {
-        std::erase_if(seen, [&](const auto& each) {
-            return std::get<0>(each.first) == ref.kind && std::get<1>(each.first) == ref.index;
-        });
+        const auto first = seen.lower_bound({ref.kind, ref.index, 0, 0, false});
+        auto last = first;
+        while (last != seen.end() && std::get<0>(last->first) == ref.kind &&
+               std::get<1>(last->first) == ref.index)
+            ++last;
+        seen.erase(first, last);
     };
     for (std::size_t i = 0; i < body.steps.size(); ++i) {
         Step& step = body.steps[i];

@@ -36,6 +36,7 @@ struct Step {
     bool memory = false;       ///< wants an allocation cache
     std::int32_t shares = -1;  ///< memory: the earlier step with the same addresses, up to the displacement
     std::uint32_t extra = 0;   ///< goes to Instruction::extra
+    std::uint32_t used_bytes = 0;  ///< ld_used: a bit for each byte of the access
     Code::Line line;
 };
 
@@ -50,7 +51,7 @@ struct Body {
 /// widths never overlap, so an elementwise instruction may read and write the same place. What lives across a
 /// call that saves its frame is added to the frame.
 struct Allocated {
-    std::uint32_t bytes = 0;      ///< used from `base`
+    std::uint64_t bytes = 0;      ///< used from `base`; the places are wrong where 32 bits do not hold it
     std::uint32_t registers = 0;  ///< of 32 bits that hold a value at once, at most
 };
 Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place);

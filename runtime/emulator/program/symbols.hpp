@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "program/code.hpp"
@@ -17,12 +18,16 @@ struct Symbols {
     std::unordered_map<std::string_view, std::size_t> globals;  ///< index into program::Module::globals
     /// The definition, where there is one.
     std::unordered_map<std::string_view, const ptx::Function*> functions;
-    std::vector<const ptx::Function*> address_taken;  ///< those that a pointer may name
-    const ptx::Function* first_function = nullptr;    ///< of the module
+    std::vector<const ptx::Function*> address_taken;     ///< those that a pointer may name
+    std::unordered_set<const ptx::Function*> reentrant;  ///< called while they run, by themselves or others
+    const ptx::Function* first_function = nullptr;       ///< of the module
 
     std::uint64_t address_of(const ptx::Function& function) const {
         return code_window + 16 * static_cast<std::uint64_t>(&function - first_function);
     }
 };
+
+/// Without the indices of globals, which load.cpp gives out.
+Symbols symbols_of(const ptx::Module& module);
 
 }  // namespace emulated::program

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -23,6 +24,8 @@ bool keeps(Operation operation) {
     return operation == Operation::save_frame || operation == Operation::restore_frame ||
            operation == Operation::call_pointer || operation == Operation::take_results;
 }
+
+constexpr std::size_t most_kept = std::numeric_limits<decltype(Instruction::count)>::max();
 
 // What calls through pointers can reach.
 std::vector<Code::Callee> callees_of(Functions& functions, const std::vector<std::uint32_t>& starts) {
@@ -113,6 +116,8 @@ class Emitter {
             for (const Ref& ref : step.list) code_.lists.push_back(offset(ref));
         }
         if (keeps(step.key.operation)) {
+            if (step.kept.size() > most_kept)
+                throw Refused{step.line.ptx, "too many values are alive at this call"};
             made.operand[at++] = static_cast<std::uint32_t>(code_.lists.size());
             made.count = static_cast<std::uint16_t>(step.kept.size());
             for (const auto& kept : step.kept) {
@@ -123,6 +128,7 @@ class Emitter {
         for (const Ref& ref : step.results) made.operand[at++] = offset(ref);
         for (const Ref& ref : step.sources) made.operand[at++] = offset(ref);
         if (step.extra != 0) made.extra = step.extra;
+        if (step.key.operation == Operation::ld_used) made.operand.back() = step.used_bytes;
         return made;
     }
 
@@ -153,7 +159,7 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
         code.files.emplace_back(file.name);
     }
     try {
-        Layout layout(code);
+        Layout layout(code, entry);
         Functions functions(layout, symbols);
         functions.require(entry);
         Emitter emitter(code, layout);

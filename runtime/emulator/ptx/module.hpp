@@ -55,12 +55,16 @@ struct Operand {
     std::vector<Operand> parts;
 };
 
+/// Stands among a function's instructions, after a label by which brx.idx names it. Its operands are labels.
+inline constexpr std::string_view branch_targets = ".branchtargets";
+
 struct Instruction {
     std::uint32_t line = 0;
     std::uint32_t file = 0, source_line = 0;  ///< from .loc; 0 when there is none
     std::int32_t guard = -1;                  ///< a predicate register, or -1
     bool guard_negated = false;
-    std::string_view opcode;  ///< `ld.global.f32`
+    std::string_view opcode;         ///< `ld.global.f32`, or branch_targets
+    std::uint32_t used_bytes = ~0u;  ///< of a load: bit i is set if byte i of what it reads is used
     std::vector<Operand> operands;
 };
 
@@ -90,6 +94,7 @@ struct Module {
     };
     int major = 0, minor = 0;
     std::string_view target;
+    int architecture = 0;  ///< 80 for sm_80; 0 where the target has no number
     std::vector<Variable> variables;
     std::vector<Function> functions;
     std::vector<File> files;

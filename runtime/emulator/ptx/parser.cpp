@@ -10,12 +10,20 @@
 #include <string>
 #include <unordered_map>
 
+#include <fmt/format.h>
+
 #include "ptx/lexer.hpp"
 
 namespace emulated::ptx {
 namespace {
 
 using TokenKind = Token::Kind;
+
+// How deep { } blocks, operands, constants and initialisers may be nested. Compilers need a few levels.
+constexpr std::size_t most_nested = 256;
+constexpr std::uint64_t most_alignment = std::uint64_t{1} << 20;
+// Of a whole module.
+constexpr std::size_t most_registers = std::size_t{1} << 24;
 
 // What a name means in one { } block.
 struct Scope {
@@ -36,7 +44,8 @@ struct Scope {
 
 class Parser {
   public:
-    explicit Parser(std::string_view text) : tokens_(tokenize(text)) {}
+    Parser(std::string_view text, int newest_architecture)
+        : tokens_(tokenize(text)), newest_architecture_(newest_architecture) {}
 
     Module run() {
         if (!peek().is(".version")) fail("PTX begins with a .version directive: is this PTX text?");
@@ -69,6 +78,22 @@ class Parser {
             fail(std::string("expected ") + what + " before '" + std::string(peek().text) + "'");
         }
         return take().text;
+    }
+    // One level of what is parsed by recursion. Keeps the stack, and later the operands' destructors, shallow.
+    class Level {
+      public:
+        explicit Level(Parser& parser) : parser_(parser) {
+            if (++parser.depth_ > most_nested) parser.fail_nested();
+        }
+        ~Level() { --parser_.depth_; }
+        Level(const Level&) = delete;
+        Level& operator=(const Level&) = delete;
+
+      private:
+        Parser& parser_;
+    };
+    [[noreturn]] void fail_nested() const {
+        fail("this is nested more than " + std::to_string(most_nested) + " levels deep");
     }
     std::uint64_t integer(const char* what) {
         if (peek().kind != TokenKind::integer) {
@@ -124,6 +149,14 @@ class Parser {
 
     void target() {
         module_.target = word("a target such as sm_80");
+        const std::size_t number =
+            std::min(module_.target.find_first_of("0123456789"), module_.target.size());
+        std::from_chars(module_.target.data() + number, module_.target.data() + module_.target.size(),
+                        module_.architecture);
+        if (newest_architecture_ != 0 && module_.architecture > newest_architecture_) {
+            fail(fmt::format("this PTX is for {}, and the device is sm_{}: compile for compute_{} or older",
+                             module_.target, newest_architecture_, newest_architecture_));
+        }
         while (accept(",")) take();
     }
 
@@ -201,9 +234,10 @@ class Parser {
         bool typed = false;
         for (;;) {
             if (accept(".align")) {
-                const auto value = static_cast<std::uint32_t>(integer("an alignment"));
-                if (!std::has_single_bit(value)) fail("an alignment is a power of two");
-                if (!in_ptr_) alignment = value;
+                const std::uint64_t value = integer("an alignment");
+                if (!std::has_single_bit(value) || value > most_alignment)
+                    fail("an alignment is a power of two up to " + std::to_string(most_alignment));
+                if (!in_ptr_) alignment = static_cast<std::uint32_t>(value);
             } else if (accept(".v2")) {
                 lanes = 2;
             } else if (accept(".v4")) {
@@ -235,6 +269,12 @@ class Parser {
         return variable;
     }
 
+    std::uint64_t product(std::uint64_t a, std::uint64_t b) const {
+        std::uint64_t value = 0;
+        if (__builtin_mul_overflow(a, b, &value)) fail("this array is larger than any memory");
+        return value;
+    }
+
     void dimensions(Variable& variable) {
         std::uint64_t elements = 1;
         while (accept("[")) {
@@ -242,10 +282,10 @@ class Parser {
                 variable.unsized = true;
                 continue;
             }
-            elements *= integer("an array length");
+            elements = product(elements, integer("an array length"));
             expect("]");
         }
-        variable.bytes = variable.unsized ? 0 : elements * element_bytes_;
+        variable.bytes = variable.unsized ? 0 : product(elements, element_bytes_);
     }
 
     void variables(Space space, std::vector<Variable>& into, Scope* scope) {
@@ -275,6 +315,7 @@ class Parser {
     }
 
     void initializer(Variable& variable) {
+        const Level level(*this);
         if (accept("{")) {
             if (accept("}")) return;
             do {
@@ -347,6 +388,7 @@ class Parser {
         }
     }
     std::uint64_t primary_constant() {
+        const Level level(*this);
         if (accept("-")) return 0 - primary_constant();
         if (accept("+")) return primary_constant();
         if (accept("~")) return ~primary_constant();
@@ -370,6 +412,7 @@ class Parser {
         scopes_.clear();
         scopes_.emplace_back();
         loc_file_ = loc_line_ = 0;
+        used_bytes_ = ~0u;
         if (accept(".noreturn")) {
         }
         if (peek().is("(")) made.results = parameters();
@@ -378,19 +421,17 @@ class Parser {
         while (peek().kind == TokenKind::directive) attribute(made);
         if (accept("{")) {
             made.has_body = true;
-            block();
+            body();
         } else {
             expect(";");
         }
         function_ = nullptr;
         // A declaration may come before or after the definition: the definition stays.
-        for (Function& other : module_.functions) {
-            if (other.name == made.name) {
-                if (made.has_body) other = std::move(made);
-                return;
-            }
-        }
-        module_.functions.push_back(std::move(made));
+        const auto [known, is_new] = functions_.try_emplace(made.name, module_.functions.size());
+        if (is_new)
+            module_.functions.push_back(std::move(made));
+        else if (made.has_body)
+            module_.functions[known->second] = std::move(made);
     }
 
     std::vector<std::int32_t> parameters() {
@@ -430,12 +471,23 @@ class Parser {
         if (blocks) made.min_blocks = static_cast<std::uint32_t>(product);
     }
 
-    // After "{": statements until "}". Labels named but not found yet go to the enclosing block.
-    void block() {
-        while (!accept("}")) {
+    // After "{": statements until the "}" of the function. Inner blocks are scopes, opened and closed here.
+    void body() {
+        while (!scopes_.empty()) {
             if (peek().kind == TokenKind::end) fail("the body of this function is never closed: add }");
-            statement();
+            if (accept("{")) {
+                if (scopes_.size() >= most_nested) fail_nested();
+                scopes_.emplace_back();
+            } else if (accept("}")) {
+                close_scope();
+            } else {
+                statement();
+            }
         }
+    }
+
+    // Labels named but not found yet go to the enclosing block.
+    void close_scope() {
         Scope closed = std::move(scopes_.back());
         scopes_.pop_back();
         for (const Scope::Forward& use : closed.forward) {
@@ -452,17 +504,13 @@ class Parser {
 
     void statement() {
         const Token& token = peek();
-        if (accept("{")) {
-            scopes_.emplace_back();
-            return block();
-        }
         if (accept(";")) return;
         if (accept(".loc")) return loc();
         if (accept(".file")) return file();
-        if (accept(".pragma")) return skip_past(";");
+        if (accept(".pragma")) return pragma();
         if (accept(".reg")) return registers();
-        if (accept(".branchtargets") || accept(".calltargets") || accept(".callprototype"))
-            return skip_past(";");
+        if (token.is(branch_targets)) return instruction();
+        if (accept(".calltargets") || accept(".callprototype")) return skip_past(";");
         if (accept(".section")) return section();
         if (token.kind == TokenKind::directive) {
             linkage_ = {};
@@ -482,6 +530,21 @@ class Parser {
         instruction();
     }
 
+    // "used_bytes_mask N": of the bytes that the next load reads, those whose bits are set in N are used.
+    void pragma() {
+        static constexpr std::string_view used = "used_bytes_mask ";
+        if (peek().kind == TokenKind::string && peek().text.starts_with(used)) {
+            std::string_view mask = peek().text.substr(used.size());
+            const bool hexadecimal = mask.starts_with("0x");
+            if (hexadecimal) mask.remove_prefix(2);
+            const char* const end = mask.data() + mask.size();
+            const auto parsed = std::from_chars(mask.data(), end, used_bytes_, hexadecimal ? 16 : 10);
+            if (parsed.ec != std::errc() || parsed.ptr != end)
+                fail("used_bytes_mask needs an integer of 32 bits");
+        }
+        skip_past(";");
+    }
+
     void registers() {
         const Type kind = type();
         do {
@@ -495,8 +558,9 @@ class Parser {
             } else {
                 scopes_.back().registers[name] = first;
             }
-            if (function_->registers.size() + count > (1u << 24))
-                fail("this function has too many registers");
+            if (count > most_registers - registers_)
+                fail("this module declares more than " + std::to_string(most_registers) + " registers");
+            registers_ += count;
             function_->registers.resize(function_->registers.size() + count, kind);
         } while (accept(","));
         expect(";");
@@ -531,7 +595,8 @@ class Parser {
             made.guard = find_register(word("a predicate register"));
             if (made.guard < 0) fail("the guard of this instruction is not a declared register");
         }
-        made.opcode = word("an instruction");
+        made.opcode = accept(branch_targets) ? branch_targets : word("an instruction");
+        made.used_bytes = std::exchange(used_bytes_, ~0u);
         while (!accept(";")) {
             const std::string_view name = peek().text;
             made.operands.push_back(operand());
@@ -561,6 +626,7 @@ class Parser {
     }
 
     Operand single_operand() {
+        const Level level(*this);
         Operand made;
         if (accept("{")) return sequence(Operand::Kind::vector, "}");
         if (accept("(")) return sequence(Operand::Kind::list, ")");
@@ -664,10 +730,15 @@ class Parser {
     };
 
     std::vector<Token> tokens_;
+    int newest_architecture_;
     std::size_t at_ = 0;
     Module module_;
     Function* function_ = nullptr;
+    std::unordered_map<std::string_view, std::size_t> functions_;  ///< by name: the index in the module
     std::vector<Scope> scopes_;
+    std::size_t depth_ = 0;           ///< of Level
+    std::size_t registers_ = 0;       ///< of the module so far
+    std::uint32_t used_bytes_ = ~0u;  ///< of the next load
     Linkage linkage_;
     bool in_ptr_ = false;
     unsigned element_bytes_ = 0;
@@ -676,6 +747,8 @@ class Parser {
 
 }  // namespace
 
-Module parse(std::string_view text) { return Parser(text).run(); }
+Module parse(std::string_view text, int newest_architecture) {
+    return Parser(text, newest_architecture).run();
+}
 
 }  // namespace emulated::ptx

@@ -7,7 +7,8 @@
 
 namespace emulated::ptx {
 
-/// The result borrows `text`. Throws: SyntaxError.
-Module parse(std::string_view text);
+/// The result borrows `text`. A target above `newest_architecture` (80 for sm_80) is an error; 0: all are read.
+/// Throws: SyntaxError.
+Module parse(std::string_view text, int newest_architecture = 0);
 
 }  // namespace emulated::ptx

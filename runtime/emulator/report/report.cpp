@@ -1,19 +1,13 @@
 #include "report/report.hpp"
 
-#include <cstdlib>
-#include <cxxabi.h>
-#include <memory>
-
 #include <fmt/format.h>
+
+#include "ptx/names.hpp"
 
 namespace emulated::report {
 
 std::string demangled(const std::string& kernel) {
-    int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> text(
-        abi::__cxa_demangle(kernel.c_str(), nullptr, nullptr, &status), std::free);
-    if (status != 0 || text == nullptr) return kernel;
-    std::string name = text.get();
+    std::string name = ptx::demangled(kernel);
     if (name.starts_with("void ")) name.erase(0, 5);  // a template's result is part of its mangled name
     // The parameter list starts at the parenthesis that closes last.
     int depth = 0;

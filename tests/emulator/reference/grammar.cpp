@@ -193,6 +193,7 @@ constexpr Syntax control[] = {
     {"fence{.sc|.acq_rel|.acquire|.release}($scope)"},
     {"nanosleep.u32"},
     {"bra{.uni}"},
+    {"brx.idx{.uni}"},
     {"call{.uni}"},
     {"ret{.uni}"},
     {"exit"},

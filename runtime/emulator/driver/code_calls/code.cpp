@@ -42,7 +42,9 @@ std::shared_ptr<const Instance> instantiate(const program::Module& module, Conte
             return nullptr;
         }
         addresses.push_back(*address);
-        std::copy(global.initial.begin(), global.initial.end(), heap.host(*address, bytes));
+        std::byte* const end =
+            std::copy(global.initial.begin(), global.initial.end(), heap.host(*address, bytes));
+        std::memset(end, 0, bytes - global.initial.size());
         heap.set_name(*address, fmt::format("'{}'", global.name));
     }
     // Addresses in initialisers are known only once every variable has one.
@@ -144,13 +146,17 @@ CUresult load(void** out, const void* code, Context* context, unsigned int count
                       "this is machine code for a GPU, and the emulated device runs PTX: compile for "
                       "compute_80 and pass the PTX");
     }
-    auto loaded = emulated::program::load(static_cast<const char*>(code));
+    auto loaded = emulated::program::load(static_cast<const char*>(code), limits::architecture);
     if (const auto* error = std::get_if<emulated::program::LoadError>(&loaded)) {
         return refuse(CUDA_ERROR_INVALID_PTX, fmt::format("PTX line {}: {}", error->line, error->message));
     }
     auto library = std::make_shared<Library>();
     library->module = std::get<std::shared_ptr<const emulated::program::Module>>(std::move(loaded));
     library->context = context;
+    if (context != nullptr && emulated::driver::instance_of(*library, *context) == nullptr) {
+        return refuse(CUDA_ERROR_OUT_OF_MEMORY,
+                      "the device has not enough free memory for the variables of this module");
+    }
     errors.write("");
     notes.write(refusals(*library->module));
     *out = Process::get().handles().add(std::move(library));

@@ -9,6 +9,7 @@
 
 #include "driver/call.hpp"
 #include "driver/code_calls/jit_log.hpp"
+#include "driver/limits.hpp"
 
 using emulated::driver::JitLog;
 using emulated::driver::Process;
@@ -48,7 +49,7 @@ CUresult add(Link& link, CUjitInputType type, std::string text, const char* name
                                   called, link.first));
     }
     while (!text.empty() && text.back() == '\0') text.pop_back();  // the size may count the terminator
-    const auto loaded = emulated::program::load(text);
+    const auto loaded = emulated::program::load(text, emulated::driver::limits::architecture);
     if (const auto* error = std::get_if<emulated::program::LoadError>(&loaded)) {
         return refuse(link, CUDA_ERROR_INVALID_PTX,
                       fmt::format("{}, PTX line {}: {}", called, error->line, error->message));
