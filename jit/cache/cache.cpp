@@ -12,6 +12,8 @@
 namespace bascule {
 namespace {
 
+std::atomic<int> disabled{0};  // how many Cache::Disabled live
+
 void print(const std::string& warning) { std::fprintf(stderr, "bascule: %s\n", warning.c_str()); }
 
 std::string absolute_or_empty(const std::string& directory) {
@@ -21,8 +23,9 @@ std::string absolute_or_empty(const std::string& directory) {
 }  // namespace
 
 struct Cache::State {
-    explicit State(std::string directory)
-        : disk(std::move(directory), [this](const std::string& text) { warn(text); }) {}
+    State(std::string directory, CacheLimit limit)
+        : disk(
+              std::move(directory), [this](const std::string& text) { warn(text); }, std::move(limit)) {}
 
     void warn(const std::string& text) {
         WarningHandler current;
@@ -54,12 +57,15 @@ const char* to_string(Origin origin) noexcept {
 }
 
 Cache::Cache(std::shared_ptr<Compiler> compiler, const std::string& directory)
-    : compiler_(std::move(compiler)), state_(std::make_unique<State>(absolute_or_empty(directory))) {}
+    : Cache(std::move(compiler), directory, CacheLimit{}) {}
+Cache::Cache(std::shared_ptr<Compiler> compiler, const std::string& directory, CacheLimit limit)
+    : compiler_(std::move(compiler)),
+      state_(std::make_unique<State>(absolute_or_empty(directory), std::move(limit))) {}
 Cache::~Cache() = default;
 
 Cache::Lookup Cache::image(const Program& program) {
     const std::shared_ptr<const Nvrtc> nvrtc = compiler_->nvrtc();
-    Lookup lookup = look_up(program, *nvrtc);
+    Lookup lookup = is_disabled() ? Lookup{compile(program, *nvrtc)} : look_up(program, *nvrtc);
     std::atomic<std::uint64_t>& count = lookup.origin == Origin::compiled ? state_->compiled
                                         : lookup.origin == Origin::disk   ? state_->from_disk
                                                                           : state_->from_memory;
@@ -92,7 +98,10 @@ Cache::Lookup Cache::look_up(const Program& program, const Nvrtc& nvrtc) {
             if (certain)
                 outcome = {compile_and_keep(program, nvrtc, key, scan, found.place), Origin::compiled};
         });
-        if (outcome) return *outcome;
+        if (outcome) {
+            if (outcome->origin == Origin::compiled) state_->disk.sweep_if_due();
+            return *outcome;
+        }
         // The headers are not known, so nothing can be shared: each thread compiles its own, at the same time.
         if (!certain) return {compile(program, nvrtc), Origin::compiled};
     }
@@ -123,7 +132,11 @@ CacheStatistics Cache::statistics() const noexcept {
 }
 
 void Cache::clear() noexcept { state_->memory.clear(); }
-const std::string& Cache::directory() const noexcept { return state_->disk.directory(); }
+DiskCache& Cache::disk() noexcept { return state_->disk; }
+
+Cache::Disabled::Disabled() noexcept { disabled.fetch_add(1, std::memory_order_relaxed); }
+Cache::Disabled::~Disabled() { disabled.fetch_sub(1, std::memory_order_relaxed); }
+bool Cache::is_disabled() noexcept { return disabled.load(std::memory_order_relaxed) != 0; }
 
 void Cache::set_warning_handler(WarningHandler handler) {
     const std::lock_guard lock(fork_safe_mutex());
@@ -131,7 +144,8 @@ void Cache::set_warning_handler(WarningHandler handler) {
 }
 
 Cache& Cache::process_default() {
-    static Cache& cache = *new Cache(std::make_shared<Compiler>(), default_cache_directory());
+    static Cache& cache =
+        *new Cache(std::make_shared<Compiler>(), default_cache_directory(), default_cache_limit());
     return cache;
 }
 

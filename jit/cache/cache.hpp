@@ -11,7 +11,9 @@
 
 namespace bascule {
 
+class DiskCache;
 struct CacheKey;
+struct CacheLimit;
 struct HeaderScan;
 
 /// Where an image came from.
@@ -36,8 +38,9 @@ class Cache {
     /// compiles.
     using WarningHandler = std::function<void(const std::string&)>;
 
-    /// `directory`: of the images on disk; empty: memory alone.
+    /// `directory`: of the images on disk; empty: memory alone. The limit is 1 GiB.
     explicit Cache(std::shared_ptr<Compiler> compiler, const std::string& directory = {});
+    Cache(std::shared_ptr<Compiler> compiler, const std::string& directory, CacheLimit limit);
     ~Cache();
 
     struct Lookup {
@@ -51,14 +54,25 @@ class Cache {
     /// Forgets every image in memory; images in use stay valid, and those on disk stay there.
     void clear() noexcept;
     Compiler& compiler() noexcept { return *compiler_; }
-    /// Where images are kept on disk; empty: nowhere.
-    const std::string& directory() const noexcept;
+    /// The images on disk.
+    DiskCache& disk() noexcept;
+
+    /// While one lives, every cache of the process compiles each program that it is asked for, in all threads, and
+    /// keeps nothing.
+    class Disabled {
+      public:
+        Disabled() noexcept;
+        ~Disabled();
+        Disabled(const Disabled&) = delete;
+        Disabled& operator=(const Disabled&) = delete;
+    };
+    static bool is_disabled() noexcept;
 
     /// Who gets warnings from now on, instead of standard error.
     void set_warning_handler(WarningHandler handler);
 
     /// The one that kernels use unless told otherwise, with the directory that the environment names (see
-    /// default_cache_directory). Made at first use, never destroyed.
+    /// default_cache_directory) and its limit (see default_cache_limit). Made at first use, never destroyed.
     static Cache& process_default();
 
   private:

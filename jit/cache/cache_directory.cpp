@@ -1,7 +1,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
+#include <memory>
 #include <random>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +17,16 @@ namespace bascule {
 namespace {
 
 constexpr std::int64_t most_file_bytes = std::int64_t{1} << 30;
+constexpr std::string_view temporary_prefix = "tmp-";
+constexpr int most_publish_attempts = 3;
+
+/// The result of a file call that a signal did not interrupt.
+template <class Call>
+auto uninterrupted(Call&& call) {
+    auto result = call();
+    while (result < 0 && errno == EINTR) result = call();
+    return result;
+}
 
 /// Owns one file descriptor.
 class Descriptor {
@@ -29,8 +41,11 @@ class Descriptor {
     int get() const noexcept { return number_; }
     explicit operator bool() const noexcept { return number_ >= 0; }
 
-    /// Closes now: some file systems report only then that a write failed.
-    bool closed() noexcept { return close(std::exchange(number_, -1)) == 0; }
+    /// Closes now: some file systems report only then that a write failed. errno, or 0; a signal that
+    /// interrupts a close has not kept it from closing.
+    int close_now() noexcept { return close(std::exchange(number_, -1)) == 0 || errno == EINTR ? 0 : errno; }
+    /// Gives the number away without closing it.
+    int release() noexcept { return std::exchange(number_, -1); }
 
   private:
     int number_;
@@ -58,9 +73,12 @@ std::string without_trailing_slashes(std::string path) {
 
 std::string words_for(int error) { return std::strerror(error); }
 
+/// Root can change what this process runs anyway.
+bool is_trusted(uid_t owner) { return owner == geteuid() || owner == 0; }
+
 /// Why entries in the directory must not be run; nothing when they may.
 std::optional<std::string> distrust(const struct stat& status) {
-    if (status.st_uid != geteuid()) return "it belongs to another user";
+    if (!is_trusted(status.st_uid)) return "it belongs to another user";
     if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others can write to it (chmod 700 would do)";
     return std::nullopt;
 }
@@ -70,7 +88,8 @@ std::optional<std::string> distrust(const struct stat& status) {
 bool make_directories(const std::string& path) {
     for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
         const std::string ancestor = path.substr(0, slash);
-        if (mkdir(ancestor.c_str(), 0700) != 0 && errno != EEXIST && errno != EISDIR) {
+        if (uninterrupted([&] { return mkdir(ancestor.c_str(), 0700); }) != 0 && errno != EEXIST &&
+            errno != EISDIR) {
             // Where a directory exists, a file system may well say that it is read-only, or not ours.
             const int error = errno;
             struct stat status {};
@@ -82,7 +101,8 @@ bool make_directories(const std::string& path) {
 
 /// The directory, opened after it was found to be ours.
 Descriptor open_directory(const std::string& path, std::string& problem) {
-    Descriptor directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    Descriptor directory(
+        uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }));
     if (!directory) {
         if (errno == ENOENT) return directory;  // nothing there yet is no problem
         struct stat status {};
@@ -92,7 +112,7 @@ Descriptor open_directory(const std::string& path, std::string& problem) {
         return directory;
     }
     struct stat status {};
-    if (fstat(directory.get(), &status) != 0) {
+    if (uninterrupted([&] { return fstat(directory.get(), &status); }) != 0) {
         problem = words_for(errno);
         return Descriptor(-1);
     }
@@ -115,8 +135,8 @@ Descriptor open_or_make_directory(const std::string& path, std::string& problem)
     return made;
 }
 
-bool is_ours(const struct stat& status) {
-    return S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1 &&
+bool is_trusted_file(const struct stat& status) {
+    return S_ISREG(status.st_mode) && is_trusted(status.st_uid) && status.st_nlink == 1 &&
            (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_size <= most_file_bytes;
 }
 
@@ -124,8 +144,8 @@ bool is_ours(const struct stat& status) {
 int read_all(int file, std::string& bytes) {
     std::size_t got = 0;
     while (got < bytes.size()) {
-        const ssize_t count = ::read(file, bytes.data() + got, bytes.size() - got);
-        if (count < 0 && errno == EINTR) continue;
+        const ssize_t count =
+            uninterrupted([&] { return ::read(file, bytes.data() + got, bytes.size() - got); });
         if (count < 0) return errno;
         if (count == 0) break;
         got += static_cast<std::size_t>(count);
@@ -136,9 +156,9 @@ int read_all(int file, std::string& bytes) {
 
 int write_all(int file, std::string_view bytes) {
     while (!bytes.empty()) {
-        const ssize_t count = ::write(file, bytes.data(), bytes.size());
-        if (count < 0 && errno == EINTR) continue;
+        const ssize_t count = uninterrupted([&] { return ::write(file, bytes.data(), bytes.size()); });
         if (count < 0) return errno;
+        if (count == 0) return EIO;  // no progress and no error: trying again might never end
         bytes.remove_prefix(static_cast<std::size_t>(count));
     }
     return 0;
@@ -147,7 +167,28 @@ int write_all(int file, std::string_view bytes) {
 /// Of no file of another process or of an earlier time: a forked child draws other numbers too.
 std::string temporary_name() {
     std::random_device source;
-    return fmt::format("tmp-{}-{:08x}{:08x}", getpid(), source(), source());
+    return fmt::format("{}{}-{:08x}{:08x}", temporary_prefix, getpid(), source(), source());
+}
+
+std::int64_t modified_ns(const struct stat& status) {
+    return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+/// errno, or 0; no temporary file stays.
+int publish_in(int directory, const std::string& name, std::string_view bytes) {
+    const std::string temporary = temporary_name();
+    Descriptor file(uninterrupted([&] {
+        return openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                      0600);
+    }));
+    if (!file) return errno;
+    // Not flushed to the disk: what a power cut leaves of a file does not verify, and a compile need not wait.
+    int error = write_all(file.get(), bytes);
+    if (const int late = file.close_now(); error == 0) error = late;
+    const auto rename = [&] { return renameat(directory, temporary.c_str(), directory, name.c_str()); };
+    if (error == 0 && uninterrupted(rename) != 0) error = errno;
+    if (error != 0) uninterrupted([&] { return unlinkat(directory, temporary.c_str(), 0); });
+    return error;
 }
 
 }  // namespace
@@ -166,8 +207,9 @@ CacheDirectory::CacheDirectory(std::string path) : path_(without_trailing_slashe
 CacheDirectory::Answer CacheDirectory::read(const std::string& name, File& file, std::string& problem) const {
     const Descriptor directory = open_directory(path_, problem);
     if (!directory) return problem.empty() ? Answer::missing : Answer::unusable;
-    const Descriptor opened(
-        openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    const Descriptor opened(uninterrupted([&] {
+        return openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    }));
     if (!opened) {
         if (errno == ENOENT) return Answer::missing;
         if (errno == ELOOP) return Answer::refused;
@@ -175,12 +217,12 @@ CacheDirectory::Answer CacheDirectory::read(const std::string& name, File& file,
         return Answer::unusable;
     }
     struct stat status {};
-    if (fstat(opened.get(), &status) != 0) {
+    if (uninterrupted([&] { return fstat(opened.get(), &status); }) != 0) {
         problem = words_for(errno);
         return Answer::unusable;
     }
-    if (!is_ours(status)) return Answer::refused;
-    file.modified_ns = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    if (!is_trusted_file(status)) return Answer::refused;
+    file.modified_ns = modified_ns(status);
     file.bytes.resize(static_cast<std::size_t>(status.st_size));
     if (const int error = read_all(opened.get(), file.bytes); error != 0) {
         problem = words_for(error);
@@ -190,22 +232,62 @@ CacheDirectory::Answer CacheDirectory::read(const std::string& name, File& file,
 }
 
 std::optional<std::string> CacheDirectory::publish(const std::string& name, std::string_view bytes) const {
-    std::string problem;
-    const Descriptor directory = open_or_make_directory(path_, problem);
-    if (!directory) return problem;
-    const std::string temporary = temporary_name();
-    Descriptor file(openat(directory.get(), temporary.c_str(),
-                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file) return words_for(errno);
-    // Not flushed to the disk: what a power cut leaves of a file does not verify, and a compile need not wait.
-    int error = write_all(file.get(), bytes);
-    if (!file.closed() && error == 0) error = errno;
-    if (error == 0 && renameat(directory.get(), temporary.c_str(), directory.get(), name.c_str()) != 0) {
-        error = errno;
+    int error = 0;
+    for (int attempt = 0; attempt < most_publish_attempts; ++attempt) {
+        std::string problem;
+        const Descriptor directory = open_or_make_directory(path_, problem);
+        if (!directory) return problem;
+        error = publish_in(directory.get(), name, bytes);
+        if (error == 0) return std::nullopt;
+        if (error != ENOENT && error != ESTALE) break;  // these say that somebody removes what is here
     }
-    if (error == 0) return std::nullopt;
-    unlinkat(directory.get(), temporary.c_str(), 0);
     return words_for(error);
+}
+
+std::optional<std::string> CacheDirectory::list(std::vector<Listed>& files) const {
+    std::string problem;
+    Descriptor directory = open_directory(path_, problem);
+    if (!directory) return problem.empty() ? std::nullopt : std::optional(problem);
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(directory.get()), &closedir);
+    if (entries == nullptr) return words_for(errno);
+    const int number = directory.release();  // closedir closes it
+    for (;;) {
+        errno = 0;
+        const dirent* entry = readdir(entries.get());
+        if (entry == nullptr) return errno == 0 ? std::nullopt : std::optional(words_for(errno));
+        struct stat status {};
+        if (fstatat(number, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;  // it is gone
+        if (!S_ISREG(status.st_mode)) continue;
+        files.push_back({entry->d_name, static_cast<std::uint64_t>(status.st_size), modified_ns(status)});
+    }
+}
+
+std::optional<std::string> CacheDirectory::remove(const std::vector<Listed>& files) const {
+    std::string problem;
+    const Descriptor directory = open_directory(path_, problem);
+    if (!directory) return problem.empty() ? std::nullopt : std::optional(problem);
+    for (const Listed& file : files) {
+        const auto unlink = [&] { return unlinkat(directory.get(), file.name.c_str(), 0); };
+        if (uninterrupted(unlink) != 0 && errno != ENOENT && problem.empty()) problem = words_for(errno);
+    }
+    return problem.empty() ? std::nullopt : std::optional(problem);
+}
+
+void CacheDirectory::stamp(const std::string& name, std::int64_t modified_ns) const {
+    std::string problem;
+    const Descriptor directory = open_directory(path_, problem);
+    if (!directory) return;
+    const timespec times[2] = {{0, UTIME_OMIT}, {modified_ns / 1'000'000'000, modified_ns % 1'000'000'000}};
+    static_cast<void>(utimensat(directory.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW));
+}
+
+bool CacheDirectory::is_temporary(std::string_view name) {
+    if (!name.starts_with(temporary_prefix)) return false;
+    name.remove_prefix(temporary_prefix.size());
+    const std::size_t dash = name.find('-');
+    return dash != 0 && dash != name.npos && name.size() == dash + 1 + 16 &&
+           name.find_first_not_of("0123456789") == dash &&
+           name.substr(dash + 1).find_first_not_of("0123456789abcdef") == name.npos;
 }
 
 }  // namespace bascule

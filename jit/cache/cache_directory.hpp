@@ -1,11 +1,12 @@
-// The directory of the disk cache: where it is, whether it can be trusted, and its files: read whole,
-// published whole.
+// The directory of the disk cache: where it is, whether it can be trusted, and its files: read whole, published whole,
+// listed and removed.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bascule {
 
@@ -14,8 +15,9 @@ namespace bascule {
 /// is set and empty turns it off.
 std::string default_cache_directory();
 
-/// One directory, private to this user: made with mode 0700 at first use, refused when it is a link, another
-/// user's, or writable by others. Its files are code that this process will run. Thread-safe; does not throw.
+/// One directory, made with mode 0700 at first use. Its files are code that this process will run: it is refused
+/// when it is a link, writable by others, or neither this user's nor root's. What root owns can be read by
+/// everybody: an image of a container has a cache of root's. Thread-safe; does not throw.
 class CacheDirectory {
   public:
     explicit CacheDirectory(std::string path);
@@ -29,14 +31,30 @@ class CacheDirectory {
     enum class Answer : std::uint8_t {
         read,
         missing,
-        refused,   ///< not a file of ours: a link, another user's, writable by others, with a second name
+        refused,   ///< not a file to trust: a link, another user's, writable by others, with a second name
         unusable,  ///< an I/O error, or the directory itself is refused: `problem` says what
     };
     Answer read(const std::string& name, File& file, std::string& problem) const;
 
-    /// Writes a temporary file in the same directory and renames it to `name`: whoever reads sees
-    /// the old file, or the whole new one. Says why when it fails; the old file is then as it was.
+    /// Writes a temporary file in the same directory and renames it to `name`: whoever reads sees the old
+    /// file, or the whole new one. Begins again when the directory or the temporary file is removed
+    /// meanwhile. Says why when it fails; the old file is then as it was.
     std::optional<std::string> publish(const std::string& name, std::string_view bytes) const;
+
+    struct Listed {
+        std::string name;
+        std::uint64_t bytes = 0;
+        std::int64_t modified_ns = 0;
+    };
+    /// The regular files, in no order; none when there is no directory. Says why when it cannot be read.
+    std::optional<std::string> list(std::vector<Listed>& files) const;
+    /// Removes what is still there of `files`, and says why the first one that it could not remove stays.
+    std::optional<std::string> remove(const std::vector<Listed>& files) const;
+    /// Sets a file's time of modification, as well as that goes.
+    void stamp(const std::string& name, std::int64_t modified_ns) const;
+
+    /// Whether `publish` made this name for a file that it has not renamed yet.
+    static bool is_temporary(std::string_view name);
 
   private:
     std::string path_;

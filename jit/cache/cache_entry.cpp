@@ -158,4 +158,30 @@ EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const std::
     return EntryVerdict::good;
 }
 
+EntryDescription describe_entry(std::string_view bytes) {
+    EntryDescription description;
+    description.problem = "damaged";
+    const std::optional<std::string_view> content = verified(bytes);
+    if (!content) return description;
+    ByteReader in(*content);
+    description.key = key_from_text(in.text());
+    if (!is_of_this_version(description.key.text)) {
+        description.problem = "written by another version of Bascule";
+        return description;
+    }
+    const std::string_view manifest = in.text();
+    if (!manifest.empty() && !HeaderManifest::from_bytes(manifest)) return description;
+    Image image;
+    Members(in).pass(image);
+    if (!in.at_end()) return description;
+    description.problem.clear();
+    for (const KernelImage& kernel : image.kernels) {
+        if (kernel.lowered_name.empty()) continue;  // only its signature was asked for
+        description.kernels.push_back(kernel.expression.empty() ? kernel.name : kernel.expression);
+    }
+    description.arch = to_string(image.arch);
+    description.nvrtc_version = image.nvrtc_version;
+    return description;
+}
+
 }  // namespace bascule

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <bascule/jit/cache/cache_key.hpp>
 #include <bascule/jit/compile/image.hpp>
@@ -30,5 +31,16 @@ enum class EntryVerdict {
 /// Believes nothing that it has not verified. `source_directory`: of the program that asks.
 EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const std::string& source_directory,
                         CacheEntry& entry);
+
+/// What an entry is, for people. Whether its headers are still the same is not looked at.
+struct EntryDescription {
+    std::string problem;  ///< why it would never be used; empty when it is intact
+    CacheKey key;
+    std::vector<std::string> kernels;  ///< as they were asked for: "ns::scale<float>"
+    std::string arch;                  ///< "sm_90"
+    std::string nvrtc_version;         ///< "13.0"
+};
+
+EntryDescription describe_entry(std::string_view bytes);
 
 }  // namespace bascule

@@ -15,6 +15,11 @@ void add(std::string& text, std::string_view field) {
     text += '\n';
 }
 
+CacheKey with_hash(std::string text) {
+    const Digest digest = digest_of(text);
+    return {std::move(text), digest.high, digest.low};
+}
+
 }  // namespace
 
 CacheKey key_of(const Program& program, const Nvrtc& nvrtc) {
@@ -42,10 +47,15 @@ CacheKey key_of(const Program& program, const Nvrtc& nvrtc) {
     // All of it: which part a program gets is decided by what is in the key already.
     static const std::string prelude = to_string(digest_of(whole_prelude()));
     add(key.text, prelude);
-    const Digest digest = digest_of(key.text);
-    key.hash_high = digest.high;
-    key.hash_low = digest.low;
-    return key;
+    return with_hash(std::move(key.text));
+}
+
+CacheKey key_from_text(std::string_view text) { return with_hash(std::string(text)); }
+
+bool is_of_this_version(std::string_view key_text) {
+    std::string beginning;
+    add(beginning, schema);
+    return key_text.starts_with(beginning);
 }
 
 }  // namespace bascule

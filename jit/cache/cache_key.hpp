@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/text/program.hpp>
@@ -28,5 +29,10 @@ struct CacheKeyHash {
 /// which one key has several states (HeaderManifest); and the driver, because what is kept is what NVRTC
 /// wrote, which no driver changes. A driver that translates PTX keeps its own cache of that.
 CacheKey key_of(const Program& program, const Nvrtc& nvrtc);
+
+/// The key of this text, which `key_of` wrote. `text` may come from a file: see `is_of_this_version`.
+CacheKey key_from_text(std::string_view text);
+/// Whether this version of Bascule wrote the text of a key, and thus the entry that has it.
+bool is_of_this_version(std::string_view key_text);
 
 }  // namespace bascule

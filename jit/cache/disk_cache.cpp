@@ -1,28 +1,35 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <bascule/jit/cache/disk_cache.hpp>
+#include <bascule/jit/files/file_identity.hpp>
 
 namespace bascule {
 namespace {
 
-std::string file_name(const CacheKey& key, int place) {
-    return fmt::format("{:016x}{:016x}.{}", key.hash_high, key.hash_low, place);
+bool is_named_for(const CacheKey& key, std::string_view name) {
+    return entry_name(key.hash_high, key.hash_low, name.back() - '0') == name;
 }
 
 }  // namespace
 
-DiskCache::DiskCache(std::string directory, WarningHandler warn)
-    : directory_(std::move(directory)), warn_(std::move(warn)) {}
+DiskCache::DiskCache(std::string directory, WarningHandler warn, CacheLimit limit)
+    : directory_(std::move(directory)),
+      warn_(std::move(warn)),
+      limit_problem_(std::move(limit.problem)),
+      limit_bytes_(limit.bytes) {}
 
 DiskCache::Found DiskCache::load(const CacheKey& key, const std::string& source_directory) {
     if (directory().empty()) return {};
     std::optional<int> free;
     int oldest = 0;
     std::int64_t oldest_ns = INT64_MAX;
+    const std::int64_t now = now_ns();
     for (int place = 0; place < variants; ++place) {
         CacheDirectory::File file;
         std::string problem;
-        switch (directory_.read(file_name(key, place), file, problem)) {
+        switch (directory_.read(entry_name(key.hash_high, key.hash_low, place), file, problem)) {
             // Places fill up in order, and nothing but an eviction leaves a gap.
             case CacheDirectory::Answer::missing:
             case CacheDirectory::Answer::refused:
@@ -37,14 +44,17 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const std::string& source_
         CacheEntry entry;
         switch (read_entry(file.bytes, key, source_directory, entry)) {
             case EntryVerdict::good:
+                if (is_outdated(file.modified_ns, now)) {
+                    directory_.stamp(entry_name(key.hash_high, key.hash_low, place), now);
+                }
                 return {std::move(entry), place};
             case EntryVerdict::useless:
                 if (!free) free = place;
                 break;
             case EntryVerdict::other_headers:
-                if (file.modified_ns < oldest_ns) {
+                if (last_use_ns(file.modified_ns, now) < oldest_ns) {
                     oldest = place;
-                    oldest_ns = file.modified_ns;
+                    oldest_ns = last_use_ns(file.modified_ns, now);
                 }
                 break;
         }
@@ -54,8 +64,78 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const std::string& source_
 
 void DiskCache::store(const CacheKey& key, int place, const HeaderManifest& headers, const Image& image) {
     if (directory().empty()) return;
+    if (!limit_problem_.empty() && !warned_of_limit_.exchange(true) && warn_) warn_(limit_problem_);
     const std::string bytes = to_bytes(key, headers, image);
-    if (auto problem = directory_.publish(file_name(key, place), bytes)) warn_once(*problem);
+    if (bytes.size() > limit_bytes()) return;
+    if (auto problem = directory_.publish(entry_name(key.hash_high, key.hash_low, place), bytes)) {
+        warn_once(*problem);
+    }
+}
+
+void DiskCache::sweep_if_due() {
+    if (!directory().empty()) bascule::sweep_if_due(directory_, limit_bytes());
+}
+
+std::vector<DiskCache::Listed> DiskCache::list(std::optional<std::string>& problem) const {
+    std::vector<CacheDirectory::Listed> files;
+    if (!directory().empty()) problem = directory_.list(files);
+    std::vector<Listed> entries;
+    for (const CacheDirectory::Listed& file : files) {
+        if (!is_entry_name(file.name)) continue;
+        Listed entry{file.name, file.bytes, file.modified_ns, {}};
+        CacheDirectory::File content;
+        switch (directory_.read(file.name, content, entry.description.problem)) {
+            case CacheDirectory::Answer::missing:
+                continue;  // another process removed it
+            case CacheDirectory::Answer::refused:
+                entry.description.problem =
+                    "not trusted: another user's, writable by others, or linked to another name";
+                break;
+            case CacheDirectory::Answer::unusable:
+                break;
+            case CacheDirectory::Answer::read:
+                entry.description = describe_entry(content.bytes);
+                if (entry.description.problem.empty() && !is_named_for(entry.description.key, file.name)) {
+                    entry.description.problem = "renamed: its name is that of another program";
+                }
+                break;
+        }
+        entries.push_back(std::move(entry));
+    }
+    std::ranges::sort(entries, std::greater(), &Listed::used_ns);
+    return entries;
+}
+
+std::optional<std::string> DiskCache::bytes_of(const std::string& name) const {
+    CacheDirectory::File file;
+    std::string problem;
+    if (directory().empty() || !is_entry_name(name)) return std::nullopt;
+    if (directory_.read(name, file, problem) != CacheDirectory::Answer::read) return std::nullopt;
+    return std::move(file.bytes);
+}
+
+bool DiskCache::adopt(std::string_view bytes, std::optional<std::string>& problem) {
+    const EntryDescription description = describe_entry(bytes);
+    if (!description.problem.empty()) {
+        problem = description.problem;
+        return false;
+    }
+    for (int place = 0; place < variants; ++place) {
+        const std::string name = entry_name(description.key.hash_high, description.key.hash_low, place);
+        const std::optional<std::string> here = bytes_of(name);
+        if (here == bytes) return false;
+        if (here && describe_entry(*here).problem.empty()) continue;  // another header state
+        problem = directory_.publish(name, bytes);
+        return !problem;
+    }
+    return false;
+}
+
+Removed DiskCache::sweep() const {
+    return directory().empty() ? Removed{} : bascule::sweep(directory_, limit_bytes());
+}
+Removed DiskCache::remove_all() const {
+    return directory().empty() ? Removed{} : bascule::sweep(directory_, 0);
 }
 
 void DiskCache::warn_once(const std::string& problem) {

@@ -63,6 +63,7 @@ from bascule._debug import debug
 from bascule._decorator import LaunchRule, kernel
 from bascule._errors import (
     ArgumentError,
+    CacheError,
     CacheWarning,
     CompileError,
     CompileWarning,
@@ -82,6 +83,7 @@ __all__ = [
     "BenchmarkResult",
     "BitMask",
     "BoundLaunch",
+    "CacheError",
     "CacheWarning",
     "CompileError",
     "CompileOptions",
@@ -144,6 +146,7 @@ __all__ = [
 
 for _public in (
     ArgumentError,
+    CacheError,
     CompileError,
     CompileWarning,
     CudaError,

@@ -1,26 +1,42 @@
-"""`python -m bascule info`: what this installation found, and what is missing."""
+"""`python -m bascule`: what this installation found and what is missing, and the compiled programs on disk."""
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import platform
+import signal
 import sys
 import warnings
 
 import bascule
-from bascule import _bascule
+from bascule import _bascule, _cache_command
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bascule", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("info", help="print device, driver, NVRTC and headers, with paths and versions")
-    parser.parse_args()
-    return info()
+    described = "print device, driver, NVRTC and headers, with paths and versions"
+    commands.add_parser("info", help=described, description=described).set_defaults(run=info)
+    _cache_command.add_parser(commands)
+    arguments = parser.parse_args()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names and paths may have any character
+    try:
+        status: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has seen enough; what is still in the buffer goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except (bascule.Error, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return status
 
 
-def info() -> int:
+def info(_: argparse.Namespace) -> int:
     """Print the report; 0 when kernels can be compiled and launched, 1 when something is missing."""
     missing: list[str] = []
     print(f"bascule    {bascule.__version__}, Python {platform.python_version()}, {platform.platform()}")

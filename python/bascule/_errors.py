@@ -69,6 +69,10 @@ class ArgumentNotImplementedError(ArgumentError, NotImplementedError):
     """The argument is valid but not supported."""
 
 
+class CacheError(Error, RuntimeError):
+    """What was asked of the cache on disk cannot be done; compiling never raises this."""
+
+
 class CompileError(Error, RuntimeError):
     """NVRTC rejected the text, or the text has no kernel of that name.
 

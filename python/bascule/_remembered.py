@@ -29,6 +29,8 @@ def keep(text: str, options: _bascule.CompileOptions | None, module: _bascule.Mo
             forget()
         _seen[key] = options
         return
+    if _bascule._cache_is_disabled():
+        return
     if not _bascule._can_be_shared(text, _bascule.CompileOptions() if options is None else options):
         return
     if options is None:

@@ -4,17 +4,80 @@ A program is compiled once for its text, options, architecture, NVRTC and header
 processes too. A header that was edited, or that now hides another one, is noticed.
 
 The directory is `BASCULE_CACHE_DIR`, else `bascule` in `XDG_CACHE_HOME`, else `~/.cache/bascule`; an empty
-`BASCULE_CACHE_DIR` turns the cache on disk off. Its files are code that your processes run, so only you may be able to
-write to it. A directory that cannot be used gives a `CacheWarning`; programs are then compiled in every process.
+`BASCULE_CACHE_DIR` turns the cache on disk off. Its files are code that your processes run, so only you, or only root,
+may be able to write to it. A directory that cannot be used gives a `CacheWarning`; programs are then compiled in every
+process. A directory that only root can write to serves every user who can read it (`chmod -R a+rX`).
+
+limit_bytes : int or None
+    How many bytes the programs on disk may have together; None is no limit, and with 0 none is kept. 1 GiB, or what
+    `BASCULE_CACHE_LIMIT` says: a size such as 500MB or 2GiB, or `unlimited`. Checked at most once an hour, after a
+    compile: the programs that were not used for longest are removed.
+
+All functions may be called from any thread, while other processes use the directory.
 """
 
 from __future__ import annotations
 
-from bascule import _bascule, _remembered
+import builtins
+import os
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bascule import _bascule, _errors, _remembered
 
 CacheStatistics = _bascule.CacheStatistics
 
-__all__ = ["CacheStatistics", "clear", "directory", "stats"]
+__all__ = [
+    "CacheStatistics",
+    "Entry",
+    "clear",
+    "directory",
+    "disabled",
+    "export",
+    "import_",
+    "limit_bytes",
+    "list",
+    "stats",
+    "trim",
+    "verify",
+]
+
+limit_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A compiled program on disk.
+
+    Attributes
+    ----------
+    name : str
+        Of its file in `directory()`.
+    bytes : int
+        Size of the file.
+    last_used : datetime
+        When a process took it from disk or stored it, in UTC; to the hour.
+    kernels : tuple of str
+        Its kernels, such as 'scale' or 'fill<float>'; none if only types or variables were asked for.
+    arch : str
+        Such as 'sm_90'.
+    nvrtc : str
+        Version of the NVRTC that compiled it, such as '13.0'.
+    problem : str
+        Why it will never be used; empty if it is intact. The program is then compiled again, and the entry replaced.
+    """
+
+    name: str
+    bytes: int
+    last_used: datetime
+    kernels: tuple[str, ...]
+    arch: str
+    nvrtc: str
+    problem: str
 
 
 def stats() -> _bascule.CacheStatistics:
@@ -25,12 +88,185 @@ def stats() -> _bascule.CacheStatistics:
     return _bascule._cache_statistics()
 
 
-def clear() -> None:
-    """Drop every compiled program in memory. Kernels in use stay valid; the cache on disk is not changed."""
+def clear(*, disk: bool = False) -> None:
+    """Drop every compiled program in memory, and with `disk` every one on disk. Kernels in use stay valid.
+
+    Raises
+    ------
+    CacheError
+        The directory cannot be read or changed.
+    """
     _remembered.forget()
     _bascule._cache_clear()
+    if disk:
+        remove_from_disk()
 
 
 def directory() -> str:
     """The directory of the cache on disk; empty if there is none."""
     return _bascule._cache_directory()
+
+
+def list() -> builtins.list[Entry]:
+    """The programs on disk, most recently used first. Each is read and verified, as by a process that uses it.
+
+    Raises
+    ------
+    CacheError
+        The directory cannot be read.
+    """
+    problem, rows = _bascule._cache_list()
+    _check(problem, "read")
+    return [
+        Entry(name, size, datetime.fromtimestamp(used_ns / 1e9, UTC), kernels, arch, nvrtc, wrong)
+        for name, size, used_ns, wrong, kernels, arch, nvrtc in rows
+    ]
+
+
+def verify() -> builtins.list[Entry]:
+    """The programs on disk that will never be used, each with its `problem`: damaged, of another version, not trusted.
+
+    They do no harm, as every process verifies what it reads.
+
+    Raises
+    ------
+    CacheError
+        The directory cannot be read.
+    """
+    return [entry for entry in list() if entry.problem]
+
+
+def trim() -> int:
+    """Remove the least recently used programs from disk until the others are within `limit_bytes`, now.
+
+    Without a call this happens after a compile, at most once an hour.
+
+    Returns
+    -------
+    int
+        How many programs were removed.
+
+    Raises
+    ------
+    CacheError
+        The directory cannot be read or changed.
+    """
+    removed, _, problem = _bascule._cache_sweep()
+    _check(problem, "trimmed")
+    return removed
+
+
+@contextmanager
+def disabled() -> Iterator[None]:
+    """Within the block every program is compiled, in all threads, and none is kept, in memory or on disk.
+
+    Modules that exist keep what they have compiled. May be nested.
+
+    Examples
+    --------
+    >>> with bascule.cache.disabled():
+    ...     module = bascule.compile(text)
+    """
+    token = _bascule._CacheDisabled()
+    _remembered.forget()
+    try:
+        yield
+    finally:
+        del token  # the cache is used again when the last one is gone
+
+
+def export(path: str | os.PathLike[str], *, key: bytes) -> int:
+    """Write the intact programs on disk to an archive, signed with `key`.
+
+    For other machines with the same NVRTC, headers and paths, such as the nodes of a cluster: an entry is used only
+    where everything that decides its code is the same.
+
+    Parameters
+    ----------
+    path : path
+        The archive; replaced when it is complete.
+    key : bytes
+        At least 16, such as `secrets.token_bytes(32)`. Who has it can write archives that `import_` accepts.
+
+    Returns
+    -------
+    int
+        How many programs the archive has.
+
+    Raises
+    ------
+    CacheError
+        The directory cannot be read.
+    """
+    from bascule import _cache_archive  # a program that only launches kernels needs none of it
+
+    return _cache_archive.export(path, key, [entry.name for entry in list() if not entry.problem])
+
+
+def import_(path: str | os.PathLike[str], *, key: bytes) -> int:
+    """Add the programs of an archive to those on disk.
+
+    The signature is checked before anything else of the archive is read, and every entry before the first one is
+    placed: of an archive that is refused, nothing is placed.
+
+    Parameters
+    ----------
+    path : path
+        An archive that `export` wrote with the same version of Bascule.
+    key : bytes
+        The one it was exported with.
+
+    Returns
+    -------
+    int
+        How many programs were added; those that were already there are not counted.
+
+    Raises
+    ------
+    CacheError
+        The key is another one, the archive was changed or is none, there is no cache on disk, or it cannot be written.
+    """
+    if not directory():
+        raise _errors.CacheError(
+            "There is no cache on disk to import into. Name a directory in BASCULE_CACHE_DIR before importing bascule."
+        )
+    from bascule import _cache_archive
+
+    return _cache_archive.import_(path, key)
+
+
+def remove_from_disk() -> tuple[int, int]:
+    """Remove every program on disk; how many there were, and their bytes. For `clear` and the command line."""
+    removed, size, problem = _bascule._cache_remove_all()
+    _check(problem, "cleared")
+    return removed, size
+
+
+def _check(problem: str | None, what: str) -> None:
+    if problem is not None:
+        raise _errors.CacheError(f"The cache in {directory()} cannot be {what}: {problem}")
+
+
+_UNLIMITED = 2**64 - 1
+
+
+class _Cache(types.ModuleType):
+    """Reads and sets the limit where it is used."""
+
+    @property
+    def limit_bytes(self) -> int | None:
+        limit = _bascule._cache_limit()
+        return None if limit == _UNLIMITED else limit
+
+    @limit_bytes.setter
+    def limit_bytes(self, limit: int | None) -> None:
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
+            raise _errors.ArgumentTypeError(
+                f"bascule.cache.limit_bytes takes a number of bytes as an int, or None, got {type(limit).__name__}"
+            )
+        if limit is not None and limit < 0:
+            raise _errors.ArgumentValueError(f"bascule.cache.limit_bytes must not be negative, got {limit}")
+        _bascule._set_cache_limit(_UNLIMITED if limit is None else min(limit, _UNLIMITED))
+
+
+sys.modules[__name__].__class__ = _Cache

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/cache/disk_cache.hpp>
 
 #include "support.hpp"
 
@@ -223,7 +224,7 @@ TEST_CASE("what only a preprocessor can follow is compiled each time") {
     Cache cache = cache_on(directory);
     CHECK(cache.image(one).origin == Origin::compiled);
     CHECK(cache.image(one).origin == Origin::compiled);
-    CHECK_FALSE(std::filesystem::exists(cache.directory()));
+    CHECK_FALSE(std::filesystem::exists(cache.disk().directory()));
 }
 
 TEST_CASE("a header that is edited while NVRTC reads it is not believed") {

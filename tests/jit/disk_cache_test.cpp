@@ -253,6 +253,30 @@ TEST_CASE("a directory that others can write to, or that is a link, is refused w
     refuses(directory.write("file", ""), "Not a directory");
 }
 
+TEST_CASE("what root owns serves everybody, and what another user owns nobody else") {
+    if (geteuid() != 0) return;
+    const TemporaryDirectory directory;
+    const std::string place = directory.path() + "/cache";
+    DiskCache cache(place, nullptr);
+    cache.store(one_key(), 0, {}, one_image());
+    const std::string path = files_in(place)[0];
+    chmod(directory.path().c_str(), 0755);
+    chmod(place.c_str(), 0755);
+    chmod(path.c_str(), 0644);
+    const auto found_by_another_user = [&] {
+        REQUIRE(seteuid(65534) == 0);
+        const bool found = cache.load(one_key(), "").entry.image != nullptr;
+        REQUIRE(seteuid(0) == 0);
+        return found;
+    };
+    CHECK(found_by_another_user());
+    REQUIRE(chown(path.c_str(), 12345, 12345) == 0);
+    CHECK_FALSE(found_by_another_user());
+    REQUIRE(chown(path.c_str(), 0, 0) == 0);
+    REQUIRE(chown(place.c_str(), 12345, 12345) == 0);
+    CHECK_FALSE(found_by_another_user());
+}
+
 TEST_CASE("an entry that is no file of ours is a miss, and is replaced") {
     const TemporaryDirectory directory;
     const std::string place = directory.path() + "/cache";
@@ -307,6 +331,101 @@ TEST_CASE("where nothing can be written, one warning says so") {
     CHECK(warnings.texts.size() == 1);
 }
 
+std::int64_t modified_ns(const std::string& path) {
+    struct stat status {};
+    REQUIRE(stat(path.c_str(), &status) == 0);
+    return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+TEST_CASE("a hit says when it was used, at most once an hour, and a clock that was wrong is put right") {
+    const TemporaryDirectory directory;
+    DiskCache cache(directory.path(), nullptr);
+    cache.store(one_key(), 0, {}, one_image());
+    const std::string path = files_in(directory.path())[0];
+    const std::int64_t minute = 60'000'000'000, now = now_ns(), years = 10 * 365 * 24 * 60 * minute;
+    const auto stamp_after_a_hit_at = [&](std::int64_t stamp) {
+        CacheDirectory(directory.path()).stamp(fs::path(path).filename(), stamp);
+        REQUIRE(modified_ns(path) == stamp);
+        CHECK(cache.load(one_key(), "").entry.image != nullptr);
+        return modified_ns(path);
+    };
+    CHECK(stamp_after_a_hit_at(now - 59 * minute) == now - 59 * minute);
+    CHECK(stamp_after_a_hit_at(now + 59 * minute) == now + 59 * minute);
+    for (const std::int64_t away : {-61 * minute, 61 * minute, -years, years}) {
+        CHECK(stamp_after_a_hit_at(now + away) >= now);
+        CHECK(modified_ns(path) < now + 59 * minute);
+    }
+}
+
+TEST_CASE("an entry larger than the limit is not kept, and a limit that is no size is said once") {
+    const TemporaryDirectory directory;
+    Warnings warnings;
+    DiskCache cache(directory.path() + "/cache", warnings.handler(), {.bytes = 0, .problem = "what it is"});
+    for (int i = 0; i < 2; ++i) cache.store(one_key(), 0, {}, one_image());
+    CHECK_FALSE(fs::exists(directory.path() + "/cache"));
+    CHECK(warnings.texts == std::vector<std::string>{"what it is"});
+    cache.set_limit_bytes(CacheLimit::unlimited);
+    cache.store(one_key(), 0, {}, one_image());
+    CHECK(cache.load(one_key(), "").entry.image != nullptr);
+}
+
+TEST_CASE("the list has every entry with its kernels, and says what is wrong with one") {
+    const TemporaryDirectory directory;
+    DiskCache cache(directory.path(), nullptr);
+    std::optional<std::string> problem;
+    CHECK(DiskCache(directory.path() + "/missing", nullptr).list(problem).empty());
+    cache.store(one_key(), 0, {}, one_image());
+    directory.write("other", "not an entry");
+    const std::string name = entry_name(one_key().hash_high, one_key().hash_low, 0);
+    const std::string whole = contents(directory.path() + "/" + name);
+    const auto the_problem = [&] {
+        const auto entries = cache.list(problem);
+        REQUIRE(entries.size() == 1);
+        return entries[0].description.problem;
+    };
+    CHECK(the_problem().empty());
+    const DiskCache::Listed entry = cache.list(problem)[0];
+    CHECK(entry.name == name);
+    CHECK(entry.bytes == whole.size());
+    CHECK(entry.used_ns == modified_ns(directory.path() + "/" + name));
+    CHECK(entry.description.kernels == std::vector<std::string>{"ns::scale"});
+    CHECK(entry.description.arch == "compute_80");
+    CHECK(entry.description.nvrtc_version == one_image().nvrtc_version);
+
+    overwrite(directory.path() + "/" + name, whole.substr(0, whole.size() / 2));
+    CHECK(the_problem() == "damaged");
+    CacheKey old = key_from_text("11:bascule 0.0\n");
+    overwrite(directory.path() + "/" + name, to_bytes(old, {}, one_image()));
+    CHECK(contains(the_problem(), "another version"));
+    fs::remove(directory.path() + "/" + name);
+    overwrite(directory.path() + "/" + std::string(32, 'a') + ".0", whole);
+    CHECK(contains(the_problem(), "renamed"));
+    CHECK_FALSE(problem);
+    chmod(directory.path().c_str(), 0777);
+    CHECK(cache.list(problem).empty());
+    CHECK(contains(problem.value_or(""), "others can write"));
+}
+
+TEST_CASE("an entry is adopted once, beside other header states, and only when it is intact") {
+    const TemporaryDirectory from, to, headers;
+    std::optional<std::string> problem;
+    DiskCache source(from.path(), nullptr), target(to.path() + "/new", nullptr);
+    source.store(one_key(), 0, {}, one_image());
+    const std::string bytes = source.bytes_of(fs::path(files_in(from.path())[0]).filename()).value_or("");
+    HeaderManifest other;
+    other.user.places = {{headers.path() + "/missing", PlaceKind::file}};
+    target.store(one_key(), 0, other, one_image());
+    CHECK(target.load(one_key(), "").entry.image == nullptr);
+    CHECK(target.adopt(bytes, problem));
+    CHECK_FALSE(target.adopt(bytes, problem));
+    CHECK_FALSE(problem);
+    CHECK(target.load(one_key(), "").entry.image != nullptr);
+    CHECK(files_in(to.path() + "/new").size() == 2);
+    CHECK_FALSE(target.adopt(bytes.substr(1), problem));
+    CHECK(problem == "damaged");
+    CHECK_FALSE(source.bytes_of("../" + std::string(31, 'a') + ".0").has_value());
+}
+
 TEST_CASE("names that are not UTF-8 come back as they are") {
     const TemporaryDirectory directory;
     DiskCache cache(directory.path(), nullptr);
@@ -315,23 +434,6 @@ TEST_CASE("names that are not UTF-8 come back as they are") {
     cache.store(one_key(), 0, {}, image);
     CHECK(cache.load(one_key(), "").entry.image->kernels[0].name == "\xff");
 }
-
-/// Sets a variable for a scope.
-class Environment {
-  public:
-    Environment(const char* name, const char* value) : name_(name) {
-        if (const char* before = std::getenv(name)) before_ = before;
-        set(value);
-    }
-    ~Environment() { set(before_ ? before_->c_str() : nullptr); }
-    Environment(const Environment&) = delete;
-    Environment& operator=(const Environment&) = delete;
-
-  private:
-    void set(const char* value) { value == nullptr ? unsetenv(name_) : setenv(name_, value, 1); }
-    const char* name_;
-    std::optional<std::string> before_;
-};
 
 TEST_CASE("the directory is the one named, else the user's own, else none") {
     const Environment named("BASCULE_CACHE_DIR", nullptr), caches("XDG_CACHE_HOME", nullptr),

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <unistd.h>
@@ -90,6 +91,23 @@ class TemporaryDirectory {
 
   private:
     std::filesystem::path path_;
+};
+
+/// Sets a variable for a scope.
+class Environment {
+  public:
+    Environment(const char* name, const char* value) : name_(name) {
+        if (const char* before = std::getenv(name)) before_ = before;
+        set(value);
+    }
+    ~Environment() { set(before_ ? before_->c_str() : nullptr); }
+    Environment(const Environment&) = delete;
+    Environment& operator=(const Environment&) = delete;
+
+  private:
+    void set(const char* value) { value == nullptr ? unsetenv(name_) : setenv(name_, value, 1); }
+    const char* name_;
+    std::optional<std::string> before_;
 };
 
 }  // namespace bascule::testing

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/cache/disk_cache.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/types/variable.hpp>
 
@@ -37,10 +38,83 @@ bool can_be_shared(const std::string& text, const CompileOptions& options) {
     return scan.certain && scan.manifest.empty();
 }
 
+DiskCache& disk() { return Cache::process_default().disk(); }
+
+/// Names are the text's, which may have bytes that are not UTF-8.
+py::tuple to_names(const std::vector<std::string>& names) {
+    py::tuple tuple(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const auto bytes = static_cast<Py_ssize_t>(names[i].size());
+        tuple[i] = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(names[i].data(), bytes, "replace"));
+    }
+    return tuple;
+}
+
+/// (problem, [(name, bytes, used_ns, problem of the entry, kernels, arch, nvrtc_version)])
+py::tuple list_entries() {
+    std::optional<std::string> problem;
+    std::vector<DiskCache::Listed> entries;
+    {
+        const GilReleased released;
+        entries = disk().list(problem);
+    }
+    py::list rows;
+    for (const DiskCache::Listed& entry : entries) {
+        const EntryDescription& about = entry.description;
+        rows.append(py::make_tuple(entry.name, entry.bytes, entry.used_ns, about.problem,
+                                   to_names(about.kernels), about.arch, about.nvrtc_version));
+    }
+    return py::make_tuple(problem, rows);
+}
+
+std::optional<py::bytes> bytes_of(const std::string& name) {
+    std::optional<std::string> bytes;
+    {
+        const GilReleased released;
+        bytes = disk().bytes_of(name);
+    }
+    return bytes ? std::optional<py::bytes>(*bytes) : std::nullopt;
+}
+
+/// (whether it is kept now, problem)
+py::tuple adopt(const py::bytes& bytes) {
+    const std::string_view view = bytes;
+    std::optional<std::string> problem;
+    bool kept = false;
+    {
+        const GilReleased released;
+        kept = disk().adopt(view, problem);
+    }
+    return py::make_tuple(kept, problem);
+}
+
+/// (entries, bytes, problem)
+template <Removed (DiskCache::*remove)() const>
+py::tuple remove_entries() {
+    Removed removed;
+    {
+        const GilReleased released;
+        removed = (disk().*remove)();
+    }
+    return py::make_tuple(removed.entries, removed.bytes, removed.problem);
+}
+
 }  // namespace
 
 void bind_cache(py::module_& module) {
-    module.def("_cache_directory", [] { return Cache::process_default().directory(); });
+    module.def("_cache_directory", [] { return disk().directory(); });
+    module.def("_cache_limit", [] { return disk().limit_bytes(); });
+    module.def(
+        "_set_cache_limit", [](std::uint64_t bytes) { disk().set_limit_bytes(bytes); }, "bytes"_a);
+    module.def("_cache_list", &list_entries);
+    module.def("_cache_bytes", &bytes_of, "name"_a);
+    module.def(
+        "_cache_problem", [](const py::bytes& bytes) { return describe_entry(bytes).problem; }, "bytes"_a);
+    module.def("_cache_adopt", &adopt, "bytes"_a);
+    module.def("_cache_sweep", &remove_entries<&DiskCache::sweep>);
+    module.def("_cache_remove_all", &remove_entries<&DiskCache::remove_all>);
+    module.def("_cache_is_disabled", &Cache::is_disabled);
+    py::class_<Cache::Disabled>(module, "_CacheDisabled").def(py::init<>());
     module.def("_can_be_shared", &can_be_shared, "text"_a, "options"_a);
     Cache::process_default().set_warning_handler(&warn);
 }

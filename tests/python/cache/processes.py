@@ -62,6 +62,11 @@ class Outcome:
         return factor
 
 
+def entries(directory: Path) -> list[Path]:
+    """The compiled programs in a cache directory; beside them is the file that has the time of the last sweep."""
+    return sorted(directory.glob("*.[0-7]"))
+
+
 def start(directory: Path | None, *texts: str, environment: dict[str, str | None] | None = None, **request):
     """A process that compiles `texts` one after the other; `environment` is added, None removes."""
     changed = dict(os.environ)

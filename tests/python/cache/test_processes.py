@@ -9,7 +9,7 @@ from pathlib import Path
 import compile_counter
 import processes
 import pytest
-from processes import finish, run, start
+from processes import entries, finish, run, start
 
 DEFINES = {"VALUE": "3"}
 
@@ -105,12 +105,13 @@ def test_two_processes_at_once_on_one_program_are_both_right(directory: Path) ->
     outcomes = [finish(process) for process in [start(directory, defines=DEFINES) for _ in range(2)]]
     assert [outcome.factor for outcome in outcomes] == [3, 3]
     assert run(directory, defines=DEFINES).from_disk == 1
-    assert len(list(directory.iterdir())) == 1  # nothing temporary stays
+    assert len(entries(directory)) == 1
+    assert list(directory.glob("tmp-*")) == []
 
 
 def test_a_damaged_entry_is_compiled_again_and_replaced(directory: Path) -> None:
     run(directory, defines=DEFINES)
-    (entry,) = directory.iterdir()
+    (entry,) = entries(directory)
     whole = entry.read_bytes()
     for damaged in (b"", whole[:40], whole[:-1], whole[: len(whole) // 2] + b"\0" + whole[len(whole) // 2 + 1 :]):
         entry.write_bytes(damaged)
@@ -204,4 +205,4 @@ print(bascule.cache.stats().compiled)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "13"
-    assert len(list(directory.iterdir())) == 13
+    assert len(entries(directory)) == 13

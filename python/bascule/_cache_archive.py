@@ -1,0 +1,117 @@
+"""Archives of compiled programs: a line that says what it is, a compressed tar, and an HMAC-SHA256 of both."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+from bascule import _bascule, _errors
+
+_HEAD = b"bascule cache archive 1\n"
+_SIGNATURE_BYTES = hashlib.sha256().digest_size
+_LEAST_KEY_BYTES = 16
+_CHUNK_BYTES = 1 << 20
+
+
+def export(path: str | os.PathLike[str], key: bytes, names: Iterable[str]) -> int:
+    """Write the entries of these names; returns how many were still there."""
+    signature = _new_signature(key)
+    unfinished = f"{os.fspath(path)}.{os.getpid()}.tmp"
+    exported = 0
+    try:
+        with open(unfinished, "xb") as file:
+            signed = _SigningWriter(file, signature)
+            signed.write(_HEAD)
+            with tarfile.open(fileobj=signed, mode="w|gz") as archive:
+                for name in names:
+                    entry = _bascule._cache_bytes(name)
+                    if entry is None:
+                        continue  # removed since it was listed
+                    member = tarfile.TarInfo(name)
+                    member.size = len(entry)
+                    archive.addfile(member, io.BytesIO(entry))
+                    exported += 1
+            file.write(signature.digest())
+        os.replace(unfinished, path)
+    except BaseException:
+        if os.path.exists(unfinished):
+            os.unlink(unfinished)
+        raise
+    return exported
+
+
+def import_(path: str | os.PathLike[str], key: bytes) -> int:
+    """Place the entries of an archive; returns how many are new here."""
+    signature = _new_signature(key)
+    with open(path, "rb") as file, tempfile.TemporaryFile() as verified:
+        # What is parsed below is the copy: whoever can write to the file may change it after this look.
+        _copy_signed(file, verified, signature, path)
+        for name, entry in _entries(verified):
+            if wrong := _bascule._cache_problem(entry):
+                raise _errors.CacheError(f"{os.fspath(path)}: entry {name} is {wrong}. Nothing was imported.")
+        imported = 0
+        for _, entry in _entries(verified):
+            kept, problem = _bascule._cache_adopt(entry)
+            if problem is not None:
+                raise _errors.CacheError(
+                    f"The cache in {_bascule._cache_directory()} cannot be written: {problem}. "
+                    f"{imported} programs of {os.fspath(path)} were imported."
+                )
+            imported += kept
+    return imported
+
+
+def _new_signature(key: bytes) -> hmac.HMAC:
+    if not isinstance(key, (bytes, bytearray)):
+        raise _errors.ArgumentTypeError(f"key must be bytes, got {type(key).__name__}")
+    if len(key) < _LEAST_KEY_BYTES:
+        raise _errors.ArgumentValueError(
+            f"key has {len(key)} bytes, but must have at least {_LEAST_KEY_BYTES}; secrets.token_bytes(32) makes one"
+        )
+    return hmac.new(key, digestmod="sha256")
+
+
+class _SigningWriter(io.RawIOBase):
+    """Writes to a file and to its signature."""
+
+    def __init__(self, file: IO[bytes], signature: hmac.HMAC) -> None:
+        self._file = file
+        self._signature = signature
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        self._signature.update(data)
+        return self._file.write(data)
+
+
+def _copy_signed(file: IO[bytes], copy: IO[bytes], signature: hmac.HMAC, path: str | os.PathLike[str]) -> None:
+    """Copies the tar of an archive if its signature is right."""
+    rest = os.fstat(file.fileno()).st_size - len(_HEAD) - _SIGNATURE_BYTES
+    head = file.read(len(_HEAD))
+    if head != _HEAD or rest < 0:
+        raise _errors.CacheError(
+            f"{os.fspath(path)} is not an archive that bascule.cache.export of this version wrote."
+        )
+    signature.update(head)
+    while rest > 0 and (chunk := file.read(min(rest, _CHUNK_BYTES))):
+        signature.update(chunk)
+        copy.write(chunk)
+        rest -= len(chunk)
+    if not hmac.compare_digest(signature.digest(), file.read(_SIGNATURE_BYTES)):
+        raise _errors.CacheError(
+            f"{os.fspath(path)} was exported with another key, or was changed since. Nothing was imported."
+        )
+
+
+def _entries(archive: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+    archive.seek(0)
+    with tarfile.open(fileobj=archive, mode="r:gz") as members:
+        for member in members:
+            content = members.extractfile(member)
+            if content is not None:
+                yield member.name, content.read()
