@@ -103,17 +103,15 @@ Cache::Lookup Cache::look_up(const Program& program, const Nvrtc& nvrtc) {
             return *outcome;
         }
         // The headers are not known, so nothing can be shared: each thread compiles its own, at the same time.
-        if (!certain) return {compile(program, nvrtc), Origin::compiled};
+        if (!certain) {
+            return {std::make_shared<const Image>(Compiler::compile(program, nvrtc)), Origin::compiled};
+        }
     }
-}
-
-std::shared_ptr<const Image> Cache::compile(const Program& program, const Nvrtc& nvrtc) {
-    return std::make_shared<const Image>(Compiler::compile(program, nvrtc));
 }
 
 std::shared_ptr<const Image> Cache::compile_and_keep(const Program& program, const Nvrtc& nvrtc,
                                                      const CacheKey& key, const HeaderScan& scan, int place) {
-    std::shared_ptr<const Image> image = compile(program, nvrtc);
+    auto image = std::make_shared<const Image>(Compiler::compile(program, nvrtc, &scan.manifest));
     // A header that was edited during the compile: the image may be of either text.
     if (!scan.manifest.untouched()) return image;
     auto headers = scan.manifest.empty() ? nullptr : std::make_shared<const HeaderManifest>(scan.manifest);

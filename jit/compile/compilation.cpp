@@ -6,6 +6,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/compilation.hpp>
 #include <bascule/jit/compile/compile_plan.hpp>
+#include <bascule/jit/compile/precompiled_header.hpp>
 #include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
@@ -187,7 +188,7 @@ Image compile_variable(const Program& program, const Nvrtc& nvrtc, std::span<con
 
 }  // namespace
 
-Image compile_once(const Program& program, const Nvrtc& nvrtc) {
+Image compile_once(const Program& program, const Nvrtc& nvrtc, const HeaderManifest* reached) {
     refuse_nul(program);
     to_arguments(program.options);  // checks the names of all defines
     const std::vector<std::string> options = all_options(program, nvrtc);
@@ -197,11 +198,19 @@ Image compile_once(const Program& program, const Nvrtc& nvrtc) {
     }
     const std::string name = canonical_name(program.source.text);
     CompilePlan plan(program);
+    PrecompiledHeader precompiled(program, nvrtc, options, headers, reached);
+    const auto compile = [&] {
+        const std::vector<std::string> expressions = plan.name_expressions();
+        std::vector<std::string> arguments = options;
+        arguments.insert(arguments.end(), precompiled.options().begin(), precompiled.options().end());
+        Nvrtc::Result result = nvrtc.compile(program.source.text, name, headers, arguments, expressions);
+        if (precompiled.accepts(result)) return result;
+        return nvrtc.compile(program.source.text, name, headers, options, expressions);
+    };
 
     // Ends: every round but the last drops a kernel, or splits one into overloads, which are not split again.
     while (true) {
-        Nvrtc::Result result =
-            nvrtc.compile(program.source.text, name, headers, options, plan.name_expressions());
+        Nvrtc::Result result = compile();
         if (result.succeeded) return make_image(std::move(result), plan, program, nvrtc);
         if (result.bad_option) fail(explain_option(result.log, program, nvrtc), program, options, result.log);
         const std::vector<Diagnostic> diagnostics = parse_log(result.log);

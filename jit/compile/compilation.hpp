@@ -3,12 +3,13 @@
 
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
+#include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/text/program.hpp>
 
 namespace bascule {
 
-/// What Compiler::compile gives, without the layouts of span and mdspan parameters (view_probe.hpp).
-/// Throws: CompileError, LibraryError.
-Image compile_once(const Program& program, const Nvrtc& nvrtc);
+/// What Compiler::compile gives, without the layouts of span and mdspan parameters (view_probe.hpp). `reached`: the
+/// headers that it will read; null when they are not known. Throws: CompileError, ArgumentError (value), LibraryError.
+Image compile_once(const Program& program, const Nvrtc& nvrtc, const HeaderManifest* reached);
 
 }  // namespace bascule

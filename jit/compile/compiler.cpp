@@ -18,8 +18,8 @@ Compiler::Compiler(ToolkitLocation location) : state_(std::make_unique<State>())
 }
 Compiler::~Compiler() = default;
 
-Image Compiler::compile(const Program& program, const Nvrtc& nvrtc) {
-    Image image = compile_once(program, nvrtc);
+Image Compiler::compile(const Program& program, const Nvrtc& nvrtc, const HeaderManifest* reached) {
+    Image image = compile_once(program, nvrtc, reached);
     if (program.purpose == Program::Purpose::code) read_view_layouts(image, program, nvrtc);
     return image;
 }

@@ -5,6 +5,7 @@
 
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
+#include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/text/program.hpp>
 
 namespace bascule {
@@ -21,8 +22,9 @@ class Compiler {
     /// Every kernel of the text that is not a template, its signature reflected, in one compile.
     /// Throws: CompileError with the user's own file and line; LibraryError.
     Image compile(const Program& program) { return compile(program, *nvrtc()); }
-    /// The same, with this library.
-    static Image compile(const Program& program, const Nvrtc& nvrtc);
+    /// The same, with this library. `reached`: the headers that the program will read, without which there are no
+    /// precompiled ones; null when they are not known.
+    static Image compile(const Program& program, const Nvrtc& nvrtc, const HeaderManifest* reached = nullptr);
 
     /// The library that compiles, loaded now if it was not yet. Throws: LibraryError.
     std::shared_ptr<const Nvrtc> nvrtc();

@@ -77,6 +77,9 @@ struct Nvrtc::Functions {
     decltype(&::nvrtcGetCUBINSize) cubin_size;
     decltype(&::nvrtcGetCUBIN) cubin;
     decltype(&::nvrtcGetLoweredName) lowered_name;
+    // From 12.8 on.
+    nvrtcResult (*get_pch_heap)(std::size_t*);
+    nvrtcResult (*set_pch_heap)(std::size_t);
     Version loaded_version;
 
     explicit Functions(const DynamicLibrary& library) {
@@ -95,6 +98,8 @@ struct Nvrtc::Functions {
         find(library, cubin_size, "nvrtcGetCUBINSize");
         find(library, cubin, "nvrtcGetCUBIN");
         find(library, lowered_name, "nvrtcGetLoweredName");
+        get_pch_heap = reinterpret_cast<decltype(get_pch_heap)>(library.find("nvrtcGetPCHHeapSize"));
+        set_pch_heap = reinterpret_cast<decltype(set_pch_heap)>(library.find("nvrtcSetPCHHeapSize"));
         version(&loaded_version.major, &loaded_version.minor);
     }
 
@@ -214,6 +219,20 @@ std::vector<int> Nvrtc::supported_archs() const {
     std::vector<int> archs(static_cast<std::size_t>(count));
     functions_->check(functions_->archs(archs.data()), "nvrtcGetSupportedArchs");
     return archs;
+}
+
+bool Nvrtc::has_precompiled_headers() const noexcept {
+    return functions_->get_pch_heap != nullptr && functions_->set_pch_heap != nullptr;
+}
+
+void Nvrtc::enlarge_precompiled_header_heap() const {
+    // Once: a heap that is in use must not be replaced. What it does not use takes no memory.
+    constexpr std::size_t enough = std::size_t{1} << 30;  // CUB of CUDA 13.5 needs 310 MB
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    std::size_t bytes = 0;
+    functions_->check(functions_->get_pch_heap(&bytes), "nvrtcGetPCHHeapSize");
+    if (bytes < enough) functions_->check(functions_->set_pch_heap(enough), "nvrtcSetPCHHeapSize");
 }
 
 Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program_name,

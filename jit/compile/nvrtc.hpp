@@ -46,6 +46,11 @@ class Nvrtc {
     const std::vector<std::string>& include_paths() const noexcept;  ///< that exist, in order
     std::vector<int> supported_archs() const;                        ///< 75, 80, ...
 
+    /// Whether it has the options -create-pch and -use-pch: 12.8 and newer.
+    bool has_precompiled_headers() const noexcept;
+    /// Before the first use of them: NVRTC's own 256 MiB are too few for CUB. Throws: LibraryError.
+    void enlarge_precompiled_header_heap() const;
+
     /// What one compile gave, right or wrong.
     struct Result {
         bool succeeded = false;

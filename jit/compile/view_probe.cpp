@@ -146,7 +146,7 @@ Layouts probe(const std::vector<Parameter>& views, const Program& program, const
     probe.source.text = probe_text(views, alone, program.source.text);
     Layouts layouts;
     try {
-        const Image image = compile_once(probe, nvrtc);
+        const Image image = compile_once(probe, nvrtc, nullptr);
         for (std::size_t i = 0; i < views.size(); ++i) {
             if (auto layout = layout_of(views[i], image.ptx, i)) layouts.emplace(views[i].spelling, *layout);
         }

@@ -125,6 +125,7 @@ std::string refusal_of_extra(std::string_view option) {
     static constexpr std::string_view paths = "use the option `include_paths`";
     static constexpr std::string_view headers = "write the #include into the text";
     static constexpr std::string_view debug = "use the option `debug`";
+    static constexpr std::string_view pch = "use the option `pch`";
     static constexpr std::string_view output = "NVRTC compiles in memory and writes no file";
     static constexpr std::string_view loadable = "what it makes cannot be loaded and launched";
     static constexpr std::array rows = {
@@ -144,6 +145,8 @@ std::string refusal_of_extra(std::string_view option) {
         Row{"-include", headers},
         Row{"--device-debug", debug},
         Row{"-G", debug},
+        Row{"--pch", pch},
+        Row{"-pch", pch},
         Row{"--output-file", output},
         Row{"-o", output},
         Row{"--dlink-time-opt", loadable},

@@ -36,7 +36,7 @@ std::string to_string(Arch arch);
 /// Throws: ArgumentError (value) that shows the form.
 Arch parse_arch(std::string_view text);
 
-/// How a text is compiled. Everything here is part of the cache key, in this order.
+/// How a text is compiled. Everything here but `pch` is part of the cache key, in this order.
 struct CompileOptions {
     std::string std = "c++17";                                 ///< c++17, c++20, from NVRTC 13.3 on c++23
     std::vector<std::pair<std::string, std::string>> defines;  ///< -DNAME=VALUE; an empty value is -DNAME
@@ -47,6 +47,9 @@ struct CompileOptions {
     bool fast_math = false;
     /// Registers that a thread may use; more is spilled to memory. None: the compiler's choice.
     std::optional<int> max_registers;
+    /// Whether headers are precompiled for other compiles of this process: from the first compile of a header on
+    /// (true), from the second one on (none), or never (false). The image is the same.
+    std::optional<bool> pch;
     std::vector<std::string> extra;  ///< passed to NVRTC as they are, one option an element
     std::optional<Arch> arch;        ///< none: the device's
 

@@ -1,0 +1,242 @@
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/compile/precompiled_header.hpp>
+#include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/files/digest.hpp>
+#include <bascule/jit/files/process_directory.hpp>
+#include <bascule/jit/process/fork_safety.hpp>
+#include <bascule/jit/text/lexer.hpp>
+
+namespace bascule {
+
+/// One on disk; removed when nobody uses it any more.
+struct PrecompiledHeader::File {
+    std::shared_ptr<const ProcessDirectory> directory;
+
+    std::string path() const { return directory->path() + "/headers.pch"; }
+};
+
+namespace {
+
+using File = PrecompiledHeader::File;
+
+/// CUB reaches 610 headers, cuda/std/array 239; cuda_fp16.h, whose file is not worth writing, some 40.
+constexpr std::size_t least_headers = 100;
+/// That all files of a process may take. CUB's takes 300 MB.
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
+
+struct Entry {
+    enum class State : std::uint8_t { seen, writing, ready, unusable };
+    State state = State::seen;
+    std::shared_ptr<const File> file;
+    std::uint64_t bytes = 0;
+    std::uint64_t used = 0;  // when, by a count of uses
+};
+
+struct Table {
+    std::map<std::string, Entry> entries;
+    std::uint64_t uses = 0;
+    std::uint64_t fork_generation = 0;
+};
+
+/// Guarded by fork_safe_mutex(). A forked child begins with an empty one: the files are its parent's.
+Table& table() {
+    static Table& table = *new Table;
+    static const int at_exit = std::atexit([] {
+        std::map<std::string, Entry> entries;
+        const std::lock_guard lock(fork_safe_mutex());
+        entries.swap(bascule::table().entries);
+    });
+    static_cast<void>(at_exit);
+    if (table.fork_generation != fork_generation()) {
+        table.fork_generation = fork_generation();
+        table.entries.clear();
+    }
+    return table;
+}
+
+/// What precedes a text's first declaration.
+struct Prefix {
+    std::string directives;  // without comments and blank lines
+    int lines = 0;
+};
+
+/// Empty where an #if is still open then: the compiler makes no file of that.
+Prefix prefix_of(const std::string& text) {
+    const LexedText lexed = lex(text);
+    int open = 0;
+    for (const Conditional& conditional : lexed.conditionals) {
+        if (conditional.position > 0) break;
+        open += conditional.kind == Conditional::Kind::begin ? 1 : 0;
+        open -= conditional.kind == Conditional::Kind::end ? 1 : 0;
+    }
+    const Token& first = lexed.tokens.front();
+    if (open != 0 || first.kind == Token::Kind::end) return {};
+    Prefix prefix;
+    prefix.lines = first.line - 1;
+    const auto end = static_cast<std::size_t>(first.text.data() - text.data());
+    for (std::size_t at = 0; at < end;) {
+        const Piece piece = piece_at(text, at);
+        const std::string_view words = std::string_view(text).substr(at, piece.end - at);
+        if (piece.kind == Piece::Kind::blank) {
+            prefix.directives += words.find('\n') == words.npos ? ' ' : '\n';
+        } else if (piece.kind != Piece::Kind::comment) {
+            prefix.directives += words;
+        }
+        at = piece.end;
+    }
+    return prefix;
+}
+
+void add(std::string& key, std::string_view field) { key += fmt::format("{}:{}\n", field.size(), field); }
+
+/// What the headers are, and not when they were looked at; how many there are.
+std::size_t add_headers(std::string& key, const TrackedHeaders& headers) {
+    for (const TrackedFile& file : headers.files) {
+        add(key, file.path);
+        add(key, to_string(file.digest));
+    }
+    for (const TrackedPlace& place : headers.places) {
+        add(key, fmt::format("{} {}", static_cast<int>(place.kind), place.path));
+    }
+    return headers.files.size();
+}
+
+/// Empty for a text with few headers.
+std::string file_key(const Prefix& prefix, const Nvrtc& nvrtc, const std::vector<std::string>& options,
+                     const std::vector<Nvrtc::Header>& texts, const HeaderManifest& headers) {
+    std::string key;
+    add(key, nvrtc.path());
+    add(key, prefix.directives);
+    for (const std::string& option : options) add(key, option);
+    for (const Nvrtc::Header& header : texts) {
+        add(key, header.name);
+        add(key, header.text);
+    }
+    add(key, headers.directory);
+    add(key, headers.working_directory);
+    std::size_t count = add_headers(key, headers.user);
+    if (const auto toolkit = TrackedHeaders::from_bytes(headers.toolkit)) count += add_headers(key, *toolkit);
+    return count < least_headers ? std::string() : to_string(digest_of(key));
+}
+
+std::vector<std::string> options_for(const char* action, const File& file) {
+    return {fmt::format("-{}-pch={}", action, file.path()), "-pch-messages=false"};
+}
+
+std::shared_ptr<const File> new_file() {
+    auto directory = ProcessDirectory::make(most_bytes);
+    return directory == nullptr ? nullptr : std::make_shared<const File>(File{std::move(directory)});
+}
+
+/// Takes the files that were not used for longest out of the table; they are removed with the result.
+std::vector<std::shared_ptr<const File>> keep_within(std::uint64_t limit,
+                                                     std::map<std::string, Entry>& entries) {
+    std::vector<std::shared_ptr<const File>> removed;
+    while (true) {
+        std::uint64_t total = 0;
+        Entry* oldest = nullptr;
+        for (auto& [key, entry] : entries) {
+            if (entry.state != Entry::State::ready) continue;
+            total += entry.bytes;
+            if (oldest == nullptr || entry.used < oldest->used) oldest = &entry;
+        }
+        if (total <= limit) return removed;
+        removed.push_back(std::move(oldest->file));
+        *oldest = {};
+    }
+}
+
+void refuse_old(const Nvrtc& nvrtc) {
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format(
+            "the option `pch` is True: precompiled headers need NVRTC 12.8 or newer, and {}.{} is loaded. "
+            "Omit the option, or install a newer NVRTC with `pip install nvidia-cuda-nvrtc`.",
+            nvrtc.version().major, nvrtc.version().minor),
+        {.field = "pch", .got = "True"});
+}
+
+}  // namespace
+
+PrecompiledHeader::PrecompiledHeader(const Program& program, const Nvrtc& nvrtc,
+                                     const std::vector<std::string>& options,
+                                     const std::vector<Nvrtc::Header>& texts, const HeaderManifest* headers) {
+    const std::optional<bool> asked = program.options.pch;
+    if (asked == true && !nvrtc.has_precompiled_headers()) refuse_old(nvrtc);
+    if (asked == false || headers == nullptr || headers->empty() || !nvrtc.has_precompiled_headers()) return;
+    const Prefix prefix = prefix_of(program.source.text);
+    if (prefix.directives.find("include") == std::string::npos) return;
+    key_ = file_key(prefix, nvrtc, options, texts, *headers);
+    if (key_.empty()) return;
+    first_line_behind_ = prefix.lines + 1;
+    program_name_ = canonical_name(program.source.text);
+    {
+        const std::lock_guard lock(fork_safe_mutex());
+        const auto [found, is_new] = table().entries.try_emplace(key_);
+        Entry& entry = found->second;
+        if (entry.state == Entry::State::ready) {
+            entry.used = ++table().uses;
+            file_ = entry.file;
+        } else if (entry.state == Entry::State::seen && (!is_new || asked == true)) {
+            entry.state = Entry::State::writing;
+            creates_ = true;
+        }
+    }
+    if (creates_) file_ = new_file();
+    if (file_ == nullptr) return;
+    nvrtc.enlarge_precompiled_header_heap();
+    options_ = options_for(creates_ ? "create" : "use", *file_);
+}
+
+PrecompiledHeader::~PrecompiledHeader() {
+    if (!creates_) return;
+    const std::lock_guard lock(fork_safe_mutex());
+    const auto entry = table().entries.find(key_);
+    if (entry != table().entries.end() && entry->second.state == Entry::State::writing) {
+        entry->second.state = Entry::State::unusable;
+    }
+}
+
+bool PrecompiledHeader::accepts(const Nvrtc::Result& result) {
+    if (options_.empty()) return true;
+    const bool concerns_file = result.log.find("precompiled header") != std::string::npos ||
+                               result.log.find("PCH") != std::string::npos;
+    const std::vector<Diagnostic> diagnostics = parse_log(result.log);
+    // A warning about a header is given where the header is read, and would be missing from then on. An error in one
+    // may be due to the file.
+    const bool only_own_text =
+        std::all_of(diagnostics.begin(), diagnostics.end(), [&](const Diagnostic& each) {
+            return concerns_name_expression(each) ||
+                   (each.file == program_name_ && each.line >= first_line_behind_);
+        });
+    const bool good =
+        !concerns_file && only_own_text && !result.bad_option && (result.succeeded || !diagnostics.empty());
+    std::error_code missing;
+    const std::uint64_t bytes = std::filesystem::file_size(file_->path(), missing);
+    std::vector<std::shared_ptr<const File>> removed;  // without the lock
+    const std::lock_guard lock(fork_safe_mutex());
+    Entry& entry = table().entries[key_];
+    const bool created = creates_ && good && !missing;
+    if (created) {
+        entry = {Entry::State::ready, file_, bytes, ++table().uses};
+        creates_ = false;
+        options_ = options_for("use", *file_);
+        removed = keep_within(most_bytes, table().entries);
+    } else if (concerns_file || (creates_ && entry.state == Entry::State::writing)) {
+        removed.push_back(std::move(entry.file));
+        entry = {.state = Entry::State::unusable, .file = nullptr};
+    }
+    return good ||
+           (creates_ && result.succeeded && !concerns_file);  // a warning about a header is no failure
+}
+
+}  // namespace bascule

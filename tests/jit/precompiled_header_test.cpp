@@ -1,0 +1,208 @@
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <bascule/jit/compile/precompiled_header.hpp>
+#include <bascule/jit/headers/header_scan.hpp>
+
+#include "support.hpp"
+
+namespace bascule::testing {
+namespace {
+
+constexpr const char* array_kernel = R"(
+__global__ void NAME(int* x) {
+    cuda::std::array<int, 3> a{1, 2, VALUE};
+    x[0] = a[2];
+})";
+
+/// `text` with its kernel's name and value replaced.
+Program heavy(const std::string& text, int number, std::optional<bool> pch) {
+    Program made = program(text);
+    made.options.pch = pch;
+    made.options.lineinfo = true;
+    for (const auto& [word, value] :
+         {std::pair{"NAME", "k" + std::to_string(number)}, std::pair{"VALUE", std::to_string(number)}}) {
+        for (std::size_t at = 0; (at = made.source.text.find(word, at)) != std::string::npos;) {
+            made.source.text.replace(at, std::string(word).size(), value);
+        }
+    }
+    return made;
+}
+
+HeaderManifest reached_by(const Program& program) {
+    const HeaderScan scan =
+        scan_headers(program.source, program.options, compiler().nvrtc()->include_paths());
+    REQUIRE(scan.certain);
+    return scan.manifest;
+}
+
+Image compile_tracked(const Program& program) {
+    const HeaderManifest reached = reached_by(program);
+    return Compiler::compile(program, *compiler().nvrtc(), &reached);
+}
+
+/// What the next compile of a text with these headers would do: "create", "use" or "".
+std::string next_step(const Program& program) {
+    const HeaderManifest reached = reached_by(program);
+    const PrecompiledHeader next(program, *compiler().nvrtc(), {}, {}, &reached);
+    if (next.options().empty()) return "";
+    return next.options()[0].substr(1, next.options()[0].find('-', 1) - 1);
+}
+
+bool same(const Image& a, const Image& b) {
+    bool equal =
+        a.ptx == b.ptx && a.cubin == b.cubin && a.log == b.log && a.kernels.size() == b.kernels.size();
+    for (std::size_t i = 0; equal && i < a.kernels.size(); ++i) {
+        equal = a.kernels[i].lowered_name == b.kernels[i].lowered_name &&
+                a.kernels[i].reflected == b.kernels[i].reflected && a.kernels[i].line == b.kernels[i].line;
+    }
+    return equal;
+}
+
+bool skipped() {
+    if (compiler().nvrtc()->has_precompiled_headers()) return false;
+    MESSAGE("this NVRTC has no precompiled headers");
+    return true;
+}
+
+TEST_CASE("images made with precompiled headers are the same bytes as those made without") {
+    if (skipped()) return;
+    const std::vector<std::string> texts = {
+        "#include <cub/block/block_reduce.cuh>\n"
+        "__global__ void NAME(const int* x, int* sum) {\n"
+        "    using Reduce = cub::BlockReduce<int, 128>;\n"
+        "    __shared__ typename Reduce::TempStorage storage;\n"
+        "    int total = Reduce(storage).Sum(x[threadIdx.x]);\n"
+        "    if (threadIdx.x == 0) *sum = total + VALUE;\n"
+        "}",
+        "// Blocks.\n#include <cooperative_groups.h>\n"
+        "namespace cg = cooperative_groups;\n"
+        "__global__ void NAME(int* x) { cg::this_thread_block().sync(); *x = VALUE; }",
+        "#define HERE __FILE__\n#include <cuda/std/array>\n"
+        "__global__ void NAME(int* x) {\n"
+        "    cuda::std::array<int, 3> a{1, 2, VALUE};\n"
+        "    for (const char* c = HERE; *c != 0; ++c) x[a[*c % 3]] = *c + __LINE__;\n"
+        "}",
+    };
+    for (const std::string& text : texts) {
+        CAPTURE(text);
+        for (int number : {1, 2}) {  // the first one writes the file, the second one reads it
+            Program with = heavy(text, number, true), without = heavy(text, number, false);
+            with.arch = without.arch = parse_arch("sm_80");
+            CHECK(same(compile_tracked(with), compile_tracked(without)));
+        }
+    }
+}
+
+TEST_CASE("headers are precompiled by the second compile of them, or by the first if that is asked for") {
+    if (skipped()) return;
+    const std::string text = std::string("#define OF_THIS_TEST\n#include <cuda/std/array>\n") + array_kernel;
+    CHECK(next_step(heavy(text, 1, false)) == "");
+    CHECK(next_step(heavy(text, 1, std::nullopt)) == "");
+    {
+        const Program second = heavy(text, 2, std::nullopt);
+        const HeaderManifest reached = reached_by(second);
+        const PrecompiledHeader writing(second, *compiler().nvrtc(), {}, {}, &reached);
+        REQUIRE(writing.options().size() == 2);
+        CHECK(writing.options()[0].starts_with("-create-pch="));
+        CHECK(next_step(heavy(text, 3, true)) == "");  // while it is being written
+    }
+    CHECK(next_step(heavy(text, 3, true)) == "");  // what was not kept is given up
+    CHECK(next_step(heavy("#define ANOTHER\n" + text, 3, true)) == "create");
+}
+
+TEST_CASE("texts with few headers, and those whose headers are not known, have none precompiled") {
+    const auto asks = [](const Program& program, const HeaderManifest* reached) {
+        return !PrecompiledHeader(program, *compiler().nvrtc(), {}, {}, reached).options().empty();
+    };
+    if (skipped()) return;
+    const Program none = heavy("__global__ void NAME() {}", 1, true);
+    const Program few = heavy("#include <cuda_fp16.h>\n__global__ void NAME() {}", 1, true);
+    const Program many = heavy(std::string("#include <cuda/std/array>\n") + array_kernel, 1, true);
+    const Program behind =
+        heavy("__device__ int x;\n#include <cuda/std/array>\n" + std::string(array_kernel), 1, true);
+    const Program open =
+        heavy("#if 1\n#include <cuda/std/array>\n" + std::string(array_kernel) + "\n#endif\n", 1, true);
+    for (const Program& each : {none, few, behind, open}) {
+        const HeaderManifest reached = reached_by(each);
+        CHECK_FALSE(asks(each, &reached));
+    }
+    CHECK_FALSE(asks(many, nullptr));
+}
+
+TEST_CASE("threads that compile with the same headers get what each alone would") {
+    if (skipped()) return;
+    const std::string text = std::string("#define OF_THREADS\n#include <cuda/std/array>\n") + array_kernel;
+    std::atomic<int> right{0};
+    std::vector<std::thread> threads;
+    for (int first : {0, 10, 20}) {
+        threads.emplace_back([&, first] {
+            for (int number = first; number < first + 3; ++number) {
+                const Image image = compile_tracked(heavy(text, number, true));
+                right += image.ptx.find(".entry _Z" + std::to_string(number < 10 ? 2 : 3) + "k" +
+                                        std::to_string(number) + "Pi") != std::string::npos;
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(right == 9);
+    CHECK(same(compile_tracked(heavy(text, 30, true)), compile_tracked(heavy(text, 30, false))));
+}
+
+TEST_CASE("a forked child has files of its own, and leaves its parent's") {
+    if (skipped()) return;
+    const std::string text = std::string("#define OF_FORK\n#include <cuda/std/array>\n") + array_kernel;
+    const HeaderManifest reached = reached_by(heavy(text, 1, true));
+    const auto path_for = [&](int number) {
+        const PrecompiledHeader next(heavy(text, number, true), *compiler().nvrtc(), {}, {}, &reached);
+        return next.options().empty() ? std::string() : next.options()[0];
+    };
+    Nvrtc::Result written;
+    written.succeeded = true;
+    std::string path;
+    {
+        PrecompiledHeader first(heavy(text, 1, true), *compiler().nvrtc(), {}, {}, &reached);
+        path = first.options().at(0).substr(std::string("-create-pch=").size());
+        std::ofstream(path) << "written";
+        CHECK(first.accepts(written));
+    }
+    REQUIRE(path_for(2) == "-use-pch=" + path);
+    const pid_t child = fork();
+    if (child == 0) {
+        const std::string own = path_for(3);
+        _exit(own.starts_with("-create-pch=") && own != "-create-pch=" + path ? 0 : 1);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    CHECK(std::filesystem::exists(path));
+    CHECK(path_for(4) == "-use-pch=" + path);
+}
+
+TEST_CASE("a compile that fails says the same with and without precompiled headers") {
+    if (skipped()) return;
+    const std::string text =
+        "#define OF_ERRORS\n#include <cuda/std/array>\n__global__ void NAME(int* x) { *x = missing; }";
+    for (int number : {1, 2}) {
+        CHECK(message_of<CompileError>([&] { compile_tracked(heavy(text, number, true)); }) ==
+              message_of<CompileError>([&] { compile_tracked(heavy(text, number, false)); }));
+    }
+    const std::string in_header =
+        "#define OF_ERRORS\n#include <cuda/std/array>\n__global__ void NAME(int* x) { *x = "
+        "cuda::std::get<5>(cuda::std::array<int, 3>{}); }";
+    CHECK(message_of<CompileError>([&] { compile_tracked(heavy(in_header, 1, true)); }) ==
+          message_of<CompileError>([&] { compile_tracked(heavy(in_header, 1, false)); }));
+    const std::string right = std::string("#define OF_ERRORS\n#include <cuda/std/array>\n") + array_kernel;
+    CHECK(same(compile_tracked(heavy(right, 3, true)), compile_tracked(heavy(right, 3, false))));
+}
+
+}  // namespace
+}  // namespace bascule::testing
