@@ -65,7 +65,7 @@ Cache::~Cache() = default;
 
 Cache::Lookup Cache::image(const Program& program) {
     const std::shared_ptr<const Nvrtc> nvrtc = compiler_->nvrtc();
-    Lookup lookup = is_disabled() ? Lookup{compile(program, *nvrtc)} : look_up(program, *nvrtc);
+    Lookup lookup = is_disabled() ? Lookup{compile(program, *nvrtc, nullptr)} : look_up(program, *nvrtc);
     std::atomic<std::uint64_t>& count = lookup.origin == Origin::compiled ? state_->compiled
                                         : lookup.origin == Origin::disk   ? state_->from_disk
                                                                           : state_->from_memory;
@@ -103,15 +103,18 @@ Cache::Lookup Cache::look_up(const Program& program, const Nvrtc& nvrtc) {
             return *outcome;
         }
         // The headers are not known, so nothing can be shared: each thread compiles its own, at the same time.
-        if (!certain) {
-            return {std::make_shared<const Image>(Compiler::compile(program, nvrtc)), Origin::compiled};
-        }
+        if (!certain) return {compile(program, nvrtc, nullptr), Origin::compiled};
     }
+}
+
+std::shared_ptr<const Image> Cache::compile(const Program& program, const Nvrtc& nvrtc,
+                                            const HeaderManifest* reached) {
+    return std::make_shared<const Image>(Compiler::compile(program, nvrtc, reached));
 }
 
 std::shared_ptr<const Image> Cache::compile_and_keep(const Program& program, const Nvrtc& nvrtc,
                                                      const CacheKey& key, const HeaderScan& scan, int place) {
-    auto image = std::make_shared<const Image>(Compiler::compile(program, nvrtc, &scan.manifest));
+    std::shared_ptr<const Image> image = compile(program, nvrtc, &scan.manifest);
     // A header that was edited during the compile: the image may be of either text.
     if (!scan.manifest.untouched()) return image;
     auto headers = scan.manifest.empty() ? nullptr : std::make_shared<const HeaderManifest>(scan.manifest);

@@ -77,6 +77,8 @@ class Cache {
 
   private:
     Lookup look_up(const Program& program, const Nvrtc& nvrtc);
+    static std::shared_ptr<const Image> compile(const Program& program, const Nvrtc& nvrtc,
+                                                const HeaderManifest* reached);
     std::shared_ptr<const Image> compile_and_keep(const Program& program, const Nvrtc& nvrtc,
                                                   const CacheKey& key, const HeaderScan& scan, int place);
 
