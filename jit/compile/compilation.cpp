@@ -219,7 +219,8 @@ Image compile_once(const Program& program, const Nvrtc& nvrtc, const HeaderManif
                 return !diagnostic.is_error() || concerns_name_expression(diagnostic);
             });
         if (only_names && plan.revise(diagnostics)) continue;
-        const std::string refused = only_names ? plan.refused_instance(diagnostics) : std::string();
+        const std::string refused =
+            only_names ? plan.refused_instance(diagnostics, program.source) : std::string();
         if (!refused.empty()) fail(program.source.name + ": " + refused, program, options, result.log);
         std::vector<Diagnostic> shown = diagnostics;
         if (!only_names) std::erase_if(shown, concerns_name_expression);

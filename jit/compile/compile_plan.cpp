@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bascule/jit/compile/compile_plan.hpp>
+#include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/types/reflection.hpp>
 #include <bascule/jit/types/specialization.hpp>
 
@@ -92,15 +93,17 @@ bool CompilePlan::revise(const std::vector<Diagnostic>& diagnostics) {
     return changed;
 }
 
-std::string CompilePlan::refused_instance(const std::vector<Diagnostic>& diagnostics) const {
+std::string CompilePlan::refused_instance(const std::vector<Diagnostic>& diagnostics,
+                                          const Source& source) const {
     for (const WantedKernel& kernel : wanted_) {
         for (const Diagnostic& diagnostic : diagnostics) {
             if (!concerns_name_expression(diagnostic)) continue;
             const std::string expression = name_expression_of(diagnostic);
             if (expression != kernel.expression && expression != signature_expression(kernel.expression))
                 continue;
-            return fmt::format("kernel '{}' has no instance {}. NVRTC says: {}", kernel.name,
-                               kernel.expression, diagnostic.message);
+            const std::string help = help_for(diagnostic, source);
+            return fmt::format("kernel '{}' has no instance {}. NVRTC says: {}{}{}", kernel.name,
+                               kernel.expression, diagnostic.message, help.empty() ? "" : "\nhelp: ", help);
         }
     }
     return {};

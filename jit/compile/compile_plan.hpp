@@ -39,7 +39,7 @@ class CompilePlan {
 
     /// Why the first instance that these diagnostics are about cannot be had: "has no instance ..."; empty
     /// when none.
-    std::string refused_instance(const std::vector<Diagnostic>& diagnostics) const;
+    std::string refused_instance(const std::vector<Diagnostic>& diagnostics, const Source& source) const;
 
   private:
     void want(const KernelDeclaration& declaration);

@@ -12,6 +12,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/library_identity.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
+#include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/process/exit_gate.hpp>
 #include <bascule/jit/process/signals.hpp>
 
@@ -24,39 +25,6 @@ constexpr const char* advice =
     "Install one with `pip install nvidia-cuda-nvrtc`, or a CUDA toolkit, or name the library: "
     "bascule.config.nvrtc_library (Python), "
     "ToolkitLocation::nvrtc_libraries (C++).";
-
-/// Those that are directories, each once however it is spelled.
-std::vector<std::string> existing(const std::vector<std::filesystem::path>& paths) {
-    std::vector<std::string> found;
-    std::vector<std::filesystem::path> known;
-    for (const std::filesystem::path& path : paths) {
-        std::error_code error;
-        const std::filesystem::path resolved = std::filesystem::canonical(path, error);
-        if (error || !std::filesystem::is_directory(resolved, error)) continue;
-        if (std::find(known.begin(), known.end(), resolved) != known.end()) continue;
-        known.push_back(resolved);
-        found.push_back(path.string());
-    }
-    return found;
-}
-
-/// Where headers lie beside a library: in a toolkit (lib64), a wheel (nvidia/cu13/lib), Debian's and conda's
-/// layouts.
-std::vector<std::string> headers_beside(const std::string& library) {
-    const std::filesystem::path root = std::filesystem::path(library).parent_path().parent_path();
-    std::vector<std::filesystem::path> places;
-    for (const std::filesystem::path& include :
-         {root / "include", root / "targets/x86_64-linux/include", root.parent_path() / "include"}) {
-        std::error_code ignored;
-        const bool has_cuda = std::filesystem::exists(include / "cuda_runtime.h", ignored) ||
-                              std::filesystem::exists(include / "cuda_fp16.h", ignored);
-        if (has_cuda || include == root / "include") {
-            places.push_back(include);
-            places.push_back(include / "cccl");
-        }
-    }
-    return existing(places);
-}
 
 }  // namespace
 
@@ -175,14 +143,8 @@ std::string identity_of(const std::string& library, Nvrtc::Version version) {
 }  // namespace
 
 ToolkitLocation default_toolkit() {
-    std::vector<std::string> roots;
-    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-        const char* root = std::getenv(variable);
-        if (root != nullptr && *root != '\0') roots.emplace_back(root);
-    }
-    roots.emplace_back("/usr/local/cuda");
     ToolkitLocation location;
-    for (const std::string& root : roots) {
+    for (const std::string& root : toolkit_roots()) {
         // Only development packages have the unversioned name.
         for (const char* name : {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"}) {
             location.nvrtc_libraries.push_back(fmt::format("{}/lib64/{}", root, name));
@@ -199,9 +161,7 @@ Nvrtc::Nvrtc(const ToolkitLocation& location)
           location.nvrtc_libraries.empty() ? default_toolkit().nvrtc_libraries : location.nvrtc_libraries,
           advice),
       functions_(std::make_unique<Functions>(library_)),
-      include_paths_(location.include_paths.empty()
-                         ? headers_beside(library_.path())
-                         : existing({location.include_paths.begin(), location.include_paths.end()})),
+      include_paths_(header_search_path(location.include_paths, library_.path())),
       identity_(identity_of(library_.path(), functions_->loaded_version)) {
     close_gate_at_exit();
 }

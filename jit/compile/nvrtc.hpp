@@ -16,7 +16,7 @@ namespace bascule {
 struct ToolkitLocation {
     /// Paths or sonames, in order of preference; empty: the toolkit's usual places.
     std::vector<std::string> nvrtc_libraries;
-    /// Directories of cuda_fp16.h and CCCL; empty: beside the library that was loaded.
+    /// Directories of cuda_fp16.h and CCCL; empty: beside the library that was loaded, then a toolkit's.
     std::vector<std::string> include_paths;
 
     bool operator==(const ToolkitLocation&) const = default;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/did_you_mean.hpp>
+#include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/diagnostics/diagnostics_names.hpp>
 #include <bascule/jit/diagnostics/diagnostics_rows.hpp>
@@ -33,28 +34,35 @@ constexpr std::array packages = {
     Package{"cuda*", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"},
     Package{"cooperative_groups*", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"},
     Package{"mma.h", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"},
+    Package{"curanddx*", "nvidia-mathdx", "nvidia-mathdx"},
     Package{"curand*", "nvidia-curand", "nvidia-curand-cu12"},
+    Package{"nvtx3/*", "nvidia-nvtx", "nvidia-nvtx-cu12"},
+    Package{"cufftdx*", "nvidia-mathdx", "nvidia-mathdx"},
+    Package{"cublasdx*", "nvidia-mathdx", "nvidia-mathdx"},
+    Package{"cusolverdx*", "nvidia-mathdx", "nvidia-mathdx"},
 };
 
-constexpr std::array<std::string_view, 26> host_headers = {
-    "algorithm", "array",    "assert.h",    "atomic",   "cassert",  "cmath",   "complex",
-    "cstddef",   "cstdint",  "cstdio",      "cstdlib",  "cstring",  "float.h", "iostream",
-    "limits",    "limits.h", "math.h",      "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
-    "string",    "tuple",    "type_traits", "utility",  "vector"};
+/// Headers of the C++ standard library that libcu++ has and Bascule's own host headers have not.
+constexpr std::array<std::string_view, 16> in_cuda_std_only = {
+    "atomic",   "barrier",          "bit",   "charconv", "chrono",   "concepts", "expected", "inplace_vector",
+    "iterator", "initializer_list", "latch", "mdspan",   "optional", "ratio",    "span",     "variant"};
 
 std::string help_for_header(const std::string& header) {
     for (const Package& package : packages) {
         if (!fits(package.header, header)) continue;
-        return fmt::format("{} comes with `pip install {}` (for CUDA 12 {}) or a CUDA toolkit.", header,
-                           package.name, package.name_for_12);
+        return fmt::format(
+            "{} comes with `pip install {}` (for CUDA 12 {}) or a CUDA toolkit, which is found where "
+            "CUDA_HOME "
+            "says.",
+            header, package.name, package.name_for_12);
     }
-    if (std::find(host_headers.begin(), host_headers.end(), header) != host_headers.end()) {
-        const std::string cuda = header.ends_with(".h") ? "c" + header.substr(0, header.size() - 2) : header;
-        static constexpr std::array<std::string_view, 7> none = {"iostream", "string",  "vector", "cstdio",
-                                                                 "cstdlib",  "cstring", "cassert"};
-        const bool exists = std::find(none.begin(), none.end(), cuda) == none.end();
-        return "NVRTC has no host headers. Mathematical functions, printf and assert need none" +
-               (exists ? fmt::format("; for <{}> try <cuda/std/{}>.", header, cuda) : std::string("."));
+    if (std::find(in_cuda_std_only.begin(), in_cuda_std_only.end(), header) != in_cuda_std_only.end())
+        return fmt::format("#include <cuda/std/{}> instead, and write cuda::std:: for std::.", header);
+    if (header.find_first_of("./") == header.npos) {
+        return fmt::format(
+            "<{}> is for host code: remove it, or put it and what uses it between #ifndef __CUDACC_RTC__ and "
+            "#endif.",
+            header);
     }
     return fmt::format("add the directory of {} to include_paths, or its text to headers.", header);
 }
@@ -160,6 +168,16 @@ std::string help_for_semicolon(const Diagnostic& diagnostic) {
     return leads ? "the line before it ends without `;`." : "";
 }
 
+/// A line break inside a string leaves the string's end on the next line, where it opens another.
+std::string help_for_string(const Diagnostic& diagnostic, const Source& source) {
+    if (!is_unclosed_string(diagnostic)) return {};
+    const std::string_view next = source_line_of(source.text, diagnostic.line + 1);
+    if (std::count(next.begin(), next.end(), '"') % 2 == 0) return "the string ends without a quote.";
+    return "a line break is inside the string. In Python, write r before the text, r\"\"\"...\"\"\", so that "
+           "\\n "
+           "reaches the compiler as it is.";
+}
+
 std::string help_for_message(const Diagnostic& diagnostic) {
     const auto fitting = std::find_if(by_message.begin(), by_message.end(), [&](const MessageRow& row) {
         return diagnostic.message.find(row.message) != std::string::npos &&
@@ -179,12 +197,16 @@ std::string help_for(const Diagnostic& diagnostic, const Source& source) {
     if (const std::string header = header_for_incomplete(diagnostic.message); !header.empty()) {
         return fmt::format("#include <{}> for it.", header);
     }
-    for (const std::string& help :
-         {help_for_message(diagnostic), help_for_shared_memory(diagnostic.message),
-          help_for_unresolved(diagnostic.message), help_for_semicolon(diagnostic)}) {
+    for (const std::string& help : {help_for_message(diagnostic), help_for_shared_memory(diagnostic.message),
+                                    help_for_unresolved(diagnostic.message), help_for_semicolon(diagnostic),
+                                    help_for_string(diagnostic, source)}) {
         if (!help.empty()) return help;
     }
     return {};
+}
+
+bool is_unclosed_string(const Diagnostic& diagnostic) {
+    return diagnostic.message.starts_with("missing closing quote");
 }
 
 std::string nearest_option(std::string_view option) {

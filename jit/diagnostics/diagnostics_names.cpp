@@ -39,23 +39,47 @@ constexpr std::array unqualified = {
             "#include <cuComplex.h> for it, or take cuda::std::complex<double> of "
             "<cuda/std/complex>."},
     NameRow{"make_cu*", "#include <cuComplex.h> for it."},
-    NameRow{"curand*", "#include <curand_kernel.h> for it; it comes with `pip install nvidia-curand`."},
-    NameRow{"int8_t", "#include <cuda/std/cstdint> for it."},
-    NameRow{"int16_t", "#include <cuda/std/cstdint> for it."},
-    NameRow{"int32_t", "#include <cuda/std/cstdint> for it."},
-    NameRow{"int64_t", "#include <cuda/std/cstdint> for it."},
-    NameRow{"uint8_t", "#include <cuda/std/cstdint> for it."},
-    NameRow{"uint16_t", "#include <cuda/std/cstdint> for it."},
-    NameRow{"uint32_t", "#include <cuda/std/cstdint> for it."},
-    NameRow{"uint64_t", "#include <cuda/std/cstdint> for it."},
-    NameRow{"uintptr_t", "#include <cuda/std/cstdint> for it."},
-    NameRow{"INT_M*", "#include <cuda/std/climits> for it."},
-    NameRow{"UINT_MAX", "#include <cuda/std/climits> for it."},
-    NameRow{"FLT_*", "use cuda::std::numeric_limits<float> of <cuda/std/limits>."},
-    NameRow{"DBL_*", "use cuda::std::numeric_limits<double> of <cuda/std/limits>."},
-    NameRow{"INFINITY", "use CUDART_INF_F of <math_constants.h>."},
-    NameRow{"NAN", "use CUDART_NAN_F of <math_constants.h>."},
-    NameRow{"M_PI", "use CUDART_PI of <math_constants.h>, or CUDART_PI_F for a float."},
+    NameRow{"curand*", "#include <curand_kernel.h> for it."},
+    NameRow{"int8_t", "#include <cstdint> for it."},
+    NameRow{"int16_t", "#include <cstdint> for it."},
+    NameRow{"int32_t", "#include <cstdint> for it."},
+    NameRow{"int64_t", "#include <cstdint> for it."},
+    NameRow{"uint8_t", "#include <cstdint> for it."},
+    NameRow{"uint16_t", "#include <cstdint> for it."},
+    NameRow{"uint32_t", "#include <cstdint> for it."},
+    NameRow{"uint64_t", "#include <cstdint> for it."},
+    NameRow{"uintptr_t", "#include <cstdint> for it."},
+    NameRow{"bool_", "in C++ it is bool."},
+    NameRow{"bool8", "in C++ it is bool."},
+    NameRow{"byte", "in C++ it is signed char, or unsigned char for NumPy's uint8."},
+    NameRow{"int8", "in C++ it is signed char."},
+    NameRow{"int16", "in C++ it is short."},
+    NameRow{"int32", "in C++ it is int."},
+    NameRow{"int64", "in C++ it is long long."},
+    NameRow{"uint8", "in C++ it is unsigned char."},
+    NameRow{"uint16", "in C++ it is unsigned short."},
+    NameRow{"uint32", "in C++ it is unsigned."},
+    NameRow{"uint64", "in C++ it is unsigned long long."},
+    NameRow{"uchar", "in C++ it is unsigned char."},
+    NameRow{"ushort", "in C++ it is unsigned short."},
+    NameRow{"uint", "in C++ it is unsigned."},
+    NameRow{"ulong", "in C++ it is unsigned long."},
+    NameRow{"float16", "in CUDA C++ it is __half: #include <cuda_fp16.h> for it."},
+    NameRow{"float32", "in C++ it is float."},
+    NameRow{"float64", "in C++ it is double."},
+    NameRow{"bfloat16", "in CUDA C++ it is __nv_bfloat16: #include <cuda_bf16.h> for it."},
+    NameRow{"complex64", "in C++ it is cuda::std::complex<float>: #include <cuda/std/complex> for it."},
+    NameRow{"complex128", "in C++ it is cuda::std::complex<double>: #include <cuda/std/complex> for it."},
+    NameRow{"INT_M*", "#include <climits> for it."},
+    NameRow{"UINT_MAX", "#include <climits> for it."},
+    NameRow{"LLONG_M*", "#include <climits> for it."},
+    NameRow{"CHAR_BIT", "#include <climits> for it."},
+    NameRow{"FLT_*", "#include <cfloat> for it."},
+    NameRow{"DBL_*", "#include <cfloat> for it."},
+    NameRow{"INFINITY", "#include <cmath> for it."},
+    NameRow{"NAN", "#include <cmath> for it."},
+    NameRow{"HUGE_VAL*", "#include <cmath> for it."},
+    NameRow{"M_*", "#include <cmath> for it."},
     NameRow{"True", "in C++ it is true."},
     NameRow{"False", "in C++ it is false."},
     NameRow{"None", "in C++ it is nullptr."},
@@ -278,13 +302,9 @@ std::string help_for_std(const std::string& name) {
     if (std::find(builtin_functions.begin(), builtin_functions.end(), name) != builtin_functions.end()) {
         return fmt::format("CUDA's own {0} needs neither a header nor a namespace: write {0}(...).", name);
     }
-    if (const std::string header = find_row(in_cuda_std, name); !header.empty()) {
-        return fmt::format("NVRTC has no std: #include <cuda/std/{}> and write cuda::std::{}.", header, name);
-    }
-    return fmt::format(
-        "NVRTC has no std. Much of it is in cuda::std, and std::{} has no counterpart that we "
-        "know of.",
-        name);
+    if (const std::string header = find_row(in_cuda_std, name); !header.empty())
+        return fmt::format("#include <cuda/std/{}> and write cuda::std::{}.", header, name);
+    return fmt::format("kernels have no std::{}, and cuda::std has no counterpart that we know of.", name);
 }
 
 }  // namespace

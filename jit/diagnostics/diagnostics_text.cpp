@@ -155,10 +155,15 @@ struct Cause {
     std::size_t consequences = 0;
 };
 
-/// One unknown type in a parameter list gives six errors on its line. The unknown name is the cause.
+/// One unknown type in a parameter list gives six errors on its line. The unknown name is the cause. What comes
+/// after a string that is not closed is read as what it is not.
 std::vector<Cause> causes_of(const std::vector<const Diagnostic*>& errors) {
     std::vector<Cause> causes;
     for (std::size_t begin = 0, end = 0; begin < errors.size(); begin = end) {
+        if (is_unclosed_string(*errors[begin])) {
+            causes.push_back({errors[begin], errors.size() - begin - 1});
+            break;
+        }
         while (end < errors.size() && same_line(*errors[begin], *errors[end])) ++end;
         const std::span line(errors.data() + begin, end - begin);
         const auto root = std::find_if(line.begin(), line.end(),

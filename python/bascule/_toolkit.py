@@ -7,13 +7,13 @@ import site
 import sys
 from pathlib import Path
 
-from bascule import config
+from bascule import _bascule, config
 
 
 def locate() -> tuple[list[str], list[str]]:
     """NVRTC libraries in order of preference, and directories of headers; what is empty leaves the usual places."""
     libraries = [config.nvrtc_library] if config.nvrtc_library else _libraries()
-    return libraries, list(config.include_paths) or _header_directories()
+    return libraries, list(config.include_paths) or _found_headers()
 
 
 def _wheel() -> str | None:
@@ -41,13 +41,19 @@ def _libraries() -> list[str]:
     return [path] if path else []
 
 
+def _found_headers() -> list[str]:
+    """The wheels' directories, then those of a toolkit, which has what few wheels have: cuRAND's headers, NVTX."""
+    wheels = _header_directories()
+    return [*wheels, *_bascule._toolkit_headers()] if wheels else []
+
+
 def _header_directories() -> list[str]:
     if root := _wheel():
         return [os.path.realpath(f"{root}/include"), os.path.realpath(f"{root}/include/cccl")]
     from cuda import pathfinder
 
     found: list[str] = []
-    for name in ("cudart", "cccl"):
+    for name in ("cudart", "cccl", "curand"):
         located = pathfinder.locate_nvidia_header_directory(name)
         if located and located.abs_path and os.path.isdir(located.abs_path):
             found.append(located.abs_path)

@@ -21,13 +21,11 @@ const Mistake mistakes[] = {
     // Headers.
     {"#include <cub/nothing.cuh>\n__global__ void f() {}", "pip install nvidia-cuda-cccl", nullptr},
     {"#include <curand_kernel_.h>\n__global__ void f() {}", "pip install nvidia-curand", nullptr},
-    {"#include <stdint.h>\n__global__ void f(uint32_t* x) {}", "<cuda/std/cstdint>",
-     "#include <cuda/std/cstdint>\n__global__ void f(uint32_t* x) {}"},
-    {"#include <type_traits>\n__global__ void f() {}", "<cuda/std/type_traits>",
-     "#include <cuda/std/type_traits>\n__global__ void f() {}"},
-    {"#include <stdio.h>\n__global__ void f() { printf(\"%d\", 1); }", "printf and assert need none",
-     "__global__ void f() { printf(\"%d\", 1); assert(true); }"},
-    {"#include <vector>\n__global__ void f() {}", "no host headers", nullptr},
+    {"#include <cufftdx.hpp>\n__global__ void f() {}", "pip install nvidia-mathdx", nullptr},
+    {"#include <span>\n__global__ void f() {}", "#include <cuda/std/span>",
+     "#include <cuda/std/span>\n__global__ void f() {}"},
+    {"#include <map>\n__global__ void f() {}", "#ifndef __CUDACC_RTC__",
+     "#ifndef __CUDACC_RTC__\n#include <map>\n#endif\n__global__ void f() {}"},
     {"#include \"mine.h\"\n__global__ void f() {}", "include_paths", nullptr},
     // Types that need a header.
     {"__global__ void f(__half* x) { x[0] = 1; }", "#include <cuda_fp16.h>",
@@ -41,17 +39,22 @@ const Mistake mistakes[] = {
      "#include <cuda_fp8.h>\n__global__ void f(__nv_fp8_e4m3* x) {}"},
     {"__global__ void f(cuFloatComplex* x) {}", "#include <cuComplex.h>",
      "#include <cuComplex.h>\n__global__ void f(cuFloatComplex* x) {}"},
-    {"__global__ void f(int64_t* x) {}", "#include <cuda/std/cstdint>",
-     "#include <cuda/std/cstdint>\n__global__ void f(int64_t* x) {}"},
-    {"__global__ void f(double* x) { x[0] = M_PI; }", "CUDART_PI",
-     "#include <math_constants.h>\n__global__ void f(double* x) { x[0] = CUDART_PI; }"},
-    {"__global__ void f(float* x) { x[0] = INFINITY; }", "CUDART_INF_F",
-     "#include <math_constants.h>\n__global__ void f(float* x) { x[0] = CUDART_INF_F; }"},
-    {"__global__ void f(int* x) { x[0] = INT_MAX; }", "<cuda/std/climits>",
-     "#include <cuda/std/climits>\n__global__ void f(int* x) { x[0] = INT_MAX; }"},
-    {"__global__ void f(float* x) { x[0] = FLT_MAX; }", "<cuda/std/limits>",
-     "#include <cuda/std/limits>\n__global__ void f(float* x) { x[0] = "
-     "cuda::std::numeric_limits<float>::max(); }"},
+    {"__global__ void f(int64_t* x) {}", "#include <cstdint>",
+     "#include <cstdint>\n__global__ void f(int64_t* x) {}"},
+    {"__global__ void f(double* x) { x[0] = M_PI; }", "<cmath>",
+     "#include <cmath>\n__global__ void f(double* x) { x[0] = M_PI; }"},
+    {"__global__ void f(float* x) { x[0] = INFINITY; }", "<cmath>",
+     "#include <cmath>\n__global__ void f(float* x) { x[0] = INFINITY; }"},
+    {"__global__ void f(int* x) { x[0] = INT_MAX; }", "<climits>",
+     "#include <climits>\n__global__ void f(int* x) { x[0] = INT_MAX; }"},
+    {"__global__ void f(float* x) { x[0] = FLT_MAX; }", "<cfloat>",
+     "#include <cfloat>\n__global__ void f(float* x) { x[0] = FLT_MAX; }"},
+    // NumPy's and OpenCL's names.
+    {"__global__ void f(float32* x) {}", "in C++ it is float.", "__global__ void f(float* x) {}"},
+    {"__global__ void f(int64 n) {}", "long long", "__global__ void f(long long n) {}"},
+    {"__global__ void f(uint n) {}", "in C++ it is unsigned.", "__global__ void f(unsigned n) {}"},
+    {"__global__ void f(complex64* x) {}", "<cuda/std/complex>",
+     "#include <cuda/std/complex>\n__global__ void f(cuda::std::complex<float>* x) {}"},
     // std and cuda::std.
     {"__global__ void f(int* x) { x[0] = std::min(1, 2); }", "write min(...)",
      "__global__ void f(int* x) { x[0] = min(1, 2); }"},
@@ -65,8 +68,8 @@ const Mistake mistakes[] = {
     {"__global__ void f(int* x) { x[0] = std::is_same<int, int>::value; }", "<cuda/std/type_traits>",
      "#include <cuda/std/type_traits>\n__global__ void f(int* x) { x[0] = cuda::std::is_same<int, "
      "int>::value; }"},
-    {"__global__ void f(int* x) { std::vector<int> v; }", "NVRTC has no std", nullptr},
-    {"__global__ void f(int* x) { std::cout << 1; }", "NVRTC has no std", nullptr},
+    {"__global__ void f(int* x) { std::vector<int> v; }", "kernels have no std::vector", nullptr},
+    {"__global__ void f(int* x) { std::cout << 1; }", "kernels have no std::cout", nullptr},
     {"__global__ void f(int* x) { cuda::std::tuple<int> t; }", "#include <cuda/std/tuple>",
      "#include <cuda/std/tuple>\n__global__ void f(int* x) { cuda::std::tuple<int> t; }"},
     {"#include <cuda/std/array>\n__global__ void f(int* x) { cuda::std::tuple<int> t; }",
@@ -143,6 +146,10 @@ const Mistake mistakes[] = {
      "__global__ void f(int* x) { x[0] = __shfl_down_sync(0xffffffff, x[0], 1); }"},
     {"__global__ void f(int* x) {\n    int i = 3\n    x[0] = i;\n}", "without `;`",
      "__global__ void f(int* x) {\n    int i = 3;\n    x[0] = i;\n}"},
+    {"__global__ void f(int n) {\n    printf(\"n is %d\n\", n);\n}", "write r before the text",
+     "__global__ void f(int n) {\n    printf(\"n is %d\\n\", n);\n}"},
+    {"__global__ void f(int n) {\n    printf(\"n is %d, n);\n}", "ends without a quote",
+     "__global__ void f(int n) {\n    printf(\"n is %d\", n);\n}"},
     {"template <class T> concept C = true;\n__global__ void f() {}", "c++20", nullptr},
     {"template <class T> requires (sizeof(T) == 4) __device__ void f(T* x) {}\n__global__ void g() {}",
      "c++20", nullptr},
@@ -165,6 +172,25 @@ TEST_CASE("every common mistake brings its line of help, and the cure compiles")
             CHECK(compile_error(mistake.cured).empty());
         }
     }
+}
+
+TEST_CASE("a template argument that the text does not know brings the header that declares it") {
+    const auto message = [](const std::string& includes, const std::string& type) {
+        Program one = program(includes + "template <class T> __global__ void f(T* x) { x[0] = x[1]; }");
+        one.instances = {{"f", "f<" + type + ">"}};
+        return compile_error(one);
+    };
+    CHECK(contains(message("", "__half"), "help: #include <cuda_fp16.h> for it."));
+    CHECK(message("#include <cuda_fp16.h>\n", "__half").empty());
+    CHECK(contains(message("", "cuda::std::complex<float>"), "help: #include <cuda/std/complex> for it."));
+    CHECK(message("#include <cuda/std/complex>\n", "cuda::std::complex<float>").empty());
+    CHECK(contains(message("", "float32"), "help: in C++ it is float."));
+}
+
+TEST_CASE("a line break in a string is one error") {
+    const std::string message = compile_error("__global__ void f(int n) {\n    printf(\"n is %d\n\", n);\n}");
+    CHECK(contains(message, "... and 3 more errors that follow from it"));
+    CHECK_FALSE(contains(message, "expected a"));
 }
 
 TEST_CASE("what only C++20 has compiles with the option that the help names") {

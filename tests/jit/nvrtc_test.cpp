@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <bascule/jit/compile/nvrtc.hpp>
+#include <bascule/jit/headers/search_path.hpp>
 
 #include "support.hpp"
 
@@ -64,9 +66,38 @@ TEST_CASE("a loaded NVRTC knows its version, file, headers and architectures") {
 
 TEST_CASE("include paths that are given are taken, those that do not exist are left out") {
     const TemporaryDirectory directory;
-    ToolkitLocation location = toolkit();
-    location.include_paths = {"/nowhere", directory.path(), directory.path() + "/."};
-    CHECK(Nvrtc(location).include_paths() == std::vector<std::string>{directory.path()});
+    const auto searched = header_search_path({"/nowhere", directory.path(), directory.path() + "/."}, "");
+    CHECK(std::count(searched.begin(), searched.end(), directory.path()) == 1);
+    CHECK(std::find(searched.begin(), searched.end(), "/nowhere") == searched.end());
+}
+
+TEST_CASE("the stand-ins for host headers come after the user's directories and before CUDA's") {
+    const TemporaryDirectory user, cuda, after;
+    cuda.write("cuda_runtime.h", "");
+    const auto searched = header_search_path({user.path(), cuda.path(), after.path()}, "");
+    REQUIRE(searched.size() == 4);
+    CHECK(searched[0] == user.path());
+    CHECK(std::filesystem::exists(searched[1] + "/stdint.h"));
+    CHECK(searched[2] == cuda.path());
+    CHECK(searched[3] == after.path());
+}
+
+TEST_CASE("a toolkit's headers come after those beside the library, once") {
+    const TemporaryDirectory wheel, toolkit;
+    wheel.write("include/cuda_runtime.h", "");
+    toolkit.write("include/cuda_runtime.h", "");
+    toolkit.write("include/cccl/cub/cub.cuh", "");
+    const char* before = std::getenv("CUDA_HOME");
+    const std::string kept = before == nullptr ? "" : before;
+    setenv("CUDA_HOME", toolkit.path().c_str(), 1);
+    const auto beside_wheel = header_search_path({}, wheel.path() + "/lib/libnvrtc.so");
+    const auto beside_toolkit = header_search_path({}, toolkit.path() + "/lib64/libnvrtc.so");
+    kept.empty() ? unsetenv("CUDA_HOME") : setenv("CUDA_HOME", kept.c_str(), 1);
+    const std::vector<std::string> expected = {wheel.path() + "/include", toolkit.path() + "/include",
+                                               toolkit.path() + "/include/cccl"};
+    CHECK(std::vector(beside_wheel.begin() + 1, beside_wheel.end()) == expected);
+    CHECK(std::vector(beside_toolkit.begin() + 1, beside_toolkit.end()) ==
+          std::vector(expected.begin() + 1, expected.end()));
 }
 
 TEST_CASE("every run of the compiler is counted") {

@@ -10,6 +10,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/headers/search_path.hpp>
 #include <bascule/runtime/kernels/launch_geometry.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
 
@@ -410,6 +411,7 @@ void bind_kernels(py::module_& module) {
     module.def("_nvrtc_info", &nvrtc_info);
     module.def("_prelude", [] { return whole_prelude(); });
     module.def("_forget_toolkit", &forget_toolkit);
+    module.def("_toolkit_headers", &toolkit_headers);
     module.def("_place_of_keyword", &place_of_keyword, "kernel"_a, "keyword"_a);
 }
 

@@ -1,0 +1,2 @@
+// printf is built in: a text may include <stdio.h> and needs nothing of it.
+#pragma once

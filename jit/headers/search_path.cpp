@@ -1,0 +1,87 @@
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include <bascule/jit/headers/search_path.hpp>
+#include <bascule/jit/process/own_places.hpp>
+
+namespace bascule {
+namespace {
+
+using Paths = std::vector<std::filesystem::path>;
+
+constexpr const char* host_headers_name = "bascule_host_headers";
+
+bool has_cuda_headers(const std::filesystem::path& directory) {
+    std::error_code ignored;
+    const auto has = [&](const char* header) { return std::filesystem::exists(directory / header, ignored); };
+    return has("cuda_runtime.h") || has("cuda_fp16.h") || has("cuda/std/version");
+}
+
+/// Each directory once, however it is spelled.
+std::vector<std::string> existing(const Paths& paths) {
+    std::vector<std::string> found;
+    std::vector<std::filesystem::path> known;
+    for (const std::filesystem::path& path : paths) {
+        std::error_code error;
+        const std::filesystem::path resolved = std::filesystem::canonical(path, error);
+        if (error || !std::filesystem::is_directory(resolved, error)) continue;
+        if (std::find(known.begin(), known.end(), resolved) != known.end()) continue;
+        known.push_back(resolved);
+        found.push_back(path.string());
+    }
+    return found;
+}
+
+/// Where headers lie beside a library: in a toolkit (lib64), a wheel (nvidia/cu13/lib), Debian's and conda's
+/// layouts.
+Paths headers_beside(const std::string& library) {
+    const std::filesystem::path root = std::filesystem::path(library).parent_path().parent_path();
+    Paths places;
+    for (const std::filesystem::path& include :
+         {root / "include", root / "targets/x86_64-linux/include", root.parent_path() / "include"}) {
+        if (!has_cuda_headers(include) && include != root / "include") continue;
+        places.push_back(include);
+        places.push_back(include / "cccl");
+    }
+    return places;
+}
+
+}  // namespace
+
+std::vector<std::string> header_search_path(const std::vector<std::string>& given,
+                                            const std::string& nvrtc_library) {
+    Paths paths(given.begin(), given.end());
+    if (given.empty()) {
+        paths = headers_beside(nvrtc_library);
+        for (std::string& path : toolkit_headers()) paths.emplace_back(std::move(path));
+    }
+    const auto first_of_cuda = std::find_if(paths.begin(), paths.end(), has_cuda_headers);
+    for (const std::filesystem::path& place : own_places()) {
+        std::error_code ignored;
+        if (!std::filesystem::is_directory(place / host_headers_name, ignored)) continue;
+        paths.insert(first_of_cuda, place / host_headers_name);
+        break;
+    }
+    return existing(paths);
+}
+
+std::vector<std::string> toolkit_headers() {
+    for (const std::filesystem::path root : toolkit_roots()) {
+        const std::filesystem::path include = root / "include";
+        if (has_cuda_headers(include)) return existing({include, include / "cccl"});
+    }
+    return {};
+}
+
+std::vector<std::string> toolkit_roots() {
+    std::vector<std::string> roots;
+    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+        const char* root = std::getenv(variable);
+        if (root != nullptr && *root != '\0') roots.emplace_back(root);
+    }
+    roots.emplace_back("/usr/local/cuda");
+    return roots;
+}
+
+}  // namespace bascule

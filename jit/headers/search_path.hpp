@@ -1,0 +1,22 @@
+// The directories that are searched for headers after the user's own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace bascule {
+
+/// The directories that exist, in the order in which they are searched. `given` are the CUDA headers that the user
+/// or an installation names; when empty, those beside `nvrtc_library`, then a toolkit's. Bascule's stand-ins for
+/// the C and C++ standard libraries' headers come before the first directory of CUDA headers: a toolkit may be
+/// installed among the host's own headers. What is named before it is the user's, and wins over the stand-ins.
+std::vector<std::string> header_search_path(const std::vector<std::string>& given,
+                                            const std::string& nvrtc_library);
+
+/// Of the first toolkit that has CUDA's headers; empty where none is installed.
+std::vector<std::string> toolkit_headers();
+
+/// Where toolkits are looked for: CUDA_HOME, CUDA_PATH, /usr/local/cuda.
+std::vector<std::string> toolkit_roots();
+
+}  // namespace bascule

@@ -1,0 +1,297 @@
+"""Headers of the C and C++ standard libraries, which ported kernels include: they compile and cost little."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bascule
+from bascule import _toolkit
+
+HEADERS = Path(bascule.__file__).parent / "bascule_host_headers"
+NAMES = sorted(str(path.relative_to(HEADERS)) for path in HEADERS.rglob("*") if path.is_file())
+NOTHING = "__global__ void nothing() {}\n"
+FROM_LIBCUDACXX = {"complex", "thrust/complex.h", "tuple"}
+
+
+def values(body: str, dtype: str, count: int, includes: str, **options: object) -> np.ndarray:
+    """What `body` writes to `out`, on the device."""
+    cpp = {"f4": "float", "f8": "double", "i4": "int", "i8": "long long", "u8": "unsigned long long"}[dtype]
+    lines = "".join(f"#include <{name}>\n" for name in includes.split())
+    module = bascule.compile(
+        f"{lines}__global__ void k({cpp}* out) {{ {body} }}", options=bascule.CompileOptions(**options)
+    )
+    out = bascule.to_device(np.zeros(count, dtype))
+    module.k[1, 1](out)
+    return out.copy_to_host()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_header_compiles_alone_and_without_a_warning(name: str, recwarn: pytest.WarningsRecorder) -> None:
+    bascule.compile(f"#include <{name}>\n{NOTHING}")
+    assert [str(w.message) for w in recwarn if issubclass(w.category, bascule.CompileWarning)] == []
+
+
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_all_headers_compile_together_and_beside_libcudacxx(ours_first: bool, recwarn: pytest.WarningsRecorder) -> None:
+    ours = [f"#include <{name}>\n" for name in (NAMES if ours_first else NAMES[::-1])]
+    theirs = [f"#include <cuda/std/{name}>\n" for name in ("cmath", "cstdint", "climits", "cfloat", "type_traits")]
+    text = "".join(ours + theirs if ours_first else theirs + ours) + NOTHING
+    bascule.compile(text, options=bascule.CompileOptions(std="c++20"))
+    assert [str(w.message) for w in recwarn if issubclass(w.category, bascule.CompileWarning)] == []
+
+
+def test_most_headers_need_no_libcudacxx(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, directories = _toolkit.locate()
+    without = [path for path in directories if not (Path(path) / "cuda" / "std").is_dir()]
+    assert without
+    monkeypatch.setattr(bascule.config, "include_paths", without)
+    lines = "".join(f"#include <{name}>\n" for name in NAMES if name not in FROM_LIBCUDACXX)
+    body = "*out = UINT8_MAX + INT_MAX % 10 + (FLT_MAX > 1);"
+    bascule.compile(f"{lines}__global__ void k(int* out) {{ {body} }}")
+
+
+def test_integer_limits_are_those_of_c() -> None:
+    body = """out[0] = INT_MAX; out[1] = INT_MIN; out[2] = SHRT_MAX; out[3] = CHAR_BIT; out[4] = LONG_MAX;
+              out[5] = INT64_MIN; out[6] = UINT32_MAX; out[7] = UCHAR_MAX;
+              out[8] = sizeof(int64_t); out[9] = sizeof(uint8_t);"""
+    expected = [2**31 - 1, -(2**31), 2**15 - 1, 8, 2**63 - 1, -(2**63), 2**32 - 1, 255, 8, 1]
+    assert values(body, "i8", 10, "limits.h stdint.h").tolist() == expected
+
+
+def test_floating_point_limits_are_those_of_numpy() -> None:
+    single, double = np.finfo("f4"), np.finfo("f8")
+    body = """out[0] = FLT_MAX; out[1] = FLT_MIN; out[2] = FLT_EPSILON; out[3] = DBL_MAX; out[4] = DBL_MIN;
+              out[5] = DBL_EPSILON; out[6] = FLT_DIG; out[7] = DBL_MANT_DIG;"""
+    expected = [single.max, single.tiny, single.eps, double.max, double.tiny, double.eps, 6, 53]
+    assert values(body, "f8", 8, "float.h").tolist() == [float(value) for value in expected]
+
+
+@pytest.mark.parametrize("header", ["math.h", "cmath"])
+def test_the_constants_of_math(header: str) -> None:
+    body = """out[0] = M_PI; out[1] = M_E; out[2] = M_SQRT2; out[3] = INFINITY; out[4] = -INFINITY; out[5] = NAN;
+              out[6] = HUGE_VAL; out[7] = M_LN2; out[8] = max(out[0], (double)INFINITY);"""
+    got = values(body, "f8", 9, header)
+    expected = [math.pi, math.e, math.sqrt(2), math.inf, -math.inf, math.nan, math.inf, math.log(2), math.inf]
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_infinity_initialises_a_constant() -> None:
+    module = bascule.compile(
+        "#include <math.h>\n__constant__ float most = INFINITY;\n__global__ void k(float* out) { out[0] = most; }"
+    )
+    out = bascule.to_device(np.zeros(1, "f4"))
+    module.k[1, 1](out)
+    assert out.copy_to_host()[0] == np.inf
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8", "u8"])
+def test_numeric_limits_of_integers_are_those_of_numpy(dtype: str) -> None:
+    cpp = {"i4": "int", "i8": "long long", "u8": "unsigned long long"}[dtype]
+    body = f"using L = std::numeric_limits<{cpp}>; out[0] = L::max(); out[1] = L::min(); out[2] = L::digits10;"
+    info = np.iinfo(dtype)
+    assert values(body, dtype, 3, "limits").tolist() == [info.max, info.min, len(str(info.max)) - 1]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_numeric_limits_of_floating_point_are_those_of_numpy(dtype: str) -> None:
+    cpp = {"f4": "float", "f8": "double"}[dtype]
+    body = f"""using L = std::numeric_limits<{cpp}>; out[0] = L::max(); out[1] = L::lowest(); out[2] = L::min();
+               out[3] = L::epsilon(); out[4] = L::infinity(); out[5] = L::quiet_NaN(); out[6] = L::denorm_min();
+               out[7] = L::digits; out[8] = L::max_exponent;"""
+    info = np.finfo(dtype)
+    expected = [
+        info.max,
+        info.min,
+        info.tiny,
+        info.eps,
+        np.inf,
+        np.nan,
+        info.smallest_subnormal,
+        info.nmant + 1,
+        info.maxexp,
+    ]
+    np.testing.assert_array_equal(values(body, dtype, 9, "limits"), np.array(expected, dtype))
+
+
+def test_limits_of_a_type_without_any_are_an_error_and_not_zero() -> None:
+    with pytest.raises(bascule.CompileError, match="has no member"):
+        bascule.compile("#include <limits>\nstruct S {};\n__global__ void k() { (void)std::numeric_limits<S>::max(); }")
+
+
+def test_std_functions_keep_single_precision() -> None:
+    body = """float x = 2.0f; static_assert(sizeof(std::sqrt(x)) == 4 && sizeof(std::pow(x, 2)) == 4);
+              out[0] = std::sqrt(x); out[1] = std::abs(-x); out[2] = std::pow(x, 3.0f); out[3] = std::isnan(x);
+              out[4] = std::fmax(x, 3.0f); out[5] = std::floor(2.7f);"""
+    np.testing.assert_allclose(values(body, "f4", 6, "cmath"), [math.sqrt(2), 2, 8, 0, 3, 2], rtol=1e-6)
+
+
+def test_algorithms() -> None:
+    body = """int a[5] = {1, 3, 5, 7, 9}; int b[5]; std::copy(a, a + 5, b); std::swap(b[0], b[4]);
+              out[0] = std::max(2, 3); out[1] = std::min({4, 2, 8}); out[2] = std::clamp(12, 0, 10);
+              out[3] = std::lower_bound(a, a + 5, 5) - a; out[4] = std::upper_bound(a, a + 5, 5) - a; out[5] = b[0];
+              std::fill(b, b + 5, 2); out[6] = std::accumulate(b, b + 5, 0);
+              out[7] = std::max(2, 3, [](int x, int y) { return y < x; });"""
+    assert values(body, "i4", 8, "algorithm numeric").tolist() == [3, 2, 10, 2, 3, 9, 10, 2]
+
+
+def test_a_using_directive_makes_nothing_ambiguous() -> None:
+    text = """
+#include <algorithm>
+#include <cmath>
+#include <limits>
+using namespace std;
+__global__ void k(float* out, int n) {
+    out[0] = max(out[0], 3.0f); out[1] = min(n, 4); out[2] = sqrt(out[0]); out[3] = abs(-out[0]);
+    out[4] = pow(2.0f, 3.0f);
+    out[5] = numeric_limits<int>::max() > n; swap(out[0], out[5]);
+}"""
+    out = bascule.to_device(np.zeros(6, "f4"))
+    bascule.compile(text).k[1, 1](out, 9)
+    np.testing.assert_allclose(out.copy_to_host(), [1, 4, math.sqrt(3), 3, 8, 3], rtol=1e-6)
+
+
+def test_type_traits_say_what_the_language_says() -> None:
+    bascule.compile("""
+#include <type_traits>
+#include <utility>
+enum class E : short { a };
+struct B {};
+struct D : B {};
+static_assert(std::is_same_v<std::decay_t<const int (&)[3]>, const int*>);
+static_assert(std::is_same_v<std::make_unsigned_t<long>, unsigned long>);
+static_assert(std::is_same_v<std::make_signed_t<char>, signed char>);
+static_assert(std::is_same_v<std::common_type_t<int, float>, float>);
+static_assert(std::is_same_v<std::underlying_type_t<E>, short>);
+static_assert(std::is_base_of_v<B, D> && !std::is_base_of_v<D, B> && std::is_convertible_v<int, double>);
+static_assert(std::is_pointer_v<int* const> && !std::is_pointer_v<int> && std::is_array<int[3]>::value);
+static_assert(std::is_unsigned_v<unsigned char> && std::is_signed_v<float> && !std::is_signed_v<E>);
+static_assert(std::is_integral<const bool>::value && !std::is_integral_v<float> && std::is_floating_point_v<double>);
+static_assert(std::is_same_v<std::remove_cv_t<const volatile int>, int>);
+static_assert(std::is_same_v<std::remove_cvref_t<const int&>, int>);
+static_assert(std::is_const_v<const int> && !std::is_const_v<const int*> && std::is_lvalue_reference_v<int&>);
+static_assert(std::is_enum_v<E> && std::is_class_v<B> && std::is_empty_v<B> && std::is_trivially_copyable_v<B>);
+static_assert(std::is_same_v<std::conditional_t<true, int, float>, int>);
+static_assert(std::conjunction_v<std::true_type, std::is_void<void>>);
+static_assert(std::is_same_v<std::make_index_sequence<3>, std::index_sequence<0, 1, 2>>);
+template <class T, std::enable_if_t<std::is_integral<T>::value, int> = 0> __device__ int which(T) { return 1; }
+template <class T, std::enable_if_t<std::is_floating_point<T>::value, int> = 0> __device__ int which(T) { return 2; }
+__global__ void k(int* out) { out[0] = which(1); out[1] = which(1.0f); }
+""")
+
+
+def test_pairs_arrays_and_tuples() -> None:
+    body = """auto p = std::make_pair(1, 2.5); auto [a, b] = p; std::array<int, 3> r{4, 5, 6}; int sum = 0;
+              for (int x : r) sum += x; std::tuple<int, int> t{7, 8}; int i, j; std::tie(i, j) = t;
+              out[0] = a; out[1] = sum; out[2] = j; out[3] = r.size(); out[4] = std::plus<>()(i, 1);
+              out[5] = std::exchange(i, 9) + i;"""
+    assert values(body, "i4", 6, "array functional tuple utility").tolist() == [1, 15, 8, 3, 8, 16]
+
+
+@pytest.mark.parametrize(("header", "namespace"), [("complex", "std"), ("thrust/complex.h", "thrust")])
+def test_complex_numbers_of_a_ported_kernel(header: str, namespace: str) -> None:
+    module = bascule.compile(f"""
+#include <{header}>
+using {namespace}::complex;
+__global__ void k(complex<float>* z, float* out) {{
+    z[0] = z[1] * z[2] + {namespace}::exp(complex<float>(0.0f, 0.0f));
+    out[0] = {namespace}::abs(z[1]); out[1] = abs(z[1]); out[2] = {namespace}::norm(z[1]); out[3] = z[2].imag();
+    z[3] = {namespace}::conj(z[1]); z[4] = {namespace}::pow(z[1], 2.0f);
+}}""")
+    z = bascule.to_device(np.array([0, 3 + 4j, 1 - 1j, 0, 0], "c8"))
+    out = bascule.to_device(np.zeros(4, "f4"))
+    module.k[1, 1](z, out)
+    np.testing.assert_allclose(out.copy_to_host(), [5, 5, 25, -1], rtol=1e-5)
+    expected = [(3 + 4j) * (1 - 1j) + 1, 3 + 4j, 1 - 1j, 3 - 4j, (3 + 4j) ** 2]
+    np.testing.assert_allclose(z.copy_to_host(), expected, rtol=1e-4)
+
+
+def test_abort_stops_the_kernel() -> None:
+    child = textwrap.dedent("""
+        import numpy as np, bascule
+        m = bascule.compile("#include <stdlib.h>\\n__global__ void k(int n) { if (n == 3) abort(); }")
+        m.k[1, 1](1)
+        bascule.synchronize()
+        m.k[1, 1](3)
+        bascule.synchronize()
+    """)
+    result = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, timeout=120)
+    assert "CudaError" in result.stderr
+
+
+def test_the_users_own_headers_win(tmp_path: Path) -> None:
+    (tmp_path / "math.h").write_text("#define MINE 1\n")
+    text = "#include <math.h>\n#ifndef MINE\n#error not mine\n#endif\n" + NOTHING
+    bascule.compile(text, options=bascule.CompileOptions(include_paths=[tmp_path]))
+    bascule.compile(text, options=bascule.CompileOptions(headers={"math.h": "#define MINE 1\n"}))
+    with pytest.raises(bascule.CompileError, match="not mine"):
+        bascule.compile(text)
+
+
+def test_a_header_beside_the_including_file_wins(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "math.h").write_text("#define MINE 1\n")
+    (tmp_path / "deep" / "user.h").write_text('#include "math.h"\n')
+    bascule.compile(
+        "#include <deep/user.h>\n#ifndef MINE\n#error not mine\n#endif\n" + NOTHING,
+        options=bascule.CompileOptions(include_paths=[tmp_path]),
+    )
+
+
+def test_a_header_of_the_users_that_appears_later_is_noticed(tmp_path: Path) -> None:
+    options = bascule.CompileOptions(include_paths=[tmp_path])
+    text = "#include <limits.h>\n__global__ void k(int* out) { out[0] = CHAR_BIT; }"
+    out = bascule.to_device(np.zeros(1, "i4"))
+    bascule.compile(text, options=options).k[1, 1](out)
+    assert out.copy_to_host()[0] == 8
+    (tmp_path / "limits.h").write_text("#define CHAR_BIT 9\n")
+    bascule.compile(text, options=bascule.CompileOptions(include_paths=[tmp_path])).k[1, 1](out)
+    assert out.copy_to_host()[0] == 9
+
+
+def test_common_headers_reach_few_files(tmp_path: Path) -> None:
+    """libcu++'s <type_traits> alone reaches hundreds of files, and their number is what compiling it takes."""
+
+    def reached(*names: str) -> int:
+        report = tmp_path / names[0].replace("/", "_")
+        text = "".join(f"#include <{name}>\n" for name in names) + NOTHING
+        bascule.compile(text, options=bascule.CompileOptions(extra=[f"-fdevice-time-trace={report}"]))
+        return report.with_name(report.name + ".json").read_text().count("Processing Header File")
+
+    assert reached(*(name for name in NAMES if name not in FROM_LIBCUDACXX)) < 200
+    assert reached("cuda/std/type_traits") > 300
+
+
+def fake_toolkit(root: Path, **headers: str) -> Path:
+    (root / "include").mkdir(parents=True)
+    for name in ("cuda_runtime.h", "cuda_fp16.h"):
+        (root / "include" / name).write_text("#error the wheels' own come first\n")
+    for name, text in headers.items():
+        (root / "include" / f"{name}.h").write_text(text)
+    return root
+
+
+def run_with_toolkit(root: Path, text: str) -> str:
+    child = f"import bascule\nbascule.compile({text!r})\nprint('compiled')"
+    environment = {**os.environ, "CUDA_HOME": str(root)}
+    return subprocess.run(
+        [sys.executable, "-c", child], capture_output=True, text=True, timeout=120, env=environment
+    ).stdout
+
+
+def test_what_the_wheels_lack_comes_from_the_toolkit_that_cuda_home_names(tmp_path: Path) -> None:
+    root = fake_toolkit(tmp_path / "cuda", only_in_toolkit="#define FROM_TOOLKIT 1\n")
+    text = "#include <only_in_toolkit.h>\n#include <cuda_fp16.h>\n#ifndef FROM_TOOLKIT\n#error\n#endif\n" + NOTHING
+    assert "compiled" in run_with_toolkit(root, text)
+
+
+def test_a_header_that_nothing_has_says_where_it_comes_from() -> None:
+    with pytest.raises(bascule.CompileError, match=r"pip install nvidia-mathdx.*toolkit.*CUDA_HOME"):
+        bascule.compile("#include <cufftdx.hpp>\n" + NOTHING)
