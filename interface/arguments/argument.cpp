@@ -9,6 +9,7 @@
 #include <bascule/interface/arguments/scalar_conversion.hpp>
 #include <bascule/interface/arrays/mask.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/language.hpp>
 
 namespace bascule {
 namespace {
@@ -34,7 +35,8 @@ std::string what_to_pass(const Parameter& parameter) {
             return "a number";
         case Declared::pointer:
             if (declared.element_kind == ParameterType::Element::function) {
-                return "bascule.raw_pointer(address) with an address that a kernel wrote to memory";
+                return advice("bascule.raw_pointer(address)", "bascule::RawPointer{address}") +
+                       " with an address that a kernel wrote to memory";
             }
             return "a device array";
         case Declared::array_view:
@@ -44,13 +46,15 @@ std::string what_to_pass(const Parameter& parameter) {
         case Declared::vector:
             return fmt::format("a tuple of {} numbers", declared.lanes);
         case Declared::structure:
-            return fmt::format(
-                "a NumPy structured scalar with its fields, or bascule.raw_bytes(its {} bytes)",
-                parameter.bytes);
+            return advice(
+                fmt::format("a NumPy structured scalar with its fields, or bascule.raw_bytes(its {} bytes)",
+                            parameter.bytes),
+                fmt::format("a struct of {} bytes that is trivially copyable", parameter.bytes));
         case Declared::opaque:
             break;
     }
-    return fmt::format("bascule.raw_bytes(its {} bytes)", parameter.bytes);
+    return advice(fmt::format("bascule.raw_bytes(its {} bytes)", parameter.bytes),
+                  fmt::format("bascule::RawBytes of its {} bytes", parameter.bytes));
 }
 
 namespace {
@@ -145,9 +149,12 @@ void ArgumentPack::set(int index, const Scalar& scalar) {
     }
     const bool address =
         declared.kind == Declared::pointer && declared.element_kind != ParameterType::Element::function;
-    fail(ErrorKind::type, index, parameter, describe(scalar),
-         address ? "Pass a device array; an integer address must be wrapped: bascule.raw_pointer(address)."
-                 : fmt::format("Pass {}.", what_to_pass(parameter)));
+    fail(
+        ErrorKind::type, index, parameter, describe(scalar),
+        address
+            ? advice("Pass a device array; an integer address must be wrapped: bascule.raw_pointer(address).",
+                     "Pass a pointer to device memory: reinterpret_cast<float*>(buffer.address()).")
+            : fmt::format("Pass {}.", what_to_pass(parameter)));
 }
 
 void ArgumentPack::set(int index, const ScalarTuple& tuple) {

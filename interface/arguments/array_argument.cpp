@@ -9,6 +9,7 @@
 #include <bascule/interface/arrays/reshaping.hpp>
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/language.hpp>
 
 namespace bascule {
 namespace {
@@ -80,15 +81,15 @@ std::string vector_advice(const ParameterType& declared, const ArrayView& array)
                        declared.element, declared.lanes, to_string(declared.dtype), declared.lanes);
 }
 
+std::string raw_pointer() { return advice("bascule.raw_pointer(address)", "bascule::RawPointer{address}"); }
+
 std::string opaque_advice(const ParameterType& declared) {
     if (declared.dtype.itemsize == 0) {
-        return fmt::format(
-            "`{}` is not defined in the text, so its layout is not known: pass "
-            "bascule.raw_pointer(address).",
-            declared.element);
+        return fmt::format("`{}` is not defined in the text, so its layout is not known: pass {}.",
+                           declared.element, raw_pointer());
     }
-    return fmt::format("Pass an array of structures of {} bytes, or bascule.raw_pointer(address).",
-                       declared.dtype.itemsize);
+    return fmt::format("Pass an array of structures of {} bytes, or {}.", declared.dtype.itemsize,
+                       raw_pointer());
 }
 
 [[noreturn]] void fail_elements(const Parameter& parameter, const ArrayView& array) {
@@ -104,7 +105,7 @@ std::string opaque_advice(const ParameterType& declared) {
                  "make the function a template argument.");
         case Element::pointer:
             fail(ErrorKind::type, parameter, array,
-                 "Pass the addresses as an array of uint64, or bascule.raw_pointer(address).");
+                 fmt::format("Pass the addresses as an array of uint64, or {}.", raw_pointer()));
         case Element::structure:
         case Element::opaque:
             fail(ErrorKind::type, parameter, array, opaque_advice(declared));
@@ -117,7 +118,8 @@ std::string opaque_advice(const ParameterType& declared) {
     const std::string convert =
         declared.dtype.format != DType::Format::none
             ? fmt::format("Convert it to {}", to_string(declared.dtype))
-            : fmt::format("Convert it with .astype(\"{}\")", to_typestr(declared.dtype).substr(1));
+            : advice(fmt::format("Convert it with .astype(\"{}\")", to_typestr(declared.dtype).substr(1)),
+                     fmt::format("Convert it to {}", to_string(declared.dtype)));
     fail(ErrorKind::type, parameter, array,
          declaration.empty() ? convert + "." : fmt::format("{}, or declare `{}`.", convert, declaration));
 }
@@ -193,8 +195,9 @@ void check_contiguous(const Parameter& parameter, const ArrayView& seen, const A
          fmt::format("A raw pointer does not tell the kernel the strides, so the array must be C-contiguous. "
                      "Declare `{}`{} pass a C-contiguous copy{}.",
                      declaration, can_be_flat ? "," : ", or",
-                     can_be_flat ? ", or pass the elements in memory order: x.ravel(\"K\"), or "
-                                   "bascule.as_cuda_array(x).ravel(\"K\") for another library's array"
+                     can_be_flat ? advice(", or pass the elements in memory order: x.ravel(\"K\"), or "
+                                          "bascule.as_cuda_array(x).ravel(\"K\") for another library's array",
+                                          ", or a view of one dimension in memory order")
                                  : ""));
 }
 

@@ -2,6 +2,7 @@
 
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/language.hpp>
 
 namespace bascule {
 namespace {
@@ -32,12 +33,12 @@ std::string reason(const LaunchLimits& limits) {
     if (limits.threads >= limits.device_threads) return "";
     // A warp more would not find its registers.
     if (std::uint64_t{limits.registers} * (limits.threads + 32) > limits.device_registers) {
-        return fmt::format(
+        return with_options(fmt::format(
             ": each thread uses {} registers, and a block has {}. Launch fewer threads a block; or compile "
             "with "
             "CompileOptions(max_registers={}) or __launch_bounds__({}), and what is beyond goes to memory",
             limits.registers, limits.device_registers,
-            limits.device_registers / limits.device_threads / 8 * 8, limits.device_threads);
+            limits.device_registers / limits.device_threads / 8 * 8, limits.device_threads));
     }
     return fmt::format(": its text declares __launch_bounds__({}). Launch at most that many, or declare more",
                        limits.threads);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <bascule/interface/errors/language.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/diagnostics/diagnostics_names.hpp>
@@ -212,7 +213,7 @@ std::string explain_failure(const std::vector<Diagnostic>& diagnostics, const st
                                 cause.consequences == 1 ? "error" : "errors",
                                 cause.consequences == 1 ? "follows" : "follow");
         }
-        const std::string help = help_for(*cause.error, source);
+        const std::string help = with_options(help_for(*cause.error, source));
         if (help.empty() || std::find(helped.begin(), helped.end(), help) != helped.end()) continue;
         text += fmt::format("help: {}\n", help);
         helped.push_back(help);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <bascule/interface/errors/language.hpp>
 #include <bascule/jit/types/specialization.hpp>
 
 namespace bascule {
@@ -179,9 +180,11 @@ class Deducer {
         const ArgumentType& type = arguments_[first.argument];
         const bool about_rank =
             type.kind == ArgumentKind::array && std::isdigit(static_cast<unsigned char>(first.text[0])) != 0;
-        const std::string advice = about_rank ? "Reshape one of them"
-                                              : fmt::format("Convert one of them ({}.astype(\"{}\"))",
-                                                            plain_name, to_typestr(type.dtype).substr(1));
+        const std::string next_step =
+            about_rank ? "Reshape one of them"
+                       : "Convert one of them" + advice(fmt::format(" ({}.astype(\"{}\"))", plain_name,
+                                                                    to_typestr(type.dtype).substr(1)),
+                                                        "");
         throw ArgumentError(
             ErrorKind::type,
             fmt::format("arguments {} and {} of kernel '{}' disagree on {}: {} is {}{} ({} = {}), {} is {}{} "
@@ -191,7 +194,7 @@ class Deducer {
                         about_rank ? fmt::format(" of {} dimensions", type.rank) : "", parameter, first.text,
                         name(second), describe(arguments_[second.argument]),
                         about_rank ? fmt::format(" of {} dimensions", arguments_[second.argument].rank) : "",
-                        parameter, second.text, advice),
+                        parameter, second.text, next_step),
             {.index = static_cast<int>(second.argument),
              .name = name(second),
              .expected = first.text,

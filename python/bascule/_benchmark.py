@@ -86,6 +86,7 @@ def _duration(milliseconds: float) -> str:
     return f"{milliseconds:.3g} ms" if milliseconds >= 1 else f"{1000 * milliseconds:.3g} µs"
 
 
+@_bascule._public
 def benchmark(
     kernel: Any,
     *arguments: Any,

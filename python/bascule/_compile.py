@@ -10,6 +10,7 @@ from bascule import _bascule, _errors, _places, _remembered
 from bascule._remembered import modules, with_options
 
 
+@_bascule._public_with(modules)
 def compile(
     source: str | None = None,
     *,
@@ -45,8 +46,8 @@ def compile(
         NVRTC issued a warning: once per process and text, at the line in your file.
     """
     if file is None:
-        try:  # written out, because a call more would be half of what compiling again costs
-            return modules[source] if options is None else with_options[source, id(options)][0]
+        try:  # a text alone was looked up before this function is called
+            return with_options[source, id(options)][0]
         except (KeyError, TypeError):
             pass
     if (source is None) == (file is None):

@@ -78,6 +78,7 @@ class LaunchRule:
                     self._kernel = self._find_kernel()
         return self._kernel
 
+    @_bascule._public
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launch with the geometry that the rule returns for these arguments."""
         kernel = self.kernel
@@ -98,6 +99,7 @@ class LaunchRule:
         found.name = unknown[0] if unknown else ""
         return found
 
+    @_bascule._public
     def __getitem__(self, key: Any) -> _bascule.Launcher:
         """A Launcher that ignores the rule: `[grid, block]` or `[grid, block, stream, shared_bytes]`."""
         return self.kernel[key]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import linecache
+import os
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -182,6 +184,22 @@ class CompileWarning(UserWarning):
     """
 
     diagnostic: Diagnostic
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the innermost line that is not the package's own."""
+    package = os.path.join(os.path.dirname(__file__), "")
+    frame = sys._getframe().f_back
+    while frame is not None and frame.f_code.co_filename.startswith(package) and frame.f_back is not None:
+        frame = frame.f_back
+    if frame is None:  # called by C code alone
+        warnings.warn(message, category, stacklevel=1)
+        return
+    variables = frame.f_globals
+    registry = variables.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(
+        message, category, frame.f_code.co_filename, frame.f_lineno, variables.get("__name__"), registry
+    )
 
 
 def issue_warnings(diagnostics: Sequence[Diagnostic]) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from bascule import _bascule
-from bascule._errors import ArgumentTypeError, UnorderedProducerWarning
+from bascule._errors import ArgumentTypeError, UnorderedProducerWarning, warn
 
 # Takes an array and the number of its device; returns an object that names a stream, or None.
 _Ask = Callable[[Any, int], Any]
@@ -44,6 +43,7 @@ _warned: weakref.WeakSet[type] = weakref.WeakSet()
 _warning = threading.Lock()  # of _warned; not held while the warning is issued, which may run any code
 
 
+@_bascule._public
 def register_producer(cls: type, *, stream_of: Any) -> None:
     """Register the stream of arrays that name no stream themselves.
 
@@ -109,12 +109,11 @@ def policy_of(cls: type) -> tuple[str, _Ask | None]:
             return _KNOWN[library]
     if _is_first(cls):
         try:
-            warnings.warn(
+            warn(
                 f"arrays of type {cls.__module__}.{cls.__qualname__} name no stream (their __cuda_array_interface__ is "
                 "older than version 3), so a launch does not wait for pending work on them. Register their stream: "
                 f"bascule.register_producer({cls.__qualname__}, stream_of=...), whose documentation lists the steps.",
                 UnorderedProducerWarning,
-                stacklevel=2,
             )
         except UnorderedProducerWarning:  # a filter made it an error: the next one is one too
             with _warning:

@@ -12,7 +12,7 @@ _MOST = 1024
 
 # Without options the text alone is the key, because making a tuple would cost more than the lookup. Options are
 # compared by identity; the tuple keeps them alive, so that no others get their address.
-modules: dict[str | None, _bascule.Module] = {}
+modules: dict[str, _bascule.Module] = {}
 with_options: dict[tuple[str | None, int], tuple[_bascule.Module, _bascule.CompileOptions]] = {}
 _seen: dict[tuple[str, int], _bascule.CompileOptions | None] = {}  # compiled once; keeps the options alive
 

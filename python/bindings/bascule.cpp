@@ -1,6 +1,8 @@
 // The extension module bascule._bascule. Nobody imports it but the package.
 #include <pybind11/pybind11.h>
 
+#include <bascule/interface/errors/language.hpp>
+
 #include "arrays/array_class.hpp"
 #include "context/cache_object.hpp"
 #include "context/debug_object.hpp"
@@ -18,14 +20,17 @@
 #include "support/call_errors.hpp"
 #include "support/errors.hpp"
 #include "support/names.hpp"
+#include "support/public_function.hpp"
 #include "values/dtype_object.hpp"
 
 namespace py = pybind11;
 
 PYBIND11_MODULE(_bascule, module, py::mod_gil_not_used()) {
+    bascule::language_of_advice = bascule::Language::python;
     bascule::python::names();  // made here, where no other thread can wait for it
     const py::str own_name = module.attr("__name__");
-    module.attr("__name__") = "bascule";  // where users find the classes; messages and signatures name them so
+    module.attr("__name__") =
+        "bascule";  // where users find the classes; messages and signatures name them so
     module.attr("__version__") = BASCULE_VERSION;
     bascule::python::register_errors();
     bascule::python::bind_devices(module);
@@ -43,6 +48,7 @@ PYBIND11_MODULE(_bascule, module, py::mod_gil_not_used()) {
     bascule::python::bind_emulated(module);
     bascule::python::bind_graphs(module);
     bascule::python::bind_debug(module);
+    bascule::python::bind_public_functions(module);
     bascule::python::describe_call_errors(module);
     module.attr("__name__") = own_name;
 }

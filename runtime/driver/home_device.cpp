@@ -7,6 +7,7 @@
 
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/language.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/peer_access.hpp>
@@ -90,19 +91,19 @@ MemoryFacts ask(std::uint64_t address, Device device) {
 }
 
 [[noreturn]] void fail_unknown(const ArrayView& array, Device device) {
+    const std::string copying = advice("bascule.to_device(...)", "bascule::copy_to_device(...)");
     const std::string message =
         device.emulated()
             ? fmt::format(
                   "'data' of __cuda_array_interface__ is {:#x}, memory that the emulated device does not "
                   "know: "
                   "it comes from a real CUDA library, is host memory, or was freed. Set BASCULE_DEVICE=cuda, "
-                  "or "
-                  "copy the array with bascule.to_device(...).",
-                  array.pointer)
+                  "or copy the array with {}.",
+                  array.pointer, copying)
             : fmt::format(
                   "'data' of __cuda_array_interface__ is {:#x}, memory that no CUDA device knows: it is host "
-                  "memory, or was freed. Copy a host array with bascule.to_device(...).",
-                  array.pointer);
+                  "memory, or was freed. Copy a host array with {}.",
+                  array.pointer, copying);
     throw ArgumentError(ArgumentError::Kind::value, message,
                         {.field = "data",
                          .expected = "memory of device " + std::to_string(device.ordinal()),

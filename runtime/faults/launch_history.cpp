@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <bascule/interface/errors/language.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
@@ -170,7 +171,8 @@ std::string verdict(int ordinal, const std::string& report) {
         fmt::format("It was most likely the first of these, which had not been waited for:\n  {}", texts[0]);
     for (std::size_t i = 1; i < texts.size() && i < most_listed; ++i) text += "\n  " + texts[i];
     if (texts.size() > most_listed) text += fmt::format("\n  and {} more", texts.size() - most_listed);
-    return text + "\nbascule.debug(sync=True) finds out which.";
+    return text + "\n" + advice("bascule.debug(sync=True)", "bascule::synchronise_launches = true") +
+           " finds out which.";
 }
 
 }  // namespace

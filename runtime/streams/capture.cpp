@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/language.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/lifetime/captured_owners.hpp>
 #include <bascule/runtime/streams/capture.hpp>
@@ -55,10 +56,15 @@ std::string name_of(StreamRef stream) { return name_of_stream(stream.handle()); 
     throw error.with_argument(producer.argument, signature->parameters[index].name);
 }
 
-constexpr const char* implicit_reason =
-    "cannot be used while a blocking stream of its device is being captured into a graph, because it would "
-    "be ordered with that stream. Capture a non-blocking stream (bascule.stream()), or use another stream "
-    "than the default one";
+std::string implicit_reason() {
+    return fmt::format(
+        "cannot be used while a blocking stream of its device is being captured into a graph, because it "
+        "would "
+        "be ordered with that stream. Capture a non-blocking stream ({}), or use another stream than the "
+        "default "
+        "one",
+        advice("bascule.stream()", "bascule::Stream"));
+}
 
 [[noreturn]] void fail_capture(CUresult code, const char* name, const std::string& message,
                                const char* doing) {
@@ -68,7 +74,7 @@ constexpr const char* implicit_reason =
 void require_usable(StreamRef stream, const CaptureState& state) {
     if (state.status == Status::implicit) {
         fail_capture(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
-                     fmt::format("{} {}.", name_of(stream), implicit_reason), "choosing a stream");
+                     fmt::format("{} {}.", name_of(stream), implicit_reason()), "choosing a stream");
     }
     if (state.status == Status::invalidated) {
         fail_capture(
@@ -187,10 +193,11 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
             fail(producer, signature,
                  fmt::format(
                      "its stream {:#x} is being captured into a graph, and {}, where this would go, is "
-                     "not: waiting would make it part of that graph. Use the array's stream for this too "
-                     "(stream=...), or pass bascule.as_cuda_array(x, sync=False) and order it yourself. "
-                     "The capture goes on.",
-                     producer.stream, name_of(stream)));
+                     "not: waiting would make it part of that graph. Use the array's stream for this "
+                     "too{} and order it yourself. The capture goes on.",
+                     producer.stream, name_of(stream),
+                     advice(" (stream=...), or pass bascule.as_cuda_array(x, sync=False)",
+                            ", or pass it without a stream")));
         }
         if (state.status == Status::active) {
             fail(producer, signature,
@@ -268,7 +275,7 @@ void require_no_capture(StreamRef stream, const char* what) {
     const CaptureState state = capture_of(stream);
     if (state.status == Status::implicit) {
         fail_capture(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
-                     fmt::format("{} waits for {}, which {}.", what, name_of(stream), implicit_reason),
+                     fmt::format("{} waits for {}, which {}.", what, name_of(stream), implicit_reason()),
                      "waiting for a stream");
     }
     if (state.status != Status::none) {

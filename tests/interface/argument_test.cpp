@@ -76,6 +76,7 @@ TEST_CASE("an array fits a pointer to exactly its element type") {
 }
 
 TEST_CASE("the message for the wrong element type names both, and two ways out") {
+    const InPython python;
     const auto error = caught([] {
         const Signature declared = signature({pointer_parameter("float*", "<f4")});
         ArgumentPack(declared).set(0, array("<f8", {1000}));
@@ -144,6 +145,7 @@ TEST_CASE("a pointer to void takes every element type but single bits") {
 }
 
 TEST_CASE("opaque bytes fit a struct of that size, where the size is known") {
+    const InPython python;
     check_accepted(struct_pointer(12), array("|V12", {8}));
     check_not_accepted(struct_pointer(12), array("|V8", {8}), Kind::type, {"`S*`", "8 opaque bytes"});
     check_not_accepted(struct_pointer(8), array("<f8", {8}), Kind::type, {"`S*`", "raw_pointer"});
@@ -162,6 +164,7 @@ TEST_CASE("a raw pointer takes C-contiguous arrays; axes of one element and empt
 }
 
 TEST_CASE("a raw pointer refuses Fortran order, and the message names the strides and three alternatives") {
+    const InPython python;
     check_not_accepted(
         pointer_parameter("const float*", "<f4"), strided("<f4", {2, 3}, {4, 8}), Kind::value,
         {"argument 1 'p'", "shape (2, 3) with strides (4, 8)", "`bascule::array_view<const float, 2>`",
@@ -324,6 +327,7 @@ TEST_CASE("a scalar out of range names its argument") {
 }
 
 TEST_CASE("a number for an array is refused, and an address must be wrapped") {
+    const InPython python;
     check_not_accepted(
         pointer_parameter("float*", "<f4"), integer(4096), Kind::type,
         {"argument 1 'p'", "got 4096", "an integer address must be wrapped: bascule.raw_pointer(address)"});

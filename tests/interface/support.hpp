@@ -14,8 +14,17 @@
 #include <bascule/interface/arguments/signature.hpp>
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/language.hpp>
 
 namespace bascule::testing {
+
+/// Messages advise as they do in Python, for as long as it exists.
+struct InPython {
+    InPython() { language_of_advice = Language::python; }
+    ~InPython() { language_of_advice = Language::cpp; }
+    InPython(const InPython&) = delete;
+    InPython& operator=(const InPython&) = delete;
+};
 
 /// The ArgumentError that `action` throws; nothing when it throws none.
 template <class Action>

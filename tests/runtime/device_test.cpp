@@ -83,7 +83,7 @@ TEST_CASE("memory_that_the_emulated_device_does_not_know_says_where_it_may_come_
         const std::string message = error.what();
         CHECK(message.find("memory that the emulated device does not know") != std::string::npos);
         CHECK(message.find("BASCULE_DEVICE=cuda") != std::string::npos);
-        CHECK(message.find("bascule.to_device(...)") != std::string::npos);
+        CHECK(message.find("bascule::copy_to_device(...)") != std::string::npos);
     }
 }
 

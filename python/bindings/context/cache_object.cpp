@@ -7,6 +7,7 @@
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/types/variable.hpp>
 
+#include "support/errors.hpp"
 #include "support/gil.hpp"
 
 namespace py = pybind11;
@@ -17,12 +18,11 @@ namespace {
 
 /// Called by whichever thread compiles, without the GIL. A cache never fails a compile: a warning that a
 /// filter turns into an exception is reported as an unraisable one.
-void warn(const std::string& text) {
+void warn_of_cache(const std::string& text) {
     const GilTaken taken;
     if (!taken.held()) return;
     try {
-        const py::object category = py::module_::import("bascule._errors").attr("CacheWarning");
-        if (PyErr_WarnEx(category.ptr(), text.c_str(), 2) != 0) PyErr_WriteUnraisable(category.ptr());
+        warn("CacheWarning", text);
     } catch (py::error_already_set& error) {
         error.discard_as_unraisable("bascule.cache");
     }
@@ -116,7 +116,7 @@ void bind_cache(py::module_& module) {
     module.def("_cache_is_disabled", &Cache::is_disabled);
     py::class_<Cache::Disabled>(module, "_CacheDisabled").def(py::init<>());
     module.def("_can_be_shared", &can_be_shared, "text"_a, "options"_a);
-    Cache::process_default().set_warning_handler(&warn);
+    Cache::process_default().set_warning_handler(&warn_of_cache);
 }
 
 }  // namespace bascule::python

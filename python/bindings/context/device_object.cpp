@@ -13,6 +13,7 @@
 
 #include "context/call_site.hpp"
 #include "context/current_stream.hpp"
+#include "support/errors.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -39,12 +40,11 @@ void warn_of_fallback(const Driver& driver) {
     static std::atomic<bool> warned{false};
     if (driver.fallback_reason().empty() || warned.load(std::memory_order_relaxed)) return;
     if (warned.exchange(true)) return;
-    const py::object category = py::module_::import("bascule._errors").attr("EmulatedDeviceWarning");
-    const std::string text = fmt::format(
-        "no GPU is used: {}. Kernels run on the emulated device. Set BASCULE_DEVICE=emulated to silence this "
-        "warning, or BASCULE_DEVICE=cuda to make it an error.",
-        driver.fallback_reason());
-    if (PyErr_WarnEx(category.ptr(), text.c_str(), 2) != 0) throw py::error_already_set();
+    warn("EmulatedDeviceWarning",
+         fmt::format(
+             "no GPU is used: {}. Kernels run on the emulated device. Set BASCULE_DEVICE=emulated to silence "
+             "this warning, or BASCULE_DEVICE=cuda to make it an error.",
+             driver.fallback_reason()));
 }
 
 void require_gpu() {

@@ -150,6 +150,11 @@ void issue_compile_warnings(const Image& image, const Source& source) {
     py::module_::import("bascule._errors").attr("issue_warnings")(py::cast(std::move(warnings)));
 }
 
+void warn(const char* class_name, const std::string& message) {
+    const py::module_ errors = py::module_::import("bascule._errors");
+    errors.attr("warn")(message, errors.attr(class_name));
+}
+
 void set_python_error() noexcept {
     try {
         translate(std::current_exception());

@@ -25,6 +25,10 @@ void register_errors();
 /// exception. Needs the GIL.
 void issue_compile_warnings(const Image& image, const Source& source);
 
+/// Issues a warning of this class of bascule._errors at the line of the user's code that is running. Throws what a filter
+/// makes of it. Needs the GIL.
+void warn(const char* class_name, const std::string& message);
+
 /// For slots that pybind11 does not wrap: turns the exception being handled into the Python error that is
 /// set.
 void set_python_error() noexcept;

@@ -1,0 +1,155 @@
+#include "support/public_function.hpp"
+
+#include <cstdlib>
+#include <frameobject.h>
+#include <string_view>
+#include <structmember.h>
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+struct PublicFunction {
+    PyObject_HEAD vectorcallfunc vectorcall;
+    PyObject* function;
+    PyObject* results;     // a dict of what calls with one str return again, or null
+    PyObject* attributes;  // functools.update_wrapper's
+};
+
+PyTypeObject* function_type = nullptr;
+PyObject* package_directory = nullptr;  // "/.../bascule/"
+
+bool wants_all_frames() noexcept {
+    const char* value = std::getenv("BASCULE_FULL_TRACEBACK");
+    return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+}
+
+bool is_of_package(const PyTracebackObject& entry) {
+    const auto code =
+        py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(entry.tb_frame)));
+    return code.attr("co_filename").attr("startswith")(py::handle(package_directory)).cast<bool>();
+}
+
+/// Drops the entries of the traceback up to the first that is not of the package.
+void hide_own_frames() {
+    const py::error_already_set error;
+    py::object trace = error.trace();
+    if (!trace) trace = py::none();
+    while (!trace.is_none() && is_of_package(*reinterpret_cast<PyTracebackObject*>(trace.ptr()))) {
+        trace = trace.attr("tb_next");
+    }
+    PyException_SetTraceback(error.value().ptr(), trace.ptr());
+    PyErr_SetObject(error.type().ptr(), error.value().ptr());
+}
+
+PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) noexcept {
+    const auto& function = *reinterpret_cast<PublicFunction*>(self);
+    if (function.results != nullptr && PyVectorcall_NARGS(flags) == 1 && names == nullptr &&
+        PyUnicode_CheckExact(arguments[0])) {
+        if (PyObject* known = PyDict_GetItemWithError(function.results, arguments[0]))
+            return Py_NewRef(known);
+        PyErr_Clear();
+    }
+    PyObject* const result = PyObject_Vectorcall(function.function, arguments, flags, names);
+    if (result != nullptr || wants_all_frames()) return result;
+    try {
+        hide_own_frames();
+    } catch (py::error_already_set& error) {
+        error.restore();
+    }
+    return nullptr;
+}
+
+PyObject* bind_to(PyObject* self, PyObject* object, PyObject*) {
+    if (object == nullptr || object == Py_None) return Py_NewRef(self);
+    return PyMethod_New(self, object);
+}
+
+PyObject* repr_of_function(PyObject* self) {
+    return PyObject_Repr(reinterpret_cast<PublicFunction*>(self)->function);
+}
+
+int visit_members(PyObject* self, visitproc visit, void* arg) {
+    auto* function = reinterpret_cast<PublicFunction*>(self);
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(function->function);
+    Py_VISIT(function->results);
+    Py_VISIT(function->attributes);
+    return 0;
+}
+
+int clear_members(PyObject* self) {
+    auto* function = reinterpret_cast<PublicFunction*>(self);
+    Py_CLEAR(function->function);
+    Py_CLEAR(function->results);
+    Py_CLEAR(function->attributes);
+    return 0;
+}
+
+void free_function(PyObject* self) {
+    PyTypeObject* const type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    clear_members(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+py::object make_public(const py::object& function, const py::object& results) {
+    if (package_directory == nullptr) {
+        const py::object path = py::module_::import("os").attr("path");
+        const py::object file = function.attr("__code__").attr("co_filename");
+        package_directory = py::str(path.attr("join")(path.attr("dirname")(file), "")).release().ptr();
+    }
+    auto made = py::reinterpret_steal<py::object>(function_type->tp_alloc(function_type, 0));
+    if (!made) throw py::error_already_set();
+    auto* const object = reinterpret_cast<PublicFunction*>(made.ptr());
+    object->vectorcall = &call;
+    object->function = py::object(function).release().ptr();
+    if (!results.is_none()) object->results = py::dict(results).release().ptr();
+    py::module_::import("functools").attr("update_wrapper")(made, function);
+    return made;
+}
+
+PyTypeObject* make_function_type() {
+    static PyMemberDef members[] = {
+        {"__vectorcalloffset__", T_PYSSIZET, offsetof(PublicFunction, vectorcall), READONLY, nullptr},
+        {"__dictoffset__", T_PYSSIZET, offsetof(PublicFunction, attributes), READONLY, nullptr},
+        {nullptr, 0, 0, 0, nullptr},
+    };
+    static PyGetSetDef attributes[] = {
+        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+        {nullptr, nullptr, nullptr, nullptr, nullptr},
+    };
+    PyType_Slot slots[] = {
+        {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
+        {Py_tp_descr_get, reinterpret_cast<void*>(&bind_to)},
+        {Py_tp_repr, reinterpret_cast<void*>(&repr_of_function)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(&free_function)},
+        {Py_tp_traverse, reinterpret_cast<void*>(&visit_members)},
+        {Py_tp_clear, reinterpret_cast<void*>(&clear_members)},
+        {Py_tp_members, members},
+        {Py_tp_getset, attributes},
+        {0, nullptr},
+    };
+    PyType_Spec spec = {"bascule.function", static_cast<int>(sizeof(PublicFunction)), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                            Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                        slots};
+    PyObject* const type = PyType_FromSpec(&spec);
+    if (type == nullptr) throw py::error_already_set();
+    return reinterpret_cast<PyTypeObject*>(type);
+}
+
+}  // namespace
+
+void bind_public_functions(py::module_& module) {
+    function_type = make_function_type();
+    module.def("_public", [](const py::object& function) { return make_public(function, py::none()); });
+    module.def("_public_with", [](const py::dict& results) {
+        return py::cpp_function(
+            [results](const py::object& function) { return make_public(function, results); });
+    });
+}
+
+}  // namespace bascule::python
