@@ -1,10 +1,10 @@
-#include "launch/global_object.hpp"
+#include "kernels/global_object.hpp"
 
 #include <bascule/runtime/memory/global.hpp>
 
 #include "arrays/array_object.hpp"
 #include "context/device_object.hpp"
-#include "launch/kernel_object.hpp"
+#include "kernels/kernel_object.hpp"
 #include "support/gil.hpp"
 #include "support/toolkit.hpp"
 

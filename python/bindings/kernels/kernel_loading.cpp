@@ -1,4 +1,4 @@
-#include "launch/kernel_loading.hpp"
+#include "kernels/kernel_loading.hpp"
 
 #include <bascule/runtime/streams/capture.hpp>
 

@@ -1,4 +1,4 @@
-#include "launch/kernel_object.hpp"
+#include "kernels/kernel_object.hpp"
 
 #include <algorithm>
 #include <string>
@@ -16,13 +16,13 @@
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
+#include "kernels/kernel_loading.hpp"
+#include "kernels/template_arguments.hpp"
 #include "launch/bound_launch.hpp"
 #include "launch/brackets.hpp"
 #include "launch/call_arguments.hpp"
-#include "launch/kernel_loading.hpp"
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"
-#include "launch/template_arguments.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/toolkit.hpp"

@@ -1,4 +1,4 @@
-#include "launch/template_arguments.hpp"
+#include "kernels/template_arguments.hpp"
 
 #include <string>
 

@@ -10,8 +10,8 @@
 #include "context/current_stream.hpp"
 #include "context/debug_object.hpp"
 #include "context/device_object.hpp"
+#include "kernels/kernel_loading.hpp"
 #include "launch/arguments.hpp"
-#include "launch/kernel_loading.hpp"
 #include "support/gil.hpp"
 
 namespace bascule::python {
