@@ -40,6 +40,7 @@ CacheKey key_of(const Program& program, const Nvrtc& nvrtc) {
         add(key.text, instance.expression);
     }
     add(key.text, std::to_string(static_cast<int>(program.purpose)));
+    add(key.text, program.functions_too ? "functions too" : "");
     add(key.text, to_string(program.arch));
     add(key.text, nvrtc.identity().empty() ? nvrtc.path() : nvrtc.identity());
     add(key.text, std::to_string(nvrtc.include_paths().size()));

@@ -280,4 +280,23 @@ void AskedPatterns::add(const KernelDeclaration& declaration, std::vector<TypePa
     patterns_.emplace(&declaration, std::move(patterns));
 }
 
+std::pair<std::string, TemplateArguments> split_instance_name(const std::string& expression) {
+    const std::string_view blanks = " \t\n";
+    const std::size_t end = expression.find_last_not_of(blanks) + 1;
+    const std::size_t open = expression.find('<');
+    const std::string name = expression.substr(0, std::min(open, end));
+    std::pair<std::string, TemplateArguments> parts{name.substr(0, name.find_last_not_of(blanks) + 1), {}};
+    if (open >= end) return parts;
+    if (expression[end - 1] != '>') {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format("the name expression \"{}\" does not end with `>`: write a kernel's name and "
+                        "its template arguments, like \"scale<float, 256>\".",
+                        expression),
+            {.field = "name_expressions", .got = expression});
+    }
+    parts.second.positional = split_types(expression.substr(open + 1, end - open - 2));
+    return parts;
+}
+
 }  // namespace bascule

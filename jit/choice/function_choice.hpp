@@ -72,4 +72,8 @@ bool says_all(const KernelDeclaration& declaration, const Deduction& deduction);
 /// "float*, int" as types, spelled as the tokenizer spells them, so that blanks do not matter.
 std::vector<std::string> split_types(const std::string& types);
 
+/// A kernel's name and template arguments, of "ns::saxpy<float, 256>"; without arguments where there is no `<`.
+/// Throws: ArgumentError (value) when it does not end with `>`.
+std::pair<std::string, TemplateArguments> split_instance_name(const std::string& expression);
+
 }  // namespace bascule

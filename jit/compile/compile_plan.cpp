@@ -44,19 +44,20 @@ const KernelDeclaration& WantedKernel::fitting(std::size_t parameters) const {
 }
 
 CompilePlan::CompilePlan(const Program& program)
-    : instances_only_(!program.instances.empty()),
-      signatures_only_(program.purpose == Program::Purpose::signatures) {
+    : signatures_only_(program.purpose == Program::Purpose::signatures) {
     const std::vector<KernelDeclaration> found = find_kernels(program.source.text);
     for (const Instance& instance : program.instances) {
-        WantedKernel& kernel = wanted_.emplace_back(WantedKernel{instance.kernel, instance.expression, {}});
+        WantedKernel& kernel =
+            wanted_.emplace_back(WantedKernel{instance.kernel, instance.expression, {}, true});
         for (const KernelDeclaration& declaration : found) {
             if (declaration.name == instance.kernel) kernel.declarations.push_back(declaration);
         }
         if (kernel.declarations.empty())
             kernel.declarations.emplace_back();  // asked for by somebody who knows better
     }
+    if (!program.instances.empty() && !program.functions_too) return;
     for (const KernelDeclaration& declaration : found) {
-        if (!instances_only_ && !declaration.is_template) want(declaration);
+        if (!declaration.is_template) want(declaration);
     }
 }
 
@@ -70,7 +71,11 @@ std::vector<std::string> CompilePlan::name_expressions() const {
 }
 
 bool CompilePlan::revise(const std::vector<Diagnostic>& diagnostics) {
-    if (instances_only_) return false;
+    const bool refuses_instance =
+        std::any_of(wanted_.begin(), wanted_.end(), [&](const WantedKernel& kernel) {
+            return kernel.is_instance && !refusal(kernel.expression, diagnostics).empty();
+        });
+    if (refuses_instance) return false;
     bool changed = false;
     std::vector<WantedKernel> kept;
     for (WantedKernel& kernel : wanted_) {
@@ -85,8 +90,10 @@ bool CompilePlan::revise(const std::vector<Diagnostic>& diagnostics) {
             continue;
         }
         for (const KernelDeclaration& declaration : kernel.declarations) {
-            kept.push_back(
-                {kernel.name, overload_expression(kernel.name, declaration.parameter_types), {declaration}});
+            kept.push_back({kernel.name,
+                            overload_expression(kernel.name, declaration.parameter_types),
+                            {declaration},
+                            false});
         }
     }
     wanted_ = std::move(kept);
@@ -110,10 +117,11 @@ std::string CompilePlan::refused_instance(const std::vector<Diagnostic>& diagnos
 }
 
 void CompilePlan::want(const KernelDeclaration& declaration) {
-    auto known = std::find_if(wanted_.begin(), wanted_.end(),
-                              [&](const WantedKernel& kernel) { return kernel.name == declaration.name; });
+    auto known = std::find_if(wanted_.begin(), wanted_.end(), [&](const WantedKernel& kernel) {
+        return !kernel.is_instance && kernel.name == declaration.name;
+    });
     if (known == wanted_.end()) {
-        wanted_.push_back({declaration.name, declaration.name, {}});
+        wanted_.push_back({declaration.name, declaration.name, {}, false});
         known = std::prev(wanted_.end());
     }
     known->declarations.push_back(declaration);

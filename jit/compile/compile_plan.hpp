@@ -16,6 +16,7 @@ struct WantedKernel {
     std::string name;        ///< as declared
     std::string expression;  ///< the name expression
     std::vector<KernelDeclaration> declarations;
+    bool is_instance = false;  ///< somebody asked for this expression: it is not omitted
 
     /// The declaration that the compiler saw, as far as the number of parameters determines it.
     const KernelDeclaration& fitting(std::size_t parameters) const;
@@ -45,7 +46,6 @@ class CompilePlan {
     void want(const KernelDeclaration& declaration);
     void leave_out(const std::string& name, const std::string& reason);
 
-    bool instances_only_;
     bool signatures_only_;
     std::vector<WantedKernel> wanted_;
     std::vector<std::pair<std::string, std::string>> absent_;

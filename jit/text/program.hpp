@@ -30,6 +30,7 @@ struct Program {
     Arch arch;
     std::vector<Instance> instances{};  ///< none: every function of the text that is not a template
     Purpose purpose = Purpose::code;
+    bool functions_too = false;  ///< beside the instances every function that is not a template
 };
 
 }  // namespace bascule

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from bascule import _bascule, _errors, _places, _remembered
@@ -16,6 +17,7 @@ def compile(
     *,
     file: str | os.PathLike[str] | None = None,
     options: _bascule.CompileOptions | None = None,
+    name_expressions: Sequence[str] = (),
 ) -> _bascule.Module:
     """Compile CUDA C++ with NVRTC for the current device, or for `options.arch`.
 
@@ -26,6 +28,10 @@ def compile(
     file : path, instead of `source`
         A file of CUDA C++; its directory is searched first for quoted includes.
     options : CompileOptions, optional
+    name_expressions : list of str, optional
+        Instances of templates, like `"scale<float>"`, that are compiled in the same run and share the module's image
+        and variables. Launches whose arguments mean one of them find it without a compile; other instances are compiled
+        when a launch needs them, or by `Module.instantiate`.
 
     Returns
     -------
@@ -45,7 +51,7 @@ def compile(
     CompileWarning
         NVRTC issued a warning: once per process and text, at the line in your file.
     """
-    if file is None:
+    if file is None and not name_expressions:
         try:  # a text alone was looked up before this function is called
             return with_options[source, id(options)][0]
         except (KeyError, TypeError):
@@ -55,25 +61,39 @@ def compile(
     if source is not None and not isinstance(source, str):
         hint = "; for a file use bascule.compile(file=...)" if isinstance(source, os.PathLike) else ""
         raise _errors.ArgumentTypeError(f"bascule.compile takes CUDA C++ as a str, got {type(source).__name__}{hint}")
+    if isinstance(name_expressions, str) or not all(isinstance(each, str) for each in name_expressions):
+        raise _errors.ArgumentTypeError(
+            f'`name_expressions` is a list of str, like ["scale<float>"]; got {name_expressions!r:.80}'
+        )
     given = options
     if options is None:
         options = _bascule.CompileOptions()
     if file is not None:
         path = Path(file)
         module = _bascule._make_module(
-            _bascule._read_source(os.fspath(path)), os.fspath(path), 1, os.fspath(path.resolve().parent), options
+            _bascule._read_source(os.fspath(path)),
+            os.fspath(path),
+            1,
+            os.fspath(path.resolve().parent),
+            options,
+            name_expressions,
         )
         module._compile()
         return module
-    module = compile_at(_places.place_of(str(source), sys._getframe(1)), str(source), options)
-    if type(source) is str:
+    module = compile_at(_places.place_of(str(source), sys._getframe(1)), str(source), options, name_expressions)
+    if type(source) is str and not name_expressions:
         _remembered.keep(source, given, module)
     return module
 
 
-def compile_at(place: _places.Place, source: str, options: _bascule.CompileOptions | None) -> _bascule.Module:
+def compile_at(
+    place: _places.Place,
+    source: str,
+    options: _bascule.CompileOptions | None,
+    name_expressions: Sequence[str] = (),
+) -> _bascule.Module:
     """Compile a text whose place is known."""
     name, first_line = place
-    module = _bascule._make_module(source, name, first_line, "", options or _bascule.CompileOptions())
+    module = _bascule._make_module(source, name, first_line, "", options or _bascule.CompileOptions(), name_expressions)
     module._compile()
     return module

@@ -34,25 +34,38 @@ struct Provenance {
     double load_ms = 0;     ///< in the driver
 };
 
+/// Template arguments for one kernel of a module.
+using NamedInstance = std::pair<std::string, TemplateArguments>;
+
 /// A CUDA C++ text and its options. Its functions that are not templates are one image, compiled once per
-/// architecture and loaded once per device; each instance of a template is an image of its own, with its own
-/// copy of the text's global variables. Thread-safe. Copies share everything.
+/// architecture and loaded once per device. Instances of templates are images of their own, with their own copy of
+/// the text's global variables: one for all that were asked for together, and one for each other. Thread-safe. Copies
+/// share everything.
 class Module {
   public:
-    /// Finds the kernels of the text; compiles nothing yet. Throws: CompileError when there is none.
-    explicit Module(Source source, CompileOptions options = {}, Cache& cache = Cache::process_default());
+    /// Finds the kernels of the text; compiles nothing yet. The instances that `name_expressions` name
+    /// ("ns::scale<float>") are part of the image of the functions. Throws: CompileError when there is no kernel;
+    /// ArgumentError for a name expression that does not say all of a template's arguments.
+    explicit Module(Source source, CompileOptions options = {}, Cache& cache = Cache::process_default(),
+                    const std::vector<std::string>& name_expressions = {});
 
     const Source& source() const noexcept;
     const CompileOptions& options() const noexcept;
     Cache& cache() const noexcept;  ///< where its images come from
     /// The __global__ functions of the text, templates included, in order.
     const std::vector<KernelDeclaration>& declarations() const noexcept;
-    /// Whether all kernels are templates: then there is nothing to compile before one is chosen.
+    /// Whether all kernels are templates, and no instance is part of the module's image: then there is nothing to
+    /// compile before one is chosen.
     bool only_templates() const noexcept;
 
     /// A kernel by its qualified name, or by its last component where only one has it.
     /// Throws: CompileError with the nearest names ("did you mean 'scale'?").
     Kernel kernel(const std::string& name) const;
+
+    /// Compiles these instances together, in one run of the compiler, to one image; those that were asked for before
+    /// keep theirs. Launches whose arguments mean one of them find it. Throws: ArgumentError for a kernel that is not
+    /// one template, and for arguments that do not say all of it; CompileError, LibraryError.
+    std::vector<Kernel> instantiate(const std::vector<NamedInstance>& wanted, Arch arch) const;
 
     /// The image of the functions that are not templates; not loaded. Throws: CompileError,
     /// LibraryError.
@@ -62,6 +75,8 @@ class Module {
 
   private:
     friend class Kernel;
+    Instance instance_of(const NamedInstance& wanted) const;
+
     std::shared_ptr<ModuleState> state_;
 };
 
@@ -148,6 +163,8 @@ class Kernel {
     Kernel(Module module, KernelFamily* family, KernelFunction* function, KernelChoices* choices) noexcept
         : module_(std::move(module)), family_(family), function_(function), choices_(choices) {}
     KernelFunction& function() const;
+    /// The instance that these arguments name; nothing where they leave something open.
+    std::optional<Instance> instance_for(const TemplateArguments& given) const;
 
     Module module_;  // owns what the pointers point to
     KernelFamily* family_;

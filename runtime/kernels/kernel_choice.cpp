@@ -45,7 +45,7 @@ Kernel Kernel::for_arguments(std::span<const ArgumentValue> arguments, Device de
         choose_function({name(), family_->declarations, choices_->given, types, module.source, module.options,
                          arch, module.cache, module.asked_patterns, [&](const Instance& wanted) {
                              Unit& unit =
-                                 wanted.expression.empty() ? module.main : module.function(wanted).unit;
+                                 wanted.expression.empty() ? *module.main : module.function(wanted).unit;
                              return unit.compile(arch).image;
                          }});
     check_weak_integers(name(), declared, chosen.weak_integers, arguments);
@@ -58,11 +58,19 @@ Kernel Kernel::for_arguments(std::span<const ArgumentValue> arguments, Device de
 Kernel Kernel::resolve_function(Device device) const {
     if (is_function() || family_->has_templates) return *this;
     ModuleState& module = *module_.state_;
-    const auto image = module.main.compile(module.options.arch.value_or(device.arch())).image;
+    const auto image = module.main->compile(module.options.arch.value_or(device.arch())).image;
     const std::vector<KernelImage> functions = functions_named(name(), *image);
     if (functions.size() > 1) return *this;
     const std::string expression = functions.empty() ? name() : functions.front().expression;
     return {module_, family_, &module.function({{}, expression}), nullptr};
+}
+
+std::optional<Instance> Kernel::instance_for(const TemplateArguments& given) const {
+    if (!family_->has_templates || family_->declarations.size() != 1) return std::nullopt;
+    const KernelDeclaration& declaration = family_->declarations.front();
+    const Deduction deduction = place_explicit(declaration, given);
+    if (!says_all(declaration, deduction)) return std::nullopt;
+    return Instance{name(), instance_name(declaration, deduction)};
 }
 
 Kernel Kernel::instantiate(TemplateArguments given) const {
@@ -72,14 +80,8 @@ Kernel Kernel::instantiate(TemplateArguments given) const {
             fmt::format("kernel '{}' is not a template: there is nothing to instantiate.", name()));
     }
     ModuleState& state = *module_.state_;
-    if (family_->declarations.size() == 1) {
-        const KernelDeclaration& declaration = family_->declarations.front();
-        const Deduction deduction = place_explicit(declaration, given);
-        if (says_all(declaration, deduction)) {
-            return {module_, family_, &state.function({name(), instance_name(declaration, deduction)}),
-                    nullptr};
-        }
-    }
+    if (const auto instance = instance_for(given))
+        return {module_, family_, &state.function(*instance), nullptr};
     const std::lock_guard lock(state.growing);
     for (KernelChoices& known : state.explicit_choices) {
         if (known.family == family_ && known.given == given) return {module_, family_, nullptr, &known};

@@ -23,7 +23,7 @@
 
 namespace bascule {
 
-/// One image per architecture, loaded once per device: the functions of a text, or one instance of a template.
+/// One image per architecture, loaded once per device: the functions of a text, instances of its templates, or both.
 class Unit {
   public:
     struct Loaded {
@@ -32,9 +32,16 @@ class Unit {
         std::shared_ptr<const Library> library;  // of an architecture: devices of the same kind share it
     };
 
-    Unit(const Source& source, const CompileOptions& options, Cache& cache, std::vector<Instance> instances)
-        : source_(source), options_(options), cache_(cache), instances_(std::move(instances)) {}
+    /// `functions_too`: beside the instances, what is not a template.
+    Unit(const Source& source, const CompileOptions& options, Cache& cache, std::vector<Instance> instances,
+         bool functions_too)
+        : source_(source),
+          options_(options),
+          cache_(cache),
+          instances_(std::move(instances)),
+          functions_too_(functions_too) {}
 
+    bool has_instances() const noexcept { return !instances_.empty(); }
     Cache::Lookup compile(Arch arch);
     std::shared_ptr<const Image> compiled(Arch arch) const;
     const Loaded& loaded(Device device);
@@ -48,6 +55,7 @@ class Unit {
     const CompileOptions& options_;
     Cache& cache_;
     std::vector<Instance> instances_;
+    bool functions_too_;
     mutable std::mutex compiling_;  // guards `images_`; not held while compiling
     std::vector<Cache::Lookup> images_;
     std::mutex loading_;
@@ -62,7 +70,6 @@ struct KernelFunction {
 
     std::string expression;
     Unit& unit;
-    std::unique_ptr<Unit> own_unit{};  // of an instance
     std::array<std::atomic<const LoadedKernel*>, max_devices> loaded{};
     std::array<std::atomic<int>, max_devices> best_block{};  // without dynamic shared memory; 0: not asked
     std::mutex loading;
@@ -100,23 +107,24 @@ struct KernelFamily {
 
 struct ModuleState {
     ModuleState(Source the_source, CompileOptions the_options, Cache& the_cache)
-        : source(std::move(the_source)),
-          options(std::move(the_options)),
-          cache(the_cache),
-          main(source, options, cache, {}) {}
+        : source(std::move(the_source)), options(std::move(the_options)), cache(the_cache) {}
 
     /// The function of this expression: one of the main image, or (`kernel` not empty) an instance with its
     /// own.
     KernelFunction& function(const Instance& which);
+    /// Those of `wanted` that have no function yet, sorted, each once.
+    std::vector<Instance> without_function(std::vector<Instance> wanted);
 
     Source source;
     CompileOptions options;
     Cache& cache;
     std::vector<KernelDeclaration> declarations;
     std::deque<KernelFamily> families;  // one for each name; never moved
-    Unit main;
+    Unit* main =
+        nullptr;  // the functions that are not templates, and instances that were asked for with them
 
-    std::mutex growing;  // guards what follows
+    std::mutex growing;      // guards what follows
+    std::deque<Unit> units;  // never moved
     std::map<std::string, std::unique_ptr<KernelFunction>> functions;
     std::deque<KernelChoices> explicit_choices;
 

@@ -6,6 +6,7 @@
 
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/faults/source_places.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
@@ -50,7 +51,8 @@ std::string_view last_component(std::string_view name) {
 
 // --- Names -------------------------------------------------------------------------------------------------
 
-Module::Module(Source source, CompileOptions options, Cache& cache)
+Module::Module(Source source, CompileOptions options, Cache& cache,
+               const std::vector<std::string>& name_expressions)
     : state_(std::make_shared<ModuleState>(std::move(source), std::move(options), cache)) {
     ModuleState& state = *state_;
     state.declarations = find_kernels(state.source.text);
@@ -66,6 +68,18 @@ Module::Module(Source source, CompileOptions options, Cache& cache)
         family->declarations.push_back(declaration);
         family->has_templates = family->has_templates || declaration.is_template;
     }
+    std::vector<Instance> instances;
+    for (const std::string& expression : name_expressions) {
+        const NamedInstance named = split_instance_name(expression);
+        const bool is_plain = named.second.empty() && !kernel(named.first).family_->has_templates;
+        if (!is_plain) instances.push_back(instance_of(named));
+    }
+    instances = state.without_function(std::move(instances));
+    state.main = &state.units.emplace_back(state.source, state.options, cache, instances, true);
+    for (const Instance& instance : instances) {
+        state.functions[instance.expression] =
+            std::make_unique<KernelFunction>(instance.expression, *state.main);
+    }
     for (KernelFamily& family : state.families) {
         if (family.declarations.size() == 1 && !family.has_templates)
             family.sole = &state.function({{}, family.name});
@@ -78,7 +92,8 @@ Cache& Module::cache() const noexcept { return state_->cache; }
 const std::vector<KernelDeclaration>& Module::declarations() const noexcept { return state_->declarations; }
 
 bool Module::only_templates() const noexcept {
-    return std::all_of(state_->declarations.begin(), state_->declarations.end(),
+    return !state_->main->has_instances() &&
+           std::all_of(state_->declarations.begin(), state_->declarations.end(),
                        [](const KernelDeclaration& each) { return each.is_template; });
 }
 
@@ -103,22 +118,79 @@ KernelFunction& ModuleState::function(const Instance& which) {
     const std::lock_guard lock(growing);
     std::unique_ptr<KernelFunction>& slot = functions[which.expression];
     if (slot != nullptr) return *slot;
-    if (which.kernel.empty()) {
-        slot = std::make_unique<KernelFunction>(which.expression, main);
-    } else {
-        auto unit = std::make_unique<Unit>(source, options, cache, std::vector<Instance>{which});
-        slot = std::make_unique<KernelFunction>(which.expression, *unit);
-        slot->own_unit = std::move(unit);
-    }
+    Unit& unit = which.kernel.empty()
+                     ? *main
+                     : units.emplace_back(source, options, cache, std::vector<Instance>{which}, false);
+    slot = std::make_unique<KernelFunction>(which.expression, unit);
     return *slot;
+}
+
+// --- Instances that are compiled together ------------------------------------------------------------------
+
+std::vector<Instance> ModuleState::without_function(std::vector<Instance> wanted) {
+    const auto by_expression = [](const Instance& a, const Instance& b) {
+        return a.expression < b.expression;
+    };
+    std::sort(wanted.begin(), wanted.end(),
+              by_expression);  // whose order must not make two keys in the cache
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    const std::lock_guard lock(growing);
+    std::erase_if(wanted, [&](const Instance& each) { return functions.contains(each.expression); });
+    return wanted;
+}
+
+Instance Module::instance_of(const NamedInstance& wanted) const {
+    const Kernel kernel = this->kernel(wanted.first);
+    const std::vector<KernelDeclaration>& declarations = kernel.family_->declarations;
+    if (!kernel.family_->has_templates || declarations.size() > 1) {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format("kernel '{}' is {}: only instances of one template can be named.", kernel.name(),
+                        kernel.family_->has_templates ? "overloaded" : "not a template"),
+            {.field = kernel.name()});
+    }
+    if (std::optional<Instance> instance = kernel.instance_for(wanted.second)) return *std::move(instance);
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format(
+            "the instance of {} needs all of its template arguments, because no launch can add to them here.",
+            spell(declarations.front())),
+        {.field = kernel.name()});
+}
+
+std::vector<Kernel> Module::instantiate(const std::vector<NamedInstance>& wanted, Arch arch) const {
+    std::vector<Instance> instances;
+    for (const NamedInstance& each : wanted) instances.push_back(instance_of(each));
+    const std::vector<Instance> together = state_->without_function(instances);
+    if (!together.empty()) {
+        Unit* unit = nullptr;
+        {
+            const std::lock_guard lock(state_->growing);
+            unit =
+                &state_->units.emplace_back(state_->source, state_->options, state_->cache, together, false);
+        }
+        unit->compile(arch);  // may throw: nothing refers to the unit then
+        const std::lock_guard lock(state_->growing);
+        for (const Instance& each : together) {
+            // Unless another thread has asked for it meanwhile.
+            std::unique_ptr<KernelFunction>& slot = state_->functions[each.expression];
+            if (slot == nullptr) slot = std::make_unique<KernelFunction>(each.expression, *unit);
+        }
+    }
+    std::vector<Kernel> kernels;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        KernelFamily* family = kernel(wanted[i].first).family_;
+        kernels.push_back(Kernel(*this, family, &state_->function(instances[i]), nullptr));
+    }
+    return kernels;
 }
 
 // --- Images ------------------------------------------------------------------------------------------------
 
-Cache::Lookup Module::compile(Arch arch) const { return state_->main.compile(arch); }
+Cache::Lookup Module::compile(Arch arch) const { return state_->main->compile(arch); }
 
 std::shared_ptr<const Library> Module::library(Device device) const {
-    return state_->main.loaded(device).library;
+    return state_->main->loaded(device).library;
 }
 
 Cache::Lookup Unit::compile(Arch arch) {
@@ -128,7 +200,11 @@ Cache::Lookup Unit::compile(Arch arch) {
             if (known.image->arch == arch) return known;
         }
     }
-    Program program{source_, options_, arch, instances_};
+    Program program{.source = source_,
+                    .options = options_,
+                    .arch = arch,
+                    .instances = instances_,
+                    .functions_too = functions_too_};
     // The emulated device, which takes virtual architectures, names source lines in its reports.
     program.options.lineinfo = program.options.lineinfo || arch.is_virtual;
     Cache::Lookup lookup = cache_.image(program);

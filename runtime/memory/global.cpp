@@ -115,11 +115,10 @@ Global find_global(const Module& module, const std::string& name, Device device)
     if (found != declarations.end()) {
         throw ArgumentError(
             ArgumentError::Kind::value,
-            fmt::format(
-                "{} has the template '{}', and each of its instances has variables of its own: ask the "
-                "kernel whose '{}' you mean, with kernel.get_global(\"{}\"); an instance is "
-                "kernel.instantiate(...).",
-                module.source().name, found->name, name, name),
+            fmt::format("{} has the template '{}', and instances have variables of their own: ask the "
+                        "kernel whose '{}' you mean, with kernel.get_global(\"{}\"); an instance is "
+                        "kernel.instantiate(...).",
+                        module.source().name, found->name, name, name),
             {.field = "name"});
     }
     const Arch arch = module.options().arch.value_or(device.arch());

@@ -25,6 +25,7 @@
 #include "launch/prepared_launch.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
+#include "support/safe_repr.hpp"
 #include "support/toolkit.hpp"
 #include "values/values.hpp"
 
@@ -352,14 +353,47 @@ void compile_now(const Module& module) {
     issue_compile_warnings(*compiled.image, module.source());
 }
 
+/// {"scale": [("float",), ("double",)]}: compiled together, the kernels in the same places.
+py::dict instantiate(const Module& module, const py::dict& wanted) {
+    std::vector<NamedInstance> instances;
+    for (auto [name, list] : wanted) {
+        if (!py::isinstance<py::str>(name) ||
+            (!py::isinstance<py::list>(list) && !py::isinstance<py::tuple>(list))) {
+            throw ArgumentError(
+                ErrorKind::type,
+                fmt::format("instantiate takes a dict of kernel names to lists of template arguments, "
+                            "like {{\"scale\": [(\"float\",), (\"double\",)]}}; got {}: {}.",
+                            safe_repr(name.ptr()), safe_repr(list.ptr())));
+        }
+        for (py::handle arguments : list) {
+            instances.emplace_back(name.cast<std::string>(), to_template_arguments(arguments));
+        }
+    }
+    prepare_toolkit();
+    const Arch arch = module.options().arch ? *module.options().arch : current_device().arch();
+    std::vector<Kernel> kernels;
+    {
+        const GilReleased released;
+        kernels = module.instantiate(instances, arch);
+    }
+    py::dict made;
+    std::size_t at = 0;
+    for (auto [name, list] : wanted) {
+        py::list functions;
+        for (std::size_t i = 0; i < py::len(list); ++i) functions.append(KernelObject{kernels[at++]});
+        made[name] = functions;
+    }
+    return made;
+}
+
 Module make_module(std::string text, std::string name, int first_line, std::string directory,
-                   CompileOptions options) {
+                   CompileOptions options, const std::vector<std::string>& name_expressions) {
     Source source;
     source.text = std::move(text);
     source.name = std::move(name);
     source.first_line = first_line;
     source.directory = std::move(directory);
-    return Module(std::move(source), std::move(options));
+    return Module(std::move(source), std::move(options), Cache::process_default(), name_expressions);
 }
 
 void bind_module(py::module_& module) {
@@ -373,6 +407,18 @@ means the kernel.)")
             "__getitem__",
             [](const Module& self, const std::string& name) { return KernelObject{self.kernel(name)}; },
             "name"_a)
+        .def(
+            "instantiate", &instantiate, "instances"_a, py::pos_only(),
+            R"(Compile instances of templates together, in one run of the compiler: their headers are read once.
+
+instances : dict of kernel names to lists, with a tuple of template arguments for each instance, or a dict by template parameter, or
+    a single argument; strings, integers, bools and NumPy dtypes as in Kernel.instantiate. All arguments of a template are needed.
+
+Returns a dict of the same form, with Kernels. Launches of `module.name` whose arguments mean one of these instances find it without
+a compile. The instances share one image, and so one copy of the text's variables, unless they were asked for before. The cache on
+disk keeps the set: the same set is found in the next process, another set is compiled anew.
+
+>>> module.instantiate({"scale": [("float",), ("double",)], "block_sum": [{"T": "int", "BLOCK": 128}]}))")
         .def_property_readonly("kernels", &kernel_names, "Names of the __global__ functions in the text.")
         .def_property_readonly("source", [](const Module& self) { return self.source().text; })
         .def("__dir__",
@@ -383,7 +429,8 @@ means the kernel.)")
              })
         .def("__repr__", &repr_of_module)
         .def("_compile", &compile_now);
-    module.def("_make_module", &make_module, "text"_a, "name"_a, "first_line"_a, "directory"_a, "options"_a);
+    module.def("_make_module", &make_module, "text"_a, "name"_a, "first_line"_a, "directory"_a, "options"_a,
+               "name_expressions"_a);
     module.def("_read_source", [](const std::string& path) { return read_source(path).text; });
 }
 

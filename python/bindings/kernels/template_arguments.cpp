@@ -59,4 +59,14 @@ TemplateArguments to_template_arguments(const py::args& positional, const py::kw
     return arguments;
 }
 
+TemplateArguments to_template_arguments(py::handle instance) {
+    if (PyDict_Check(instance.ptr()) != 0) {
+        return to_template_arguments(py::args(), py::reinterpret_borrow<py::kwargs>(instance));
+    }
+    if (PyTuple_Check(instance.ptr()) != 0) {
+        return to_template_arguments(py::reinterpret_borrow<py::args>(instance), py::kwargs());
+    }
+    return to_template_arguments(py::args(py::make_tuple(instance)), py::kwargs());
+}
+
 }  // namespace bascule::python

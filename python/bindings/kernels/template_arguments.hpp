@@ -11,4 +11,7 @@ namespace bascule::python {
 /// of the same elements. Throws: ArgumentError that names the argument.
 TemplateArguments to_template_arguments(const pybind11::args& positional, const pybind11::kwargs& named);
 
+/// One instance in a list of several: a tuple of the above, a dict by template parameter, or a single argument.
+TemplateArguments to_template_arguments(pybind11::handle instance);
+
 }  // namespace bascule::python
