@@ -98,8 +98,8 @@ void Kernel::check_layouts(const ArgumentPack& args, Device device) const {
     }
 }
 
-void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& args,
-                    std::span<const Owner> owners, LaunchSite site) const {
+void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& args, const Owners& owners,
+                    LaunchSite site) const {
     OwnersKept kept(stream, owners);
     if (existing(stream.device()) == nullptr) require_loadable(stream, name());
     const LaunchTarget target(loaded(stream.device()), stream.device(), config);

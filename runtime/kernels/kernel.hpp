@@ -150,8 +150,8 @@ class Kernel {
     /// Checks the geometry, waits for the producers, launches, makes the producers wait, keeps the owners.
     /// `owners` are taken also when this throws. Throws: ArgumentError before the first operation; CudaError.
     /// `site` is for reports of faults.
-    void launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& args,
-                std::span<const Owner> owners = {}, LaunchSite site = {}) const;
+    void launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& args, const Owners& owners = {},
+                LaunchSite site = {}) const;
 
     /// A block size that fills the device, and the grid that gives `work` threads. `work` is (x, y, z) in
     /// threads. Throws: ArgumentError for no work, and for more than a grid can have.

@@ -41,7 +41,7 @@ void enqueue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args) {
 
 }  // namespace
 
-void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, std::span<const Owner> owners,
+void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, const Owners& owners,
             LaunchSite site) {
     const OwnersKept kept(stream, owners);
     const ContextGuard context(target.context());

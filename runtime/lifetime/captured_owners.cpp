@@ -68,7 +68,7 @@ bool attach(const DriverFunctions& api, CUgraph graph, std::unique_ptr<Held> mad
 
 }  // namespace
 
-bool retain_for_foreign_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
+bool retain_for_foreign_graph(StreamRef stream, const Owners& owners) noexcept {
     const DriverFunctions& api = Driver::existing()->api();
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (api.cuStreamIsCapturing(stream.native(), &status) != CUDA_SUCCESS) return false;
@@ -84,14 +84,14 @@ bool retain_for_foreign_graph(StreamRef stream, std::span<const Owner> owners) n
     try {
         const std::lock_guard lock(graph_registry().mutex);
         if (Held* known = graph_registry().of(capture)) {
-            known->owners.insert(known->owners.end(), owners.begin(), owners.end());
+            append(known->owners, owners);
         } else {
             auto made = std::make_unique<Held>();
             made->capture = capture;
-            made->owners.assign(owners.begin(), owners.end());
+            append(made->owners, owners);
             if (!attach(api, graph, std::move(made))) return false;
         }
-        count.fetch_add(owners.size(), std::memory_order_relaxed);
+        count.fetch_add(owners.count, std::memory_order_relaxed);
         return true;
     } catch (...) {  // no memory: as for any other stream
         return false;

@@ -25,7 +25,7 @@ class ForeignCapture {
 
 /// True when another library captures `stream`: its graph has taken the owners then. Asks the driver;
 /// the stream's context is current.
-bool retain_for_foreign_graph(StreamRef stream, std::span<const Owner> owners) noexcept;
+bool retain_for_foreign_graph(StreamRef stream, const Owners& owners) noexcept;
 
 /// Releases what foreign graphs have given back since: the driver says so in a thread of its own, where
 /// nothing may be released. No lock of ours is held.

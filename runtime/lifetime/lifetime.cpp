@@ -3,6 +3,7 @@
 // No lock of ours is held while an owner is released or the host waits: a release may take Python's lock, run
 // any code, and launch again. A forked child takes none of the locks (a thread that it lacks may hold them)
 // and releases nothing: its parent's kernels still run.
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -50,20 +51,21 @@ bool is_capturing(const Driver& driver, StreamRef stream) noexcept {
            (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-/// Marks what the queue holds so far. The queue is locked, the context current, the call bookkeeping.
-/// Throws: CudaError.
+/// Marks what the queue holds so far. The context is current, the call bookkeeping. Throws: CudaError.
 void mark(OwnerQueue& queue, StreamRef stream, const Driver& driver) {
-    EventPool& pool = EventPool::of(stream.device());
-    queue.markers.reserve(1);
-    CUevent event = pool.take();
-    const DriverResult code = driver.api().cuEventRecord(event, stream.native());
-    if (code != CUDA_SUCCESS) {
-        pool.give_back(event);
-        driver.check(code, "recording a marker event");
+    CUevent event = EventPool::of(stream.device()).take();
+    Marker marker;
+    {
+        const std::lock_guard lock(queue.mutex);
+        marker = queue.begin_marker(event);
     }
-    queue.markers.push({event, newest_mark(), queue.unmarked});
-    queue.marked += queue.unmarked;
-    queue.unmarked = queue.unmarked_bytes = 0;
+    try {
+        driver.check(driver.api().cuEventRecord(event, stream.native()), "recording a marker event");
+        queue.add(marker);
+    } catch (...) {  // the next marker covers what this one would have
+        queue.drop(marker);
+        throw;
+    }
 }
 
 /// Whether what came before a marker is done, as the driver's answer tells: also when the context is lost or
@@ -73,63 +75,75 @@ bool is_over(CUresult code) noexcept {
            code == CUDA_ERROR_CONTEXT_IS_DESTROYED || loses_context(code);
 }
 
-/// The newest mark that has passed, its markers given back; 0 when none has. The queue is locked, the call
-/// bookkeeping.
-KeptMark pass_markers(OwnerQueue& queue, Device device, const Driver& driver) noexcept {
+/// The newest mark that has passed; 0 when none has.
+KeptMark pass_markers(OwnerQueue& queue, const Driver& driver) noexcept {
+    const Bookkeeping bookkeeping(driver);
     KeptMark passed = 0;
-    while (!queue.markers.empty() && is_over(driver.api().cuEventQuery(queue.markers.front().event))) {
-        const Marker oldest = queue.take_oldest_marker();
-        EventPool::of(device).give_back(oldest.event);
-        passed = oldest.covers;
+    for (;;) {
+        Marker oldest;
+        {
+            const std::lock_guard lock(queue.mutex);
+            if (queue.markers.empty()) return passed;
+            oldest = queue.take_oldest_marker();
+        }
+        if (!is_over(driver.api().cuEventQuery(oldest.event))) {
+            queue.put_back(oldest);
+            return passed;
+        }
+        queue.drop(oldest);
+        passed = std::max(passed, oldest.covers);  // two threads may have added theirs in either order
     }
-    return passed;
 }
 
 /// Releases what was kept for streams that are gone, as far as it is done.
 void collect_retired(Device device, const Driver& driver) noexcept {
     for (std::size_t i = 0; OwnerQueue* queue = queue_at(i); ++i) {
-        KeptMark passed = 0;
         {
             const std::lock_guard lock(queue->mutex);
-            if (!queue->retired || queue->key.ordinal != device.ordinal() || queue->markers.empty()) continue;
-            const Bookkeeping bookkeeping(driver);
-            passed = pass_markers(*queue, device, driver);
+            if (!queue->retired || queue->key.stream.device() != device || queue->markers.empty()) continue;
         }
-        queue->release_until(passed);
+        queue->release_until(pass_markers(*queue, driver));
     }
 }
 
-/// Adds a marker and returns up to where owners can be released; waits when too much is held, without the
-/// lock. Throws: CudaError.
-KeptMark mark_and_look(OwnerQueue& queue, std::unique_lock<std::mutex>& lock, StreamRef stream) {
+/// Waits for the oldest marker where too much is held.
+void make_room(OwnerQueue& queue, const Driver& driver) noexcept {
+    Marker oldest;
+    {
+        const std::lock_guard lock(queue.mutex);
+        if (queue.operations < most_operations || queue.markers.empty()) return;
+        oldest = queue.take_oldest_marker();
+    }
+    bool waited = false;
+    {
+        const Bookkeeping bookkeeping(driver);
+        waited = is_over(driver.api().cuEventSynchronize(oldest.event));
+    }
+    queue.drop(oldest);
+    if (waited) queue.release_until(oldest.covers);  // else the next marker covers them
+}
+
+/// Adds a marker and releases what has finished. Throws: CudaError.
+void collect(OwnerQueue& queue, StreamRef stream) {
     const Driver& driver = Driver::get();
-    const Bookkeeping bookkeeping(driver);
-    if (is_capturing(driver, stream)) {  // a marker would become part of the graph
-        ForeignCapture::note();
-        return 0;
-    }
-    mark(queue, stream, driver);
-    const KeptMark passed = pass_markers(queue, stream.device(), driver);
-    if (queue.marked < most_operations) return passed;
-    const Marker oldest =
-        queue.take_oldest_marker();  // ours alone: no other thread gives it back while we wait
-    lock.unlock();
-    const bool waited = is_over(driver.api().cuEventSynchronize(oldest.event));
-    EventPool::of(stream.device()).give_back(oldest.event);
-    return waited ? oldest.covers : passed;  // else the next marker covers them
-}
-
-/// Unlocks; also when it throws CudaError.
-void collect(OwnerQueue& queue, std::unique_lock<std::mutex> lock, StreamRef stream) {
     const ContextGuard context(stream.context());
-    const KeptMark passed = mark_and_look(queue, lock, stream);
-    if (lock.owns_lock()) lock.unlock();
-    queue.release_until(passed);
-    collect_retired(stream.device(), Driver::get());
+    bool capturing = false;
+    {
+        const Bookkeeping bookkeeping(driver);
+        capturing = is_capturing(driver, stream);
+        if (!capturing) mark(queue, stream, driver);
+    }
+    if (capturing) {  // a marker would become part of the graph
+        ForeignCapture::note();
+    } else {
+        queue.release_until(pass_markers(queue, driver));
+        make_room(queue, driver);
+    }
+    collect_retired(stream.device(), driver);
 }
 
 /// The last resort: the owners are known to no queue.
-void wait_and_release(StreamRef stream, std::span<const Owner> owners) noexcept {
+void wait_and_release(StreamRef stream, const Owners& owners) noexcept {
     try {
         const ContextGuard context(stream.context());
         Driver::get().api().cuStreamSynchronize(stream.native());
@@ -139,7 +153,7 @@ void wait_and_release(StreamRef stream, std::span<const Owner> owners) noexcept 
 }
 
 /// The legacy default stream is never captured.
-bool taken_by_foreign_graph(StreamRef stream, std::span<const Owner> owners) {
+bool taken_by_foreign_graph(StreamRef stream, const Owners& owners) {
     if (stream.handle() <= 1) return false;
     const ContextGuard context(stream.context());
     return retain_for_foreign_graph(stream, owners);
@@ -148,30 +162,24 @@ bool taken_by_foreign_graph(StreamRef stream, std::span<const Owner> owners) {
 /// Where there is room for the owners; null when a foreign graph has taken them. Until somebody else's
 /// capture was seen, that is asked of a stream for which nothing is kept, so once after each time that it was
 /// waited for: another library that captures a stream lets its work finish before.
-LockedQueue queue_for(StreamRef stream, std::span<const Owner> owners) {
+LockedQueue queue_for(StreamRef stream, const Owners& owners) {
     const bool ask = ForeignCapture::seen();
     if (ask && taken_by_foreign_graph(stream, owners)) return {};
     const QueueKey key = QueueKey::of(stream);
     LockedQueue found = find_or_make_queue(key);
-    if (ask || !found.queue->owners.empty()) return found;
+    if (ask || !found.queue->kept.empty()) return found;
     found.lock.unlock();
     if (taken_by_foreign_graph(stream, owners)) return {};
     return find_or_make_queue(key);
 }
 
-}  // namespace
-
-void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept {
-    if (owners.empty() || Driver::lost_by_fork()) return;
-    release_given_back();
-    if (NotedCapture::any() && keep_for_graph(stream, owners)) return;
-    if (!ForeignCapture::seen() && keep_in_last_queue(stream, owners)) [[likely]]
-        return;
+/// What few operations need. `owners` are taken.
+[[gnu::noinline]] void keep_in_any_queue(StreamRef stream, const Owners& owners) noexcept {
     LockedQueue found;
     try {
         found = queue_for(stream, owners);
         if (found.queue == nullptr) return;
-        found.queue->owners.reserve(owners.size());
+        found.queue->reserve(owners.count);
     } catch (...) {  // no memory
         if (found.lock.owns_lock()) found.lock.unlock();
         wait_and_release(stream, owners);
@@ -180,14 +188,27 @@ void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept {
     OwnerQueue& queue = *found.queue;
     const KeptMark now = next_mark();
     queue.keep(owners, now);
-    if (queue.unmarked < operations_a_marker && queue.unmarked_bytes < bytes_a_marker) [[likely]]
-        return;
+    queue.count();
+    const bool due = queue.unmarked >= operations_a_marker || queue.unmarked_bytes >= bytes_a_marker;
+    found.lock.unlock();
+    if (!due) return;
     try {
-        collect(queue, std::move(found.lock), stream);
+        collect(queue, stream);
     } catch (...) {  // the driver refuses markers
         wait_and_release(stream, {});
         queue.release_until(now);
     }
+}
+
+}  // namespace
+
+void keep_until_done(StreamRef stream, const Owners& owners) noexcept {
+    if (owners.empty() || Driver::lost_by_fork()) return;
+    release_given_back();
+    if (NotedCapture::any() && keep_for_graph(stream, owners)) return;
+    if (!ForeignCapture::seen() && keep_in_last_queue(stream, owners)) [[likely]]
+        return;
+    keep_in_any_queue(stream, owners);
 }
 
 KeptMark kept_so_far() noexcept { return newest_mark(); }
@@ -209,10 +230,9 @@ void release_finished(Device device, KeptMark mark) noexcept {
     for (std::size_t i = 0; OwnerQueue* queue = queue_at(i); ++i) {
         {
             const std::lock_guard lock(queue->mutex);
-            if (queue->key.ordinal != device.ordinal()) continue;
-            const Bookkeeping bookkeeping(*Driver::existing());
-            pass_markers(*queue, device, *Driver::existing());
+            if (queue->key.stream.device() != device) continue;
         }
+        pass_markers(*queue, *Driver::existing());
         queue->release_until(mark);
     }
 }
@@ -220,19 +240,35 @@ void release_finished(Device device, KeptMark mark) noexcept {
 void retire(StreamRef stream) noexcept {
     if (Driver::lost_by_fork()) return;
     try {
-        auto [queue, lock] = find_queue(QueueKey::of(stream));
-        if (queue == nullptr) return;
-        queue->retired = true;
-        if (queue->owners.empty()) return;
+        OwnerQueue* queue = nullptr;
+        {
+            const LockedQueue found = find_queue(QueueKey::of(stream));
+            if (found.queue == nullptr) return;
+            queue = found.queue;
+            queue->retired = true;
+            queue->count();
+            if (queue->kept.empty()) return;
+        }
+        const Driver& driver = Driver::get();
         const ContextGuard context(stream.context());
         {
-            const Bookkeeping bookkeeping(Driver::get());
-            if (is_capturing(Driver::get(), stream)) return;
-            mark(*queue, stream, Driver::get());
+            const Bookkeeping bookkeeping(driver);
+            if (is_capturing(driver, stream)) return;
+            mark(*queue, stream, driver);
         }
-        lock.unlock();
-        collect_retired(stream.device(), Driver::get());
+        collect_retired(stream.device(), driver);
     } catch (...) {  // not marked: its owners stay until the device is synchronised
+    }
+}
+
+bool may_be_full(StreamRef stream) noexcept {
+    if (crowded_queues.load(std::memory_order_relaxed) == 0) [[likely]]
+        return false;
+    try {
+        const LockedQueue found = find_queue(QueueKey::of(stream));
+        return found.queue != nullptr && found.queue->crowded;
+    } catch (...) {  // a lock that fails
+        return true;
     }
 }
 

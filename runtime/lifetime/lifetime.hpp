@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <utility>
 
 #include <bascule/runtime/lifetime/owner.hpp>
@@ -15,12 +14,16 @@ namespace bascule {
 /// here, by the calling thread; at most 1,024 operations are held, then the oldest marker is waited for.
 /// What is captured belongs to its graph: ours, or a foreign one (<bascule/runtime/lifetime/captured_owners.hpp>).
 /// Never throws: when the driver refuses, it waits for the stream and releases.
-void keep_until_done(StreamRef stream, std::span<const Owner> owners) noexcept;
+void keep_until_done(StreamRef stream, const Owners& owners) noexcept;
+
+/// Whether so many operations are kept for the stream (512) that a launch may have to wait for the driver, whose own
+/// queue is bounded. Costs a load while no stream has so many.
+bool may_be_full(StreamRef stream) noexcept;
 
 /// The owners of the operation that this scope enqueues: taken when it ends, also by an exception.
 class OwnersKept {
   public:
-    OwnersKept(StreamRef stream, std::span<const Owner> owners) noexcept : stream_(stream), owners_(owners) {}
+    OwnersKept(StreamRef stream, const Owners& owners) noexcept : stream_(stream), owners_(owners) {}
     ~OwnersKept() {
         if (!owners_.empty()) keep_until_done(stream_, owners_);
     }
@@ -30,11 +33,11 @@ class OwnersKept {
     /// The host has waited for the operation: they are released now.
     void finished() noexcept { release(hand_over()); }
     /// Somebody else takes them.
-    std::span<const Owner> hand_over() noexcept { return std::exchange(owners_, {}); }
+    Owners hand_over() noexcept { return std::exchange(owners_, {}); }
 
   private:
     StreamRef stream_;
-    std::span<const Owner> owners_;
+    Owners owners_;
 };
 
 /// The mark of the newest operation. Taken before a synchronisation, so that what another thread enqueues

@@ -1,5 +1,6 @@
 // No lock is held while an owner is released: a release may take Python's lock, run any code, and launch
 // again.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include <bascule/runtime/lifetime/owner_queue.hpp>
+#include <bascule/runtime/streams/event_pool.hpp>
 
 namespace bascule {
 namespace {
@@ -22,12 +24,6 @@ QueueRegistry& queue_registry() {
     static auto* made =
         new QueueRegistry;  // outlives every static object: destructors at exit release through it
     return *made;
-}
-
-std::uint64_t bytes_of(std::span<const Owner> owners) noexcept {
-    std::uint64_t bytes = 0;
-    for (const Owner& owner : owners) bytes += owner.bytes;
-    return bytes;
 }
 
 std::atomic<KeptMark> sequence{0};
@@ -44,18 +40,17 @@ LockedQueue find(const QueueKey& key, bool make) {
     for (OwnerQueue* candidate : queue_registry().queues) {
         std::unique_lock lock(candidate->mutex);
         if (!candidate->retired && candidate->key == key) return {last = candidate, std::move(lock)};
-        if (candidate->retired && candidate->owners.empty() && candidate->markers.empty()) idle = candidate;
+        if (candidate->is_idle()) idle = candidate;
     }
     if (!make) return {};
     if (idle == nullptr) {
-        auto made = std::make_unique<OwnerQueue>();
+        auto made = std::make_unique<OwnerQueue>(key);
         queue_registry().queues.push_back(made.get());
         idle = made.release();
     }
     std::unique_lock lock(idle->mutex);
     idle->key = key;
     idle->retired = false;
-    idle->unmarked = idle->unmarked_bytes = 0;
     return {last = idle, std::move(lock)};
 }
 
@@ -72,16 +67,15 @@ OwnerQueue* queue_at(std::size_t number) noexcept {
 KeptMark next_mark() noexcept { return sequence.fetch_add(1, std::memory_order_relaxed) + 1; }
 KeptMark newest_mark() noexcept { return sequence.load(); }
 
-bool keep_in_last_queue(StreamRef stream, std::span<const Owner> owners) noexcept {
+bool keep_in_last_queue(StreamRef stream, const Owners& owners) noexcept {
     OwnerQueue* const queue = last;
-    if (queue == nullptr || stream.handle() == 2) return false;  // 2 is another stream in every thread
+    if (queue == nullptr) return false;
     const std::lock_guard lock(queue->mutex);
-    if (queue->key.handle != stream.handle() || queue->key.ordinal != stream.device().ordinal() ||
-        queue->retired || queue->owners.empty() || !queue->owners.has_room(owners.size()) ||
-        queue->unmarked + 1 >= operations_a_marker ||
-        queue->unmarked_bytes + bytes_of(owners) >= bytes_a_marker) {
+    if (queue->quick < owners.operations || queue->key.stream != stream ||
+        queue->owners.room() < owners.count || queue->unmarked_bytes + owners.bytes >= bytes_a_marker) {
         return false;
     }
+    queue->quick -= owners.operations;
     queue->keep(owners, next_mark());
     return true;
 }
@@ -97,44 +91,93 @@ std::size_t owners_in_queues() noexcept {
 
 QueueKey QueueKey::of(StreamRef stream) noexcept {
     const bool per_thread = stream.handle() == 2;
-    return {stream.handle(), stream.device().ordinal(),
-            per_thread ? std::this_thread::get_id() : std::thread::id{}};
+    return {stream, per_thread ? std::this_thread::get_id() : std::thread::id{}};
 }
 
-void OwnerQueue::keep(std::span<const Owner> given, KeptMark mark) noexcept {
-    owners.push(given.size(), [&, next = given.data()]() mutable {
-        const Owner& owner = *next++;
-        return KeptOwner{owner.object, owner.release, mark};
-    });
-    unmarked_bytes += bytes_of(given);
-    ++unmarked;
+void OwnerQueue::reserve(std::size_t more) {
+    owners.reserve(more);
+    kept.reserve(operations_a_marker);
 }
 
-void OwnerQueue::release_until(KeptMark mark) noexcept {
-    std::array<void*, 64> objects;  // a few at a time, without allocating
-    for (;;) {
-        std::size_t count = 0;
-        decltype(Owner::release) release = nullptr;
-        {
-            const std::lock_guard lock(mutex);
-            for (; count < objects.size() && !owners.empty(); owners.pop()) {
-                const KeptOwner& oldest = owners.front();
-                if (oldest.mark > mark || (count > 0 && oldest.release != release)) break;
-                release = oldest.release;
-                objects[count++] = oldest.object;
-            }
-            if (owners.empty()) unmarked = unmarked_bytes = 0;  // nothing is left for a marker to tell of
-        }
-        if (count == 0) return;
-        release(objects.data(), count);
-    }
+void OwnerQueue::keep(const Owners& given, KeptMark mark) noexcept {
+    owners.push(given.objects, given.count);
+    kept.push({mark, given.release, static_cast<std::uint32_t>(given.count), given.operations});
+    operations += given.operations;
+    unmarked += given.operations;
+    unmarked_bytes += given.bytes;
+}
+
+void OwnerQueue::count() noexcept {
+    const bool many = operations >= operations_of_a_crowd;
+    if (many != crowded) crowded_queues.fetch_add(many ? 1 : -1, std::memory_order_relaxed);
+    crowded = many;
+    // Handle 2 is another stream in every thread; a stream for which nothing is kept may be captured by now.
+    const bool needs_a_look = retired || key.stream.handle() == 2 || kept.empty();
+    quick = needs_a_look || unmarked + 1 >= operations_a_marker
+                ? 0
+                : std::min<std::uint64_t>(operations_a_marker - 1 - unmarked, kept.room());
+}
+
+Marker OwnerQueue::begin_marker(CUevent_st* event) noexcept {
+    unmarked = unmarked_bytes = 0;
+    ++markers_in_hand;
+    count();
+    return {event, newest_mark()};
 }
 
 Marker OwnerQueue::take_oldest_marker() noexcept {
     const Marker oldest = markers.front();
     markers.pop();
-    marked -= oldest.operations;
+    ++markers_in_hand;
     return oldest;
+}
+
+bool OwnerQueue::is_idle() const noexcept {
+    return retired && kept.empty() && markers.empty() && markers_in_hand == 0;
+}
+
+void OwnerQueue::add(const Marker& marker) {
+    const std::lock_guard lock(mutex);
+    markers.reserve(markers_in_hand);  // for itself, and so that put_back needs no memory
+    markers.push(marker);
+    --markers_in_hand;
+}
+
+void OwnerQueue::put_back(const Marker& marker) noexcept {
+    const std::lock_guard lock(mutex);
+    markers.push_front(marker);
+    --markers_in_hand;
+}
+
+void OwnerQueue::drop(const Marker& marker) noexcept {
+    EventPool::of(key.stream.device()).give_back(marker.event);
+    const std::lock_guard lock(mutex);
+    --markers_in_hand;
+}
+
+void OwnerQueue::release_until(KeptMark mark) noexcept {
+    std::array<void*, 64> objects;  // a few at a time, without allocating
+    for (;;) {
+        std::size_t taken = 0;
+        decltype(Owner::release) release = nullptr;
+        {
+            const std::lock_guard lock(mutex);
+            while (!kept.empty() && taken < objects.size()) {
+                KeptOwners& oldest = kept.front();
+                if (oldest.mark > mark || (taken > 0 && oldest.release != release)) break;
+                release = oldest.release;
+                for (; oldest.owners > 0 && taken < objects.size(); --oldest.owners, owners.pop())
+                    objects[taken++] = owners.front();
+                if (oldest.owners > 0) break;
+                operations -= oldest.operations;
+                kept.pop();
+            }
+            if (kept.empty()) unmarked = unmarked_bytes = 0;  // nothing is left for a marker to tell of
+            count();
+        }
+        if (taken == 0) return;
+        release(objects.data(), taken);
+    }
 }
 
 }  // namespace bascule

@@ -3,14 +3,15 @@
 // <bascule/runtime/lifetime/lifetime.hpp>'s.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <thread>
 
 #include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/lifetime/short_mutex.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 struct CUevent_st;
@@ -25,20 +26,19 @@ class Ring {
     std::size_t size() const noexcept { return end_ - begin_; }
     T& front() noexcept { return slots_[begin_ & mask_]; }
     void pop() noexcept { ++begin_; }
-    bool has_room(std::size_t more) const noexcept { return size() + more <= capacity_; }
+    std::size_t room() const noexcept { return capacity_ - size(); }
     void reserve(std::size_t more) {
-        if (!has_room(more)) grow(more);
+        if (more > room()) grow(more);
     }
     /// There is room: reserve comes first.
     void push(const T& value) noexcept { slots_[end_++ & mask_] = value; }
-    /// What `make` returns, `count` times.
-    template <class Make>
-    void push(std::size_t count, Make make) noexcept {
+    void push_front(const T& value) noexcept { slots_[--begin_ & mask_] = value; }
+    void push(const T* values, std::size_t count) noexcept {
         T* const slots = slots_.get();
         const std::size_t mask = mask_;
-        const std::size_t first = end_;
-        for (std::size_t i = 0; i < count; ++i) slots[(first + i) & mask] = make();
-        end_ = first + count;
+        std::size_t end = end_;
+        for (const T* const last = values + count; values != last; ++values) slots[end++ & mask] = *values;
+        end_ = end;
     }
 
   private:
@@ -60,22 +60,22 @@ class Ring {
     std::size_t begin_ = 0, end_ = 0;  // count up for ever; places are below the mask
 };
 
-struct KeptOwner {
-    void* object = nullptr;
-    decltype(Owner::release) release = nullptr;
+/// What was handed over at once: the next `owners` of the queue's.
+struct KeptOwners {
     KeptMark mark = 0;
+    decltype(Owner::release) release = nullptr;
+    std::uint32_t owners = 0;
+    std::uint32_t operations = 0;
 };
 
 struct Marker {
     CUevent_st* event = nullptr;
-    KeptMark covers = 0;           // every owner up to this one
-    std::uint64_t operations = 0;  // since the marker before
+    KeptMark covers = 0;  // every operation up to this one
 };
 
 /// Which stream a queue serves. Handle 2 is another stream in every thread.
 struct QueueKey {
-    std::uint64_t handle = 0;
-    int ordinal = 0;
+    StreamRef stream;
     std::thread::id thread;
 
     static QueueKey of(StreamRef stream) noexcept;
@@ -83,29 +83,54 @@ struct QueueKey {
 };
 
 /// What is kept for one stream. Reachable for ever, so that a thread may remember where its queue is; a
-/// retired one serves the next new stream once it is empty.
+/// retired one serves the next new stream once nothing of it is left.
 struct OwnerQueue {
-    std::mutex mutex;  // of everything here
+    explicit OwnerQueue(const QueueKey& the_key) noexcept : key(the_key) {}
+
+    ShortMutex mutex;  // of everything here
     QueueKey key;      // also when retired: of which device the markers are
     bool retired = false;
-    Ring<KeptOwner> owners;
+    Ring<KeptOwners> kept;
+    Ring<void*> owners;
     Ring<Marker> markers;
-    std::uint64_t unmarked = 0;        // operations since the newest marker
+    std::size_t markers_in_hand = 0;   // not in the ring: being recorded, or asked about
+    std::uint64_t operations = 0;      // whose owners are kept
+    std::uint64_t unmarked = 0;        // of them since the newest marker
     std::uint64_t unmarked_bytes = 0;  // that their owners hold
-    std::uint64_t marked = 0;          // operations that markers cover
+    std::uint64_t quick = 0;           // operations that keep_in_last_queue may take
+    bool crowded = false;              // counted in `crowded_queues`
 
-    /// Its owners, which are handed over at `mark`. The queue is locked and has room.
-    void keep(std::span<const Owner> given, KeptMark mark) noexcept;
-    /// Releases everything up to `mark`, in as many steps as it takes; locks, but not while an owner is
-    /// released.
-    void release_until(KeptMark mark) noexcept;
+    // The queue is locked:
+
+    /// Makes room for so many. Throws where there is no memory.
+    void reserve(std::size_t more);
+    /// What is handed over at `mark`. There is room.
+    void keep(const Owners& given, KeptMark mark) noexcept;
+    /// The queue has changed: what follows from its size.
+    void count() noexcept;
+    /// A marker for what is kept so far. Its event is to be recorded, and the marker added.
+    Marker begin_marker(CUevent_st* event) noexcept;
+    /// To ask whether it has passed; then it is dropped or put back. There is one.
     Marker take_oldest_marker() noexcept;
+    /// Whether nothing is left of the stream that it served.
+    bool is_idle() const noexcept;
+
+    // It is not, and these lock it:
+
+    /// The marker was recorded. Throws where there is no memory.
+    void add(const Marker& marker);
+    /// It has not passed.
+    void put_back(const Marker& marker) noexcept;
+    /// It has passed, or was not recorded.
+    void drop(const Marker& marker) noexcept;
+    /// Releases everything up to `mark`, in as many steps as it takes; unlocked while an owner is released.
+    void release_until(KeptMark mark) noexcept;
 };
 
 /// A queue and its lock; none, where there is no queue.
 struct LockedQueue {
     OwnerQueue* queue = nullptr;
-    std::unique_lock<std::mutex> lock;
+    std::unique_lock<ShortMutex> lock;
 };
 
 /// The queue of a stream. A thread's last one is found without the lock of all.
@@ -117,13 +142,18 @@ LockedQueue find_or_make_queue(const QueueKey& key);
 constexpr std::uint64_t operations_a_marker = 64;
 constexpr std::uint64_t bytes_a_marker = std::uint64_t{64} << 20;
 
+/// A queue with this many operations is crowded: the driver's own queue for the stream may be nearly full.
+constexpr std::uint64_t operations_of_a_crowd = 512;
+/// How many queues are.
+inline std::atomic<int> crowded_queues{0};
+
 /// The mark of one operation more, and that of the last one.
 KeptMark next_mark() noexcept;
 KeptMark newest_mark() noexcept;
 
 /// What most launches need: the calling thread's last queue is the stream's, holds something already, has room and
 /// needs no marker yet. False where that is not so; then nothing was done.
-bool keep_in_last_queue(StreamRef stream, std::span<const Owner> owners) noexcept;
+bool keep_in_last_queue(StreamRef stream, const Owners& owners) noexcept;
 
 /// The queue with this number, unlocked; null behind the last one. Those with smaller numbers stay what they
 /// are.

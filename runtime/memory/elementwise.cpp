@@ -199,7 +199,7 @@ void write_by_copies(StreamRef stream, const ArrayView& destination, const Write
     auto copy = std::make_unique<DeviceBuffer>(bytes + shift, stream.device());
     const std::uint64_t start = copy->address() + shift;
     const Owner owner{copy.release(), &delete_owners<DeviceBuffer>, bytes};
-    const OwnersKept kept(stream, {&owner, 1});
+    const OwnersKept kept(stream, owner);
     Producers producers;
     producers.add(destination);
     if (!destination.contiguous()) copy_run(stream, start, first, bytes, producers.get());
@@ -219,7 +219,7 @@ bool can_convert(DType from, DType to) noexcept {
 }
 
 void copy_elements(StreamRef stream, const ArrayView& destination, const ArrayView& source,
-                   std::span<const Owner> owners) {
+                   const Owners& owners) {
     const OwnersKept kept(stream, owners);
     if (destination.empty()) return;
     Producers producers;
@@ -245,7 +245,7 @@ void copy_elements(StreamRef stream, const ArrayView& destination, const ArrayVi
 }
 
 void convert_elements(StreamRef stream, const ArrayView& destination, const ArrayView& source,
-                      std::span<const Owner> owners) {
+                      const Owners& owners) {
     const OwnersKept kept(stream, owners);
     if (destination.empty()) return;
     if (destination.in_constant_memory) {
@@ -268,7 +268,7 @@ void convert_elements(StreamRef stream, const ArrayView& destination, const Arra
 }
 
 void fill_elements(StreamRef stream, const ArrayView& destination, std::span<const std::byte> element,
-                   std::span<const Owner> owners) {
+                   const Owners& owners) {
     const OwnersKept kept(stream, owners);
     if (destination.empty()) return;
     Producers producers;

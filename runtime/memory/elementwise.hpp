@@ -20,17 +20,17 @@ bool can_convert(DType from, DType to) noexcept;
 /// turn. Owners are kept until it is done. What is not contiguous is copied by a kernel, which is compiled
 /// once. Throws: CudaError; CompileError and LibraryError when the compiler is missing.
 void copy_elements(StreamRef stream, const ArrayView& destination, const ArrayView& source,
-                   std::span<const Owner> owners = {});
+                   const Owners& owners = {});
 
 /// The same with each element converted as a C cast does: floats are truncated, integers wrap, nonzero
 /// is true. Floats that do not fit an integer type give an unspecified number. `can_convert` holds.
 void convert_elements(StreamRef stream, const ArrayView& destination, const ArrayView& source,
-                      std::span<const Owner> owners = {});
+                      const Owners& owners = {});
 
 /// Every element becomes `element`, which has an element's bytes: at most `largest_fill`. Ordered, kept and
 /// thrown as above.
 inline constexpr std::size_t largest_fill = 16;
 void fill_elements(StreamRef stream, const ArrayView& destination, std::span<const std::byte> element,
-                   std::span<const Owner> owners = {});
+                   const Owners& owners = {});
 
 }  // namespace bascule

@@ -143,7 +143,7 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
 }
 
 void copy_to_device(StreamRef stream, std::uint64_t destination, const void* source, std::size_t bytes,
-                    std::span<const Producer> producers, std::span<const Owner> owners) {
+                    std::span<const Producer> producers, const Owners& owners) {
     const OwnersKept kept(stream, owners);
     if (bytes == 0) return;
     const Driver& driver = Driver::get();
@@ -156,7 +156,7 @@ void copy_to_device(StreamRef stream, std::uint64_t destination, const void* sou
 }
 
 bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std::size_t bytes,
-                  std::span<const Producer> producers, std::span<const Owner> owners) {
+                  std::span<const Producer> producers, const Owners& owners) {
     OwnersKept kept(stream, owners);
     if (bytes == 0) return true;
     const Driver& driver = Driver::get();

@@ -56,8 +56,8 @@ class DeviceBuffer {
 /// returns, and is filled when copy_to_host returns, which then says true; false: pinned memory, filled once
 /// the stream gets there. Throws: CudaError.
 void copy_to_device(StreamRef stream, std::uint64_t destination, const void* source, std::size_t bytes,
-                    std::span<const Producer> producers = {}, std::span<const Owner> owners = {});
+                    std::span<const Producer> producers = {}, const Owners& owners = {});
 bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std::size_t bytes,
-                  std::span<const Producer> producers = {}, std::span<const Owner> owners = {});
+                  std::span<const Producer> producers = {}, const Owners& owners = {});
 
 }  // namespace bascule

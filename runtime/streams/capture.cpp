@@ -236,7 +236,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
     producers_ = inside_;
 }
 
-bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
+bool keep_for_graph(StreamRef stream, const Owners& owners) noexcept {
     std::optional<CaptureState> state;
     try {
         const ContextGuard context(stream.context());
@@ -250,7 +250,7 @@ bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept {
         GraphNeeds* needs =
             state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
         if (needs == nullptr) return false;
-        needs->owners.insert(needs->owners.end(), owners.begin(), owners.end());
+        append(needs->owners, owners);
         return true;
     } catch (...) {  // there is no memory: as for any other stream
         return false;

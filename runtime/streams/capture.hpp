@@ -60,7 +60,7 @@ class NotedCapture {
 
   private:
     friend class ProducersToOrder;
-    friend bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept;
+    friend bool keep_for_graph(StreamRef stream, const Owners& owners) noexcept;
 
     inline static std::atomic<int> ongoing_{0};
 };
@@ -93,7 +93,7 @@ class ProducersToOrder {
 
 /// True when `stream` is being captured for a graph of ours, which has taken the owners then. Need not be asked
 /// unless NotedCapture::any().
-bool keep_for_graph(StreamRef stream, std::span<const Owner> owners) noexcept;
+bool keep_for_graph(StreamRef stream, const Owners& owners) noexcept;
 
 /// Throws CudaError that begins with `what` when the host cannot wait for `stream` because of a capture: of
 /// the stream itself, or of a graph of ours by this thread.

@@ -95,11 +95,11 @@ TEST_CASE("owners are released once the copy is done, and when it is empty") {
     const DeviceBuffer to(16);
     int released = 0;
     const Owner owner{&released, &count_releases<int>};
-    copy_elements(stream, floats(to), floats(from), std::span(&owner, 1));
+    copy_elements(stream, floats(to), floats(from), owner);
     CHECK(released == 0);
     stream.ref().synchronize();
     CHECK(released == 1);
-    copy_elements(stream, floats(DeviceBuffer(0)), floats(DeviceBuffer(0)), std::span(&owner, 1));
+    copy_elements(stream, floats(DeviceBuffer(0)), floats(DeviceBuffer(0)), owner);
     stream.ref().synchronize();
     CHECK(released == 2);
 }

@@ -91,7 +91,7 @@ struct Scene {
     }
 };
 
-using Work = std::function<void(Scene&, std::span<const Owner>)>;
+using Work = std::function<void(Scene&, const Owners&)>;
 using Read = std::function<std::vector<float>(const Scene&)>;
 
 /// An operation that Bascule orders, and what it leaves behind: `result`, computed here from what x was set
@@ -101,7 +101,7 @@ struct Operation {
     Work enqueue;
     Read result;
     std::function<float(std::size_t i, float value)> expected;
-    Work prepare = [](Scene&, std::span<const Owner>) {};  // where no call fails
+    Work prepare = [](Scene&, const Owners&) {};  // where no call fails
 };
 
 float as_set(std::size_t i, float value) { return value + static_cast<float>(i); }
@@ -125,39 +125,37 @@ const float nine = 9;
 const std::vector<Operation>& operations() {
     static const std::vector<Operation> all = {
         {"a copy on the device",
-         [](Scene& s, std::span<const Owner> owners) {
-             copy_elements(s.c, s.destination(), s.source(), owners);
-         },
+         [](Scene& s, const Owners& owners) { copy_elements(s.c, s.destination(), s.source(), owners); },
          &what_z_is, &as_set},
         {"a fill",
-         [](Scene& s, std::span<const Owner> owners) {
+         [](Scene& s, const Owners& owners) {
              fill_elements(s.c, s.destination(), std::as_bytes(std::span(&nine, 1)), owners);
          },
          &what_z_is, [](std::size_t, float) { return nine; }},
         {"a fill of every second element",
-         [](Scene& s, std::span<const Owner> owners) {
+         [](Scene& s, const Owners& owners) {
              fill_elements(s.c, every_second(s.destination()), std::as_bytes(std::span(&nine, 1)), owners);
          },
          &what_z_is, [](std::size_t i, float) { return i % 2 == 0 ? nine : before + static_cast<float>(i); }},
         {"a copy to pinned memory",
-         [](Scene& s, std::span<const Owner> owners) {
+         [](Scene& s, const Owners& owners) {
              copy_to_host(s.c, s.pinned.host(), s.x.address(), s.x.bytes(), s.source_producer(), owners);
          },
          [](const Scene& s) { return what_lies_in(s.pinned); }, &as_set},
         {"a copy to the host",
-         [](Scene& s, std::span<const Owner> owners) {
+         [](Scene& s, const Owners& owners) {
              copy_to_host(s.c, s.pageable.data(), s.x.address(), s.x.bytes(), s.source_producer(), owners);
          },
          [](const Scene& s) { return s.pageable; }, &as_set},
         {"a copy from the host",
-         [](Scene& s, std::span<const Owner> owners) {
+         [](Scene& s, const Owners& owners) {
              const std::vector<float> nines(count, nine);
              const std::vector<Producer> producers = {{s.q.ref().handle(), 0}};
              copy_to_device(s.c, s.z.address(), nines.data(), s.z.bytes(), producers, owners);
          },
          &what_z_is, [](std::size_t, float) { return nine; }},
         {"a copy from pinned memory",
-         [](Scene& s, std::span<const Owner> owners) {
+         [](Scene& s, const Owners& owners) {
              std::fill_n(static_cast<float*>(s.pinned.host()), count, nine);
              const std::vector<Producer> producers = {{s.q.ref().handle(), 0}};
              copy_to_device(s.c, s.z.address(), s.pinned.host(), s.z.bytes(), producers, owners);
@@ -171,37 +169,37 @@ const std::vector<Operation>& operations() {
 const std::vector<Operation>& operations_on_one_device() {
     static const std::vector<Operation> all = {
         {"a copy of every second element",
-         [](Scene& s, std::span<const Owner> owners) {
+         [](Scene& s, const Owners& owners) {
              copy_elements(s.c, every_second(s.destination()), every_second(s.source()), owners);
          },
          &what_z_is,
          [](std::size_t i, float value) { return i % 2 == 0 ? as_set(i, value) : as_set(i, before); }},
         {"a graph, captured and launched",
-         [](Scene& s, std::span<const Owner> owners) {
+         [](Scene& s, const Owners& owners) {
              const std::unique_ptr<Graph> graph = std::move(s.graph);
              copy_elements(graph->stream(), s.destination(), s.source(), owners);
              graph->end();
              graph->launch(s.c);
          },
          &what_z_is, &as_set,
-         [](Scene& s, std::span<const Owner>) {
+         [](Scene& s, const Owners&) {
              s.graph = std::make_unique<Graph>(s.device);
              s.graph->begin();
          }},
         {"a launch of a graph",
-         [](Scene& s, std::span<const Owner>) {
+         [](Scene& s, const Owners&) {
              const std::unique_ptr<Graph> last_launch = std::move(s.graph);
              last_launch->launch(s.c);
          },
          &what_z_is, &as_set,
-         [](Scene& s, std::span<const Owner> owners) {
+         [](Scene& s, const Owners& owners) {
              s.graph = std::make_unique<Graph>(s.device);
              s.graph->begin();
              copy_elements(s.graph->stream(), s.destination(), s.source(), owners);
              s.graph->end();
          }},
         {"a conversion",
-         [](Scene& s, std::span<const Owner> owners) {
+         [](Scene& s, const Owners& owners) {
              const ArrayView integers = view_as(s.destination(), parse_typestr("<i4"), nullptr);
              convert_elements(s.c, integers, s.source(), owners);
          },
@@ -213,7 +211,7 @@ const std::vector<Operation>& operations_on_one_device() {
          },
          &as_set},
         {"a launch",
-         [](Scene& s, std::span<const Owner> owners) {
+         [](Scene& s, const Owners& owners) {
              const Kernel kernel = program().kernel("add");
              ArgumentPack args(kernel.signature(s.device));
              args.set(0, s.source());
@@ -286,13 +284,13 @@ bool any_work(const std::vector<BasculeEmulatedOperation>& trace, StreamRef stre
 Outcome try_once(Scene& scene, const Operation& operation, const Owner& owner, int fails) {
     const EmulatedFunctions& emulated = *Driver::get().emulated_functions();
     Outcome outcome;
-    operation.prepare(scene, {&owner, 1});
+    operation.prepare(scene, owner);
     emulated.trace(1);
     {
         const FailingDriver driver(fails);
         const CUcontext context = current();
         try {
-            operation.enqueue(scene, {&owner, 1});
+            operation.enqueue(scene, owner);
         } catch (const CudaError& error) {
             outcome.raised = true;
             outcome.message = error.what();

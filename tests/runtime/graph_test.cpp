@@ -27,7 +27,7 @@ struct Fixture {
     Fixture() { kernel.loaded(device); }
 
     void launch(const Kernel& launched, StreamRef stream, const DeviceBuffer& x, std::uint64_t of_x,
-                std::span<const Owner> owners = {}) {
+                const Owners& owners = {}) {
         ArgumentPack args(kernel.signature(device));
         args.set(0, floats(x, of_x));
         launched.launch(stream, one_block, args, owners);
@@ -125,7 +125,7 @@ TEST_CASE("owners are kept by the graph, and by its launches until they are done
         Graph graph;
         const Owner owner = counted();
         graph.begin();
-        f.launch(f.kernel, graph.stream(), x, 0, {&owner, 1});
+        f.launch(f.kernel, graph.stream(), x, 0, owner);
         graph.end();
         synchronize();
         CHECK(released == 0);
@@ -138,7 +138,7 @@ TEST_CASE("owners are kept by the graph, and by its launches until they are done
         Graph abandoned;
         const Owner owner = counted();
         abandoned.begin();
-        f.launch(f.kernel, abandoned.stream(), x, 0, {&owner, 1});
+        f.launch(f.kernel, abandoned.stream(), x, 0, owner);
     }
     CHECK(released == 2);
 }

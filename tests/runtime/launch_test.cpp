@@ -20,7 +20,7 @@ __global__ void scale(float* p, float f, int n) {
 )";
 
 void run_scale(const Kernel& kernel, StreamRef stream, const DeviceBuffer& buffer, double factor,
-               LaunchConfig config, std::span<const Owner> owners = {}) {
+               LaunchConfig config, const Owners& owners = {}) {
     ArgumentPack args(kernel.signature(stream.device()));
     args.set(0, floats(buffer, stream.handle()));
     args.set(1, real(factor));
@@ -105,9 +105,9 @@ TEST_CASE("the owners of a launch are kept until it is done, also when it is ref
     const DeviceBuffer buffer(1024);
     int released = 0;
     const Owner owner{&released, &count_releases<int>};
-    run_scale(kernel, stream, buffer, 1, {.grid = {1}, .block = {256}}, {&owner, 1});
+    run_scale(kernel, stream, buffer, 1, {.grid = {1}, .block = {256}}, owner);
     CHECK(released == 0);
-    CHECK_THROWS_AS(run_scale(kernel, stream, buffer, 1, {.grid = {0}, .block = {256}}, {&owner, 1}),
+    CHECK_THROWS_AS(run_scale(kernel, stream, buffer, 1, {.grid = {0}, .block = {256}}, owner),
                     ArgumentError);
     stream.ref().synchronize();
     CHECK(released == 2);

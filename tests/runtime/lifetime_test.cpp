@@ -1,5 +1,7 @@
 #include <atomic>
+#include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -30,6 +32,38 @@ void start_empty() {
     REQUIRE(owners_held() == 0);
 }
 
+/// While it lives, one function of the driver is another.
+template <auto member>
+class Replaced {
+  public:
+    using Function = decltype((std::declval<DriverFunctions>().*member).pointer);
+
+    explicit Replaced(Function by) { driver = std::exchange((table().*member).pointer, by); }
+    ~Replaced() { (table().*member).pointer = std::exchange(driver, nullptr); }
+    Replaced(const Replaced&) = delete;
+    Replaced& operator=(const Replaced&) = delete;
+
+    static inline Function driver = nullptr;
+
+  private:
+    static DriverFunctions& table() { return const_cast<DriverFunctions&>(Driver::get().api()); }
+};
+
+using EventRecord = Replaced<&DriverFunctions::cuEventRecord>;
+using EventQuery = Replaced<&DriverFunctions::cuEventQuery>;
+
+std::function<void()> meanwhile;
+
+/// In a thread of its own, which has ended when this returns; that thread calls the driver alone.
+void do_meanwhile() {
+    static thread_local bool inside = false;
+    if (inside) return;
+    std::thread([] {
+        inside = true;
+        meanwhile();
+    }).join();
+}
+
 }  // namespace
 
 TEST_CASE("an owner is kept until its stream is synchronised") {
@@ -37,7 +71,7 @@ TEST_CASE("an owner is kept until its stream is synchronised") {
     Counter counter;
     const Stream stream;
     const Owner owner = counter.owner();
-    keep_until_done(stream, {&owner, 1});
+    keep_until_done(stream, owner);
     CHECK(counter.released == 0);
     CHECK(owners_held() == 1);
     stream.ref().synchronize();
@@ -51,7 +85,7 @@ TEST_CASE("synchronising another stream releases nothing") {
     const Stream stream;
     const Stream other;
     const Owner owner = counter.owner();
-    keep_until_done(stream, {&owner, 1});
+    keep_until_done(stream, owner);
     other.ref().synchronize();
     CHECK(counter.released == 0);
     synchronize();
@@ -65,9 +99,9 @@ TEST_CASE("what is enqueued while a synchronisation waits is not taken for finis
     const Stream stream;
     const Owner first = before.owner();
     const Owner second = meanwhile.owner();
-    keep_until_done(stream, {&first, 1});
+    keep_until_done(stream, first);
     const KeptMark mark = kept_so_far();
-    keep_until_done(stream, {&second, 1});
+    keep_until_done(stream, second);
     release_finished(stream, mark);
     CHECK(before.released == 1);
     CHECK(meanwhile.released == 0);
@@ -80,7 +114,7 @@ TEST_CASE("finished owners are let go by later operations without any synchronis
     const Stream stream;
     const Owner owner = counter.owner();
     for (int i = 0; i < 5000; ++i) {
-        keep_until_done(stream, {&owner, 1});
+        keep_until_done(stream, owner);
         REQUIRE(owners_held() <= 1024 + 64);
     }
     CHECK(counter.released > 0);
@@ -94,7 +128,7 @@ TEST_CASE("one marker serves 64 operations, and its event is used again") {
     const Stream stream;
     const Owner owner = counter.owner();
     const auto keep = [&](int operations) {
-        for (int i = 0; i < operations; ++i) keep_until_done(stream, {&owner, 1});
+        for (int i = 0; i < operations; ++i) keep_until_done(stream, owner);
     };
     keep(64);
     CHECK(calls_of("cuEventRecord", [&] { keep(640); }) == 10);
@@ -109,8 +143,8 @@ TEST_CASE("an operation with many owners keeps them all") {
     start_empty();
     Counter counter;
     const Stream stream;
-    const std::vector<Owner> owners(200, counter.owner());
-    keep_until_done(stream, owners);
+    const std::vector<void*> objects(200, &counter);
+    keep_until_done(stream, {objects.data(), objects.size(), counter.owner().release, 0});
     CHECK(owners_held() == 200);
     stream.ref().synchronize();
     CHECK(counter.released == 200);
@@ -122,7 +156,7 @@ TEST_CASE("the owners of a destroyed stream are released all the same") {
     {
         const Stream stream;
         const Owner owner = counter.owner();
-        keep_until_done(stream, {&owner, 1});
+        keep_until_done(stream, owner);
     }
     synchronize();
     CHECK(counter.released == 1);
@@ -136,9 +170,9 @@ TEST_CASE("a release may launch again: no lock is held") {
     stream = &made;
     const Owner chained{nullptr, [](void* const*, std::size_t) noexcept {
                             const Owner next = counter.owner();
-                            keep_until_done(*stream, {&next, 1});
+                            keep_until_done(*stream, next);
                         }};
-    keep_until_done(made, {&chained, 1});
+    keep_until_done(made, chained);
     made.ref().synchronize();
     made.ref().synchronize();
     CHECK(counter.released == 1);
@@ -152,8 +186,8 @@ TEST_CASE("threads keep owners on one stream and on their own default streams") 
         const Owner owner = counter.owner();
         const StreamRef own = StreamRef::per_thread_default(Device(0));
         for (int i = 0; i < 1000; ++i) {
-            keep_until_done(shared, {&owner, 1});
-            keep_until_done(own, {&owner, 1});
+            keep_until_done(shared, owner);
+            keep_until_done(own, owner);
         }
         own.synchronize();
     };
@@ -164,4 +198,48 @@ TEST_CASE("threads keep owners on one stream and on their own default streams") 
     synchronize();
     CHECK(counter.released == 4000);
     CHECK(owners_held() == 0);
+}
+
+TEST_CASE("other threads hand owners over while the driver records a marker, or is asked about one") {
+    start_empty();
+    Counter counter;
+    const Stream stream;
+    const Owner owner = counter.owner();
+    int others = 0;
+    meanwhile = [&] {
+        keep_until_done(stream, owner);
+        ++others;
+    };
+    {
+        const EventRecord record([](CUevent event, CUstream on) {
+            do_meanwhile();
+            return EventRecord::driver(event, on);
+        });
+        const EventQuery query([](CUevent event) {
+            do_meanwhile();
+            return EventQuery::driver(event);
+        });
+        for (int i = 0; i < 256; ++i) keep_until_done(stream, owner);
+    }
+    CHECK(others >= 8);
+    stream.ref().synchronize();
+    CHECK(counter.released == 256 + others);
+    CHECK(owners_held() == 0);
+}
+
+TEST_CASE("a stream may be full when 512 operations on it are not known to have finished") {
+    start_empty();
+    Counter counter;
+    const Stream stream;
+    const Stream other;
+    const Owner owner = counter.owner();
+    const EventQuery nothing_finishes([](CUevent) { return CUDA_ERROR_NOT_READY; });
+    for (int i = 0; i < 512; ++i) {
+        REQUIRE_FALSE(may_be_full(stream));
+        keep_until_done(stream, owner);
+    }
+    CHECK(may_be_full(stream));
+    CHECK_FALSE(may_be_full(other));
+    stream.ref().synchronize();
+    CHECK_FALSE(may_be_full(stream));
 }

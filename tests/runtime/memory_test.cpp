@@ -60,7 +60,7 @@ TEST_CASE("a copy to pageable memory is there when the call returns, and keeps n
     int released = 0;
     const Owner owner{&released, &count_releases<int>};
     std::vector<float> values(64);
-    copy_to_host(stream, values.data(), buffer.address(), buffer.bytes(), {}, {&owner, 1});
+    copy_to_host(stream, values.data(), buffer.address(), buffer.bytes(), {}, owner);
     CHECK(values == counting(64));
     CHECK(released == 1);
 }
@@ -71,7 +71,7 @@ TEST_CASE("the owners of a copy that fails are taken all the same") {
     const Owner owner{&released, &count_releases<int>};
     const Stream stream;
     float value = 1;
-    CHECK_THROWS_AS(copy_to_device(stream, 0x10, &value, 4, {}, {&owner, 1}), CudaError);
+    CHECK_THROWS_AS(copy_to_device(stream, 0x10, &value, 4, {}, owner), CudaError);
     synchronize();
     CHECK(released == 1);
 }

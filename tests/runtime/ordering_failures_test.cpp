@@ -34,7 +34,7 @@ struct Fixture : Addition {
         ArgumentPack args(kernel.signature(device));
         set(args, p.ref().handle(), q.ref().handle(), 0);
         const Owner owner{&released, &count_releases<std::atomic<int>>};
-        kernel.launch(launch_stream, {.grid = {1}, .block = {64}}, args, {&owner, 1});
+        kernel.launch(launch_stream, {.grid = {1}, .block = {64}}, args, owner);
     }
 
     /// What a launch said and did when one call failed.

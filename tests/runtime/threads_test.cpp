@@ -101,7 +101,7 @@ class Worker {
                               static_cast<Shared*>(*shared)->released.fetch_add(static_cast<int>(count));
                           },
                           1 << 20};
-        shared_.increment.launch(stream, {.grid = {3}, .block = {32}}, args, {&owner, 1},
+        shared_.increment.launch(stream, {.grid = {3}, .block = {32}}, args, owner,
                                  LaunchSite::of("line " + std::to_string(random_() % 8)));
         expected_ += 1;
     }

@@ -195,7 +195,7 @@ void fill(const py::object& self, const py::object& value, const py::object& str
     }
     const std::string bytes = py::bytes(element.attr("tobytes")());
     enqueue(self, self, stream_for(array, stream),
-            [&](StreamRef on, const ArrayView& to, const ArrayView&, std::span<const Owner> owners) {
+            [&](StreamRef on, const ArrayView& to, const ArrayView&, const Owners& owners) {
                 fill_elements(on, to, std::as_bytes(std::span(bytes)), owners);
             });
 }

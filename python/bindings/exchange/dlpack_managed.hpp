@@ -62,7 +62,7 @@ void delete_exported(Form* form) noexcept {
     auto* exported = static_cast<Exported<Form>*>(form->context);
     const Owner owner = exported->owner;
     delete exported;
-    release({&owner, 1});
+    release(owner);
 }
 
 template <class Form>
@@ -88,7 +88,7 @@ Form* make_managed(const dlpack::Tensor& tensor, std::vector<std::int64_t> exten
     try {
         exported = new detail::Exported<Form>;
     } catch (...) {
-        release({&owner, 1});
+        release(owner);
         throw;
     }
     exported->extents = std::move(extents);

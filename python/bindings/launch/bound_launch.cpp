@@ -2,9 +2,11 @@
 // else.
 #include "launch/bound_launch.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -28,6 +30,7 @@ struct UsedStream {
     StreamRef stream;
     bool stays = false;               // it is there until the binding goes
     std::shared_ptr<Stream> owned{};  // what makes it stay; null for a default stream
+    std::uint32_t launches = 0;       // since the arrays were handed over last
 };
 
 /// What was bound. Launches share it, with each other and with a rebind that replaces it.
@@ -44,14 +47,9 @@ struct Binding {
         for (const UsedStream& used : streams) {
             if (!used.stays) continue;
             OwnerList copies;
-            copy_owners(copies);
+            copies.keep(launch.owners().current());
             keep_until_done(used.stream, copies.hand_over());
         }
-    }
-
-    void copy_owners(OwnerList& to) {
-        for (const Owner& owner : launch.owners().current())
-            to.keep(static_cast<PyObject*>(owner.object), owner.bytes);
     }
 };
 
@@ -102,51 +100,65 @@ std::shared_ptr<Stream> owned_by(const py::object& object, StreamRef stream) {
 std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchPlan& plan, PreparedLaunch& launch) {
     if (auto owned = owned_by(plan.stream_object, stream)) return owned;
     if (auto owned = owned_by(current_stream_object(launch.device()), stream)) return owned;
-    for (const Owner& owner : launch.owners().current()) {
-        const ArrayObject* array = as_array(static_cast<PyObject*>(owner.object));
+    const Owners owners = launch.owners().current();
+    for (std::size_t i = 0; i < owners.count; ++i) {
+        const ArrayObject* array = as_array(static_cast<PyObject*>(owners.objects[i]));
         if (array == nullptr) continue;
         if (auto owned = owned_by(array->stream, stream)) return owned;
     }
     return nullptr;
 }
 
-/// Notes the stream of a launch, and says whether it stays until the binding goes.
-bool stays(Binding& binding, StreamRef stream, const LaunchPlan& plan) {
-    const auto known = [&]() -> const UsedStream* {
-        for (const UsedStream& used : binding.streams) {
+/// The arrays are handed over when the binding goes, on streams that are still there then, and until then once for
+/// so many launches: by that it is known how many have not finished.
+constexpr std::uint32_t launches_a_hand_over = 64;
+
+/// For how many launches on this stream the one that comes next hands the arrays over; 0: it does not.
+std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const LaunchPlan& plan) {
+    const auto known = [&]() -> UsedStream* {
+        for (UsedStream& used : binding.streams) {
             if (used.stream == stream) return &used;
         }
         return nullptr;
     };
+    const auto counted = [](UsedStream& used) -> std::uint32_t {
+        if (!used.stays) return 1;
+        if (++used.launches < launches_a_hand_over) [[likely]]
+            return 0;
+        return std::exchange(used.launches, 0);
+    };
     {
         const std::lock_guard lock(binding.mutex);
-        if (const UsedStream* used = known()) [[likely]]
-            return used->stays;
+        if (UsedStream* used = known()) [[likely]]
+            return counted(*used);
     }
     UsedStream used{stream, stream.handle() == 1, owner_of(stream, plan, binding.launch)};
     used.stays = used.stays || used.owned != nullptr;
     const std::lock_guard lock(binding.mutex);
     if (known() == nullptr) binding.streams.push_back(std::move(used));
-    return known()->stays;
+    return counted(*known());
 }
 
-/// The arrays are kept for all launches on a stream at once, when the binding goes, where the stream is still
-/// there then. Otherwise each launch keeps them: on a stream that others own; on handle 2, which means
-/// another stream in the thread where the binding goes; and while a graph of ours, or once others were seen
-/// to capture, any, is being captured, because it has owners of its own.
+/// Each launch keeps the arrays on a stream that others own, and may destroy; on handle 2, which means another
+/// stream in the thread where the binding goes; and while a graph of ours, or once others were seen to capture, any,
+/// is being captured, because it has owners of its own.
 void launch_bound(Bound& bound) {
     const LaunchPlan& plan = bound.state->plan;
     if (!bound.state->launches) return;
     const std::shared_ptr<Binding> binding = bound.binding();
     const StreamRef stream = binding->launch.stream();
     const bool capturing = NotedCapture::any() || ForeignCapture::seen();
-    if (!capturing && stream.handle() != 2 && stays(*binding, stream, plan)) {
+    const std::uint32_t launches =
+        capturing || stream.handle() == 2 ? 1 : launches_to_hand_over(*binding, stream, plan);
+    if (launches == 0) [[likely]] {
         binding->launch.enqueue(stream, {});
         return;
     }
-    OwnerList owners;
-    binding->copy_owners(owners);
-    binding->launch.enqueue(stream, owners.hand_over());
+    OwnerList copies;
+    copies.keep(binding->launch.owners().current());
+    Owners owners = copies.hand_over();
+    owners.operations = launches;
+    binding->launch.enqueue(stream, owners);
 }
 
 PyObject* call_bound(PyObject* self, PyObject* const*, std::size_t flags, PyObject* keywords) {

@@ -1,11 +1,12 @@
 // Python objects that a launch keeps alive.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <new>
-#include <span>
-#include <vector>
+#include <iterator>
+#include <memory>
+#include <utility>
 
 #include <Python.h>
 
@@ -26,49 +27,56 @@ inline void release_references(void* const* objects, std::size_t count) noexcept
 /// References taken for one operation; dropped unless handed over. No allocation up to 32.
 class OwnerList {
   public:
-    OwnerList() = default;
+    OwnerList() noexcept {}
     OwnerList(const OwnerList&) = delete;
     OwnerList& operator=(const OwnerList&) = delete;
     ~OwnerList() {
-        for (const Owner& owner : hand_over()) Py_DECREF(static_cast<PyObject*>(owner.object));
+        const Owners left = hand_over();
+        for (std::size_t i = 0; i < left.count; ++i) Py_DECREF(static_cast<PyObject*>(left.objects[i]));
     }
 
     /// `bytes` of memory go with the object.
     [[gnu::always_inline]] void keep(PyObject* object, std::uint64_t bytes) {
-        if (count_ < most_inline) [[likely]] {
-            new (&inline_[count_ * sizeof(Owner)]) Owner{object, &release_references, bytes};
-        } else {
-            keep_more({object, &release_references, bytes});
-        }
+        if (count_ == room_) [[unlikely]]
+            grow();
+        objects_[count_++] = object;
+        bytes_ += bytes;
         Py_INCREF(object);
-        ++count_;
     }
     [[gnu::always_inline]] void keep(PyObject* object, const ArrayView& view) {
         keep(object, view.size * view.dtype.itemsize);
     }
+    /// References to what another list refers to.
+    void keep(const Owners& others) {
+        for (std::size_t i = 0; i < others.count; ++i) keep(static_cast<PyObject*>(others.objects[i]), 0);
+        bytes_ += others.bytes;
+    }
 
     /// The references that are held now.
-    std::span<const Owner> current() const noexcept {
-        return count_ <= most_inline ? std::span(first(), count_) : std::span(more_.data(), count_);
-    }
-    /// Whoever receives the span, which is good until this goes, now owns the references.
-    std::span<const Owner> hand_over() noexcept {
-        const std::span<const Owner> owners = current();
+    Owners current() const noexcept { return {objects_, count_, &release_references, bytes_}; }
+    /// Whoever receives them now owns the references; the list of them is good until this goes.
+    Owners hand_over() noexcept {
+        const Owners owners = current();
         count_ = 0;
+        bytes_ = 0;
         return owners;
     }
 
   private:
-    static constexpr std::size_t most_inline = 32;
-    const Owner* first() const noexcept { return std::launder(reinterpret_cast<const Owner*>(inline_)); }
-    void keep_more(const Owner& owner) {
-        if (count_ == most_inline) more_.assign(first(), first() + count_);
-        more_.push_back(owner);
+    [[gnu::cold, gnu::noinline]] void grow() {
+        auto larger = std::make_unique<void*[]>(2 * room_);
+        std::copy_n(objects_, count_, larger.get());
+        more_ = std::move(larger);
+        objects_ = more_.get();
+        room_ *= 2;
     }
 
+    void** objects_ = inline_;
     std::size_t count_ = 0;
-    std::vector<Owner> more_;  ///< all of them, where they are more than fit here
-    alignas(Owner) std::byte inline_[most_inline * sizeof(Owner)];  // not initialised: it would cost a launch
+    std::size_t room_ = std::size(inline_);
+    std::uint64_t bytes_ = 0;
+    std::unique_ptr<void*[]> more_;  ///< where they are more than fit here
+    void* inline_[32];               // not initialised: it would cost a launch
 };
 
 }  // namespace bascule::python

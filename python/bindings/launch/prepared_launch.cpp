@@ -122,9 +122,9 @@ StreamRef PreparedLaunch::stream() const {
     return choose_stream(given, std::nullopt, pack_->common_stream(), device_);
 }
 
-void PreparedLaunch::enqueue(StreamRef stream, std::span<const Owner> owners) {
+void PreparedLaunch::enqueue(StreamRef stream, const Owners& owners) {
     const LaunchSite site = launch_site(state_.plan.site);
-    if (blocks_) {
+    if (blocks_ || may_be_full(stream)) {
         const GilReleased released;
         bascule::launch(*target_, stream, *pack_, owners, site);
     } else {

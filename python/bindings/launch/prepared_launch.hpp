@@ -83,7 +83,7 @@ class PreparedLaunch {
     /// The stream that a launch would be on now. Throws: ArgumentError for a current one of another device.
     StreamRef stream() const;
     /// Launches on that stream. `owners` are taken, also when this throws. Throws: CudaError.
-    void enqueue(StreamRef stream, std::span<const Owner> owners);
+    void enqueue(StreamRef stream, const Owners& owners);
 
   private:
     [[gnu::noinline]] void read_and_choose(ArgumentReader& reader, const CallArguments& arguments,
