@@ -89,21 +89,20 @@ bool is_class(const ParameterType& declared) noexcept {
 
 }  // namespace
 
-ArgumentPack::ArgumentPack(const Signature& signature)
-    : signature_(&signature),
-      bytes_(inline_storage_),
-      table_(inline_table_),
-      producers_(reinterpret_cast<Producer*>(inline_producers_)) {
-    const std::size_t count = signature.parameters.size();
-    if (signature.bytes > inline_bytes || count > inline_parameters) [[unlikely]] {
-        const std::size_t table_bytes = count * sizeof(void*);
-        more().storage = std::make_unique<std::byte[]>(table_bytes + 16 + signature.bytes);
-        table_ = reinterpret_cast<void**>(more_->storage.get());
-        bytes_ =
-            more_->storage.get() + (table_bytes + 15) / 16 * 16;  // new gives memory that is aligned to 16
-    }
-    void** entry = table_;
-    for (const Parameter& parameter : signature.parameters) *entry++ = bytes_ + parameter.offset;
+void ArgumentPack::use_storage() {
+    const std::size_t table_bytes = signature_->parameters.size() * sizeof(void*);
+    more().storage = std::make_unique<std::byte[]>(table_bytes + 16 + signature_->bytes);
+    table_ = reinterpret_cast<void**>(more_->storage.get());
+    bytes_ = more_->storage.get() + (table_bytes + 15) / 16 * 16;  // new gives memory that is aligned to 16
+}
+
+void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
+    write(index, array);
+    const bool joins = ordered && !ignores_streams_;
+    arrays_ |= array.has_stream && joins ? some_name_a_stream : some_name_none;
+    if (!joins) return;
+    if (array.has_stream) add_producer(array.stream, index, array.device);
+    if (array.mask != nullptr) join_mask(index, *array.mask);
 }
 
 void ArgumentPack::write(int index, const ArrayView& array) {
@@ -126,8 +125,7 @@ void ArgumentPack::write(int index, const ArrayView& array) {
 /// A mask that names no stream is ordered with its array.
 void ArgumentPack::join_mask(int index, const MaskView& mask) {
     if (!mask.array.has_stream) return;
-    ++arrays_;
-    ++arrays_with_stream_;
+    arrays_ |= some_name_a_stream;
     add_producer(mask.array.stream, index, mask.array.device);
 }
 

@@ -47,7 +47,16 @@ std::string what_to_pass(const Parameter& parameter);
 /// ("argument 2 'x': ...").
 class ArgumentPack {
   public:
-    explicit ArgumentPack(const Signature& signature);
+    explicit ArgumentPack(const Signature& signature)
+        : signature_(&signature),
+          bytes_(inline_storage_),
+          table_(inline_table_),
+          producers_(reinterpret_cast<Producer*>(inline_producers_)) {
+        if (signature.bytes > inline_bytes || signature.parameters.size() > inline_parameters) [[unlikely]]
+            use_storage();
+        void** entry = table_;
+        for (const Parameter& parameter : signature.parameters) *entry++ = bytes_ + parameter.offset;
+    }
     ArgumentPack(const ArgumentPack&) = delete;
     ArgumentPack& operator=(const ArgumentPack&) = delete;
 
@@ -56,32 +65,25 @@ class ArgumentPack {
 
     /// An array for a pointer or a view; its stream, if it names one, joins the producers unless `ordered` is
     /// false.
-    void set(int index, const ArrayView& array, bool ordered = true) {
-        set_array(index, parameter(index), array, ordered);
-    }
-    /// The same with the parameter of that index at hand: most of a launch is this, some 25 instructions an array.
-    [[gnu::always_inline]] void set_array(int index, const Parameter& parameter, const ArrayView& array,
-                                          bool ordered = true) {
-        if (fits_plainly(array, parameter)) [[likely]] {
-            std::memcpy(bytes_ + parameter.offset, &array.pointer, sizeof array.pointer);
+    void set(int index, const ArrayView& array, bool ordered = true);
+    /// A plain array, where it is what the parameter of that index declares: most of a launch is this. False where
+    /// all rules have to decide; then nothing was done. `stream` is 0 where none is named.
+    [[gnu::always_inline]] bool set_plain(int index, const Parameter& parameter, PlainTraits array,
+                                          std::uint64_t pointer, std::uint64_t stream) {
+        if (!fits(array, parameter.plain)) return false;
+        std::memcpy(bytes_ + parameter.offset, &pointer, sizeof pointer);
+        if (stream == 0 || ignores_streams_) [[unlikely]] {
+            arrays_ |= some_name_none;
         } else {
-            write(index, array);
+            arrays_ |= some_name_a_stream;
+            add_producer(stream, index);
         }
-        ++arrays_;
-        if (!ordered || ignores_streams_) return;
-        if (array.has_stream) [[likely]] {
-            ++arrays_with_stream_;
-            add_producer(array.stream, index, array.device);
-        }
-        if (array.mask != nullptr) [[unlikely]]
-            join_mask(index, *array.mask);
+        return true;
     }
     /// A double, as Python's floats are.
-    void set_double(int index, double value) {
-        const Parameter& parameter = this->parameter(index);
+    void set_double(int index, const Parameter& parameter, double value) {
         const auto narrow = static_cast<float>(value);
-        if (parameter.plain && parameter.type.kind == ParameterType::Kind::scalar &&
-            parameter.type.dtype == DType{DType::Kind::floating, 4} && !std::isinf(narrow)) [[likely]] {
+        if (parameter.plain == plain_scalar({DType::Kind::floating, 4}) && !std::isinf(narrow)) [[likely]] {
             std::memcpy(bytes_ + parameter.offset, &narrow, sizeof narrow);
         } else {
             Scalar scalar;
@@ -91,15 +93,12 @@ class ArgumentPack {
         }
     }
     /// An integer, as most of Python's ints are.
-    void set_integer(int index, std::int64_t value) {
-        const Parameter& parameter = this->parameter(index);
-        const DType dtype = parameter.type.dtype;
-        const bool is_signed = dtype.kind == DType::Kind::signed_integer;
-        const int unused = 64 - 8 * static_cast<int>(dtype.itemsize);
-        if (parameter.plain && parameter.type.kind == ParameterType::Kind::scalar && is_signed &&
+    void set_integer(int index, const Parameter& parameter, std::int64_t value) {
+        const std::uint32_t bytes = plain_itemsize(parameter.plain);
+        const int unused = (64 - 8 * static_cast<int>(bytes)) & 63;
+        if (is_plain_scalar(parameter.plain, DType::Kind::signed_integer) &&
             value << unused >> unused == value) [[likely]] {
-            std::memcpy(bytes_ + parameter.offset, &value,
-                        dtype.itemsize);  // little-endian, as every device is
+            std::memcpy(bytes_ + parameter.offset, &value, bytes);  // little-endian, as every device is
         } else {
             Scalar scalar;
             scalar.integer = value;
@@ -150,7 +149,7 @@ class ArgumentPack {
     /// The stream that every array of the pack names, when they all name one and the same; empty without
     /// arrays, and for a stream of another device than the launch's.
     std::optional<std::uint64_t> common_stream() const noexcept {
-        if (arrays_ == 0 || arrays_ != arrays_with_stream_ || producer_count_ != 1) return std::nullopt;
+        if (arrays_ != some_name_a_stream || producer_count_ != 1) return std::nullopt;
         return producers_[0].device < 0 ? std::optional(producers_[0].stream) : std::nullopt;
     }
 
@@ -172,6 +171,7 @@ class ArgumentPack {
     std::byte* slot(int index) noexcept { return bytes_ + parameter(index).offset; }
 
     [[noreturn]] static void fail_count(const Signature& signature, std::size_t given);
+    void use_storage();
     void write(int index, const ArrayView& array);
     void join_mask(int index, const MaskView& mask);
     void add_another(const Producer& producer);
@@ -193,8 +193,8 @@ class ArgumentPack {
     Producer* producers_;
     std::unique_ptr<More> more_;
     int producer_count_ = 0;
-    int arrays_ = 0;  ///< set so far
-    int arrays_with_stream_ = 0;
+    static constexpr std::uint8_t some_name_a_stream = 1, some_name_none = 2;
+    std::uint8_t arrays_ = 0;  ///< of those, for the arrays that were set so far
     bool ignores_streams_ = false;
     // What follows is not initialised: it would cost a launch more than its checks.
     alignas(Producer) std::byte inline_producers_[inline_producers * sizeof(Producer)];

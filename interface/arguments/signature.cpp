@@ -21,12 +21,17 @@ std::uint32_t tag_of(std::string_view kernel) noexcept {
 
 namespace {
 
-bool is_plain(const Parameter& parameter) noexcept {
+PlainTraits traits_of(const Parameter& parameter) noexcept {
     const ParameterType& type = parameter.type;
-    const bool number = type.dtype.format == DType::Format::none && type.dtype.kind != DType::Kind::opaque;
-    if (type.kind == ParameterType::Kind::scalar) return number && parameter.bytes == type.dtype.itemsize;
-    return type.kind == ParameterType::Kind::pointer && type.element_kind == ParameterType::Element::named &&
-           type.lanes == 0 && number && parameter.bytes == sizeof(std::uint64_t) && type.alignment > 0;
+    if (type.kind == ParameterType::Kind::scalar)
+        return parameter.bytes == type.dtype.itemsize ? plain_scalar(type.dtype) : takes_none;
+    // Plain arrays are aligned to their elements' size.
+    if (type.kind != ParameterType::Kind::pointer || type.element_kind != ParameterType::Element::named ||
+        type.lanes != 0 || parameter.bytes != sizeof(std::uint64_t) || type.alignment > type.dtype.itemsize) {
+        return takes_none;
+    }
+    const PlainTraits traits = plain_traits(type.dtype, type.constant);
+    return traits == not_plain ? takes_none : traits;
 }
 
 }  // namespace
@@ -39,7 +44,7 @@ void lay_out(Signature& signature) noexcept {
         offset = (offset + parameter.alignment - 1) / parameter.alignment * parameter.alignment;
         parameter.offset = offset;
         offset += parameter.bytes;
-        parameter.plain = is_plain(parameter);
+        parameter.plain = traits_of(parameter);
         parameter.tag = {kernel, index++};
     }
     signature.bytes = offset;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <bascule/interface/arrays/plain_array.hpp>
 #include <bascule/interface/types/dtype.hpp>
 
 namespace bascule {
@@ -90,8 +91,8 @@ struct Parameter {
     std::uint32_t bytes = 0;      ///< sizeof
     std::uint32_t alignment = 1;  ///< alignof
     std::uint32_t offset = 0;     ///< in the parameter buffer
-    /// A pointer to numbers, or a number, of exactly `type.dtype`: what most parameters are. Set by lay_out.
-    bool plain = false;
+    /// What most parameters are: a pointer to numbers, or a number, of exactly `type.dtype`. Set by lay_out.
+    PlainTraits plain = takes_none;
     ViewTag tag;
 
     bool operator==(const Parameter&) const = default;

@@ -203,52 +203,36 @@ void read_empty(const Tensor& tensor, ArrayView& view) noexcept {
 
 }  // namespace
 
-bool view_plainly(const Tensor& tensor, ArrayView& view) noexcept {
+bool read_plainly(const Tensor& tensor, PlainArray& array, Dimensions* shape) noexcept {
+    constexpr DType::Kind kinds[] = {DType::Kind::signed_integer, DType::Kind::unsigned_integer,
+                                     DType::Kind::floating};  // kDLInt, kDLUInt, kDLFloat
     const DataType type = tensor.dtype;
-    const std::uint32_t bytes = type.bits / 8U;
-    if (type.lanes != 1 || type.bits % 8 != 0 || bytes == 0 || bytes > 8 || (bytes & (bytes - 1)) != 0)
+    const bool whole = type.bits >= 8 && type.bits <= 64 && (type.bits & (type.bits - 1)) == 0;
+    if (type.code >= std::size(kinds) || type.lanes != 1 || !whole || (type.code == 2 && type.bits == 8))
         return false;
-    switch (type.code) {
-        case 0:  // kDLInt
-            view.dtype.kind = DType::Kind::signed_integer;
-            break;
-        case 1:  // kDLUInt
-            view.dtype.kind = DType::Kind::unsigned_integer;
-            break;
-        case 2:  // kDLFloat
-            if (bytes == 1) return false;
-            view.dtype.kind = DType::Kind::floating;
-            break;
-        default:
-            return false;
-    }
-    view.dtype.itemsize = bytes;
     if (tensor.data == nullptr || tensor.ndim < 1 || tensor.ndim > max_dimensions || tensor.shape == nullptr)
         return false;
+    array.traits = plain_traits({kinds[type.code], type.bits / 8U}, false);
+    if (shape != nullptr) shape->resize(tensor.ndim);
     // From the last axis on: extents of at least 1, elements side by side.
-    view.shape.resize(tensor.ndim);
-    view.strides.resize(tensor.ndim);
     std::int64_t elements = 1;
     for (std::int32_t d = tensor.ndim - 1; d >= 0; --d) {
         const std::int64_t extent = tensor.shape[d];
-        if (extent < 1 || (tensor.strides != nullptr && tensor.strides[d] != elements)) return false;
-        view.shape[d] = extent;
-        if (__builtin_mul_overflow(elements, std::int64_t{bytes}, &view.strides[d]) ||
+        if (extent < 1 || (tensor.strides != nullptr && tensor.strides[d] != elements) ||
             __builtin_mul_overflow(elements, extent, &elements)) {
             return false;
         }
+        if (shape != nullptr) (*shape)[d] = extent;
     }
-    const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(tensor.data));
-    std::int64_t size = 0;
+    std::int64_t bytes = 0;
     std::uint64_t end = 0;
-    if (__builtin_mul_overflow(elements, std::int64_t{bytes}, &size) ||
-        __builtin_add_overflow(address, tensor.byte_offset, &view.pointer) ||
-        __builtin_add_overflow(view.pointer, static_cast<std::uint64_t>(size), &end)) {
+    if (__builtin_mul_overflow(elements, std::int64_t{type.bits / 8}, &bytes) ||
+        __builtin_add_overflow(reinterpret_cast<std::uintptr_t>(tensor.data), tensor.byte_offset,
+                               &array.pointer) ||
+        __builtin_add_overflow(array.pointer, static_cast<std::uint64_t>(bytes), &end)) {
         return false;
     }
-    view.size = static_cast<std::uint64_t>(elements);
-    view.c_contiguous = view.f_contiguous = true;
-    if (tensor.ndim > 1) find_contiguity(view);
+    array.bytes = static_cast<std::uint64_t>(bytes);
     return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/arrays/dlpack_abi.h>
+#include <bascule/interface/arrays/plain_array.hpp>
 
 namespace bascule::dlpack {
 
@@ -21,9 +22,10 @@ using ExchangeTable = BasculeDLExchange;
 
 inline constexpr Version version{BASCULE_DL_MAJOR, BASCULE_DL_MINOR};
 
-/// What most tensors are: numbers of one lane, at least one axis, no extent of 0, C order, nothing wrong. Then `view`
-/// is what view_of would make of it. False for everything else, `view` half written.
-bool view_plainly(const Tensor& tensor, ArrayView& view) noexcept;
+/// Reads a tensor that is what most are: integers or floats of at least one dimension and one element, side by side in C
+/// order, and nothing wrong. view_of would take it too. False for all other tensors; then `array` is half written. The
+/// extents go to `shape`, unless it is null.
+bool read_plainly(const Tensor& tensor, PlainArray& array, Dimensions* shape) noexcept;
 
 /// The tensor as a validated array, writable and without a stream: a tensor says nothing of either. Whose
 /// memory it is, and `device`, are for the caller to look at. Throws: ArgumentError (type, value,

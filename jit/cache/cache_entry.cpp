@@ -12,7 +12,7 @@
 namespace bascule {
 namespace {
 
-constexpr std::array magic = {'B', 'A', 'S', 'C', 'U', 'L', 'E', '\x02'};
+constexpr std::array magic = {'B', 'A', 'S', 'C', 'U', 'L', 'E', '\x03'};
 
 /// What an entry begins with.
 struct Preamble {

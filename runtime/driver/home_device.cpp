@@ -168,13 +168,16 @@ ArrayView resolve(const ArrayView& array, Device device) {
     return resolved;
 }
 
+bool is_known_at_home(std::uint64_t pointer, Home& home) noexcept {
+    const bool known =
+        !asks_always.load(std::memory_order_relaxed) && proven.contains(pointer, home.device.ordinal());
+    home.decided = home.decided || known;
+    return known;
+}
+
 void resolve_at_home(ArrayView& array, Home& home) {
-    if (array.empty()) return;
+    if (array.empty() || is_known_at_home(array.pointer, home)) return;
     const bool asks = asks_always.load(std::memory_order_relaxed);
-    if (!asks && proven.contains(array.pointer, home.device.ordinal())) {
-        home.decided = true;
-        return;
-    }
     const std::uint64_t asked_at = proven.generation();
     const MemoryFacts memory = ask(array.pointer, home.device);
     if (memory.memory_type == 0) {

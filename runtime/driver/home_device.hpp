@@ -27,6 +27,9 @@ struct Home {
 /// device makes that one the home. `array.device` is set where the array's stream is on another device.
 void resolve_at_home(ArrayView& array, Home& home);
 
+/// Whether an array that is not empty is known to lie on `home.device`, which is the home then. Asks nobody.
+bool is_known_at_home(std::uint64_t pointer, Home& home) noexcept;
+
 /// "the launch goes to device 0, where its stream is": for messages.
 std::string describe(const Home& home);
 

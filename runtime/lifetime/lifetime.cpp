@@ -211,8 +211,6 @@ void keep_until_done(StreamRef stream, const Owners& owners) noexcept {
     keep_in_any_queue(stream, owners);
 }
 
-KeptMark kept_so_far() noexcept { return newest_mark(); }
-
 void release_finished(StreamRef stream, KeptMark mark) noexcept {
     if (Driver::lost_by_fork()) return;
     release_given_back();
@@ -261,9 +259,7 @@ void retire(StreamRef stream) noexcept {
     }
 }
 
-bool may_be_full(StreamRef stream) noexcept {
-    if (crowded_queues.load(std::memory_order_relaxed) == 0) [[likely]]
-        return false;
+bool detail::is_crowded(StreamRef stream) noexcept {
     try {
         const LockedQueue found = find_queue(QueueKey::of(stream));
         return found.queue != nullptr && found.queue->crowded;

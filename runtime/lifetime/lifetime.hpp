@@ -9,6 +9,10 @@
 
 namespace bascule {
 
+namespace detail {
+bool is_crowded(StreamRef stream) noexcept;
+}  // namespace detail
+
 /// Takes the owners of an operation just enqueued on `stream`. One marker event is recorded for every 64
 /// operations, and whenever their owners hold 64 MiB; what finished before the oldest markers is released
 /// here, by the calling thread; at most 1,024 operations are held, then the oldest marker is waited for.
@@ -18,14 +22,17 @@ void keep_until_done(StreamRef stream, const Owners& owners) noexcept;
 
 /// Whether so many operations are kept for the stream (512) that a launch may have to wait for the driver, whose own
 /// queue is bounded. Costs a load while no stream has so many.
-bool may_be_full(StreamRef stream) noexcept;
+inline bool may_be_full(StreamRef stream) noexcept {
+    return detail::crowded_queues.load(std::memory_order_relaxed) != 0 && detail::is_crowded(stream);
+}
 
-/// The owners of the operation that this scope enqueues: taken when it ends, also by an exception.
+/// The owners of the operation that this scope enqueues: taken when it ends, also by an exception. Borrows the list.
 class OwnersKept {
   public:
-    OwnersKept(StreamRef stream, const Owners& owners) noexcept : stream_(stream), owners_(owners) {}
+    OwnersKept(StreamRef stream, const Owners& owners) noexcept : stream_(stream), owners_(&owners) {}
+    OwnersKept(StreamRef, Owners&&) = delete;
     ~OwnersKept() {
-        if (!owners_.empty()) keep_until_done(stream_, owners_);
+        if (owners_ != nullptr) keep_until_done(stream_, *owners_);
     }
     OwnersKept(const OwnersKept&) = delete;
     OwnersKept& operator=(const OwnersKept&) = delete;
@@ -33,16 +40,12 @@ class OwnersKept {
     /// The host has waited for the operation: they are released now.
     void finished() noexcept { release(hand_over()); }
     /// Somebody else takes them.
-    Owners hand_over() noexcept { return std::exchange(owners_, {}); }
+    const Owners& hand_over() noexcept { return *std::exchange(owners_, nullptr); }
 
   private:
     StreamRef stream_;
-    Owners owners_;
+    const Owners* owners_;
 };
-
-/// The mark of the newest operation. Taken before a synchronisation, so that what another thread enqueues
-/// meanwhile is not taken for finished.
-KeptMark kept_so_far() noexcept;
 
 /// Releases what was kept for `stream` before `mark`: the stream was synchronised since.
 void release_finished(StreamRef stream, KeptMark mark) noexcept;

@@ -1,6 +1,7 @@
 // An owner: something that is kept until the device has finished with its memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -54,5 +55,14 @@ inline void append(std::vector<Owner>& list, const Owners& owners) {
 
 /// A moment in the order in which owners were handed over.
 using KeptMark = std::uint64_t;
+
+namespace detail {
+inline std::atomic<KeptMark> newest_mark{0};
+inline std::atomic<int> crowded_queues{0};  // owner_queue.hpp says what that is
+}  // namespace detail
+
+/// The mark of the newest operation. Taken before a synchronisation, so that what another thread enqueues
+/// meanwhile is not taken for finished.
+inline KeptMark kept_so_far() noexcept { return detail::newest_mark.load(std::memory_order_relaxed); }
 
 }  // namespace bascule

@@ -26,7 +26,6 @@ QueueRegistry& queue_registry() {
     return *made;
 }
 
-std::atomic<KeptMark> sequence{0};
 constinit thread_local OwnerQueue* last = nullptr;
 
 /// Makes one where there is none.
@@ -64,9 +63,6 @@ OwnerQueue* queue_at(std::size_t number) noexcept {
     return number < queue_registry().queues.size() ? queue_registry().queues[number] : nullptr;
 }
 
-KeptMark next_mark() noexcept { return sequence.fetch_add(1, std::memory_order_relaxed) + 1; }
-KeptMark newest_mark() noexcept { return sequence.load(); }
-
 bool keep_in_last_queue(StreamRef stream, const Owners& owners) noexcept {
     OwnerQueue* const queue = last;
     if (queue == nullptr) return false;
@@ -99,17 +95,9 @@ void OwnerQueue::reserve(std::size_t more) {
     kept.reserve(operations_a_marker);
 }
 
-void OwnerQueue::keep(const Owners& given, KeptMark mark) noexcept {
-    owners.push(given.objects, given.count);
-    kept.push({mark, given.release, static_cast<std::uint32_t>(given.count), given.operations});
-    operations += given.operations;
-    unmarked += given.operations;
-    unmarked_bytes += given.bytes;
-}
-
 void OwnerQueue::count() noexcept {
     const bool many = operations >= operations_of_a_crowd;
-    if (many != crowded) crowded_queues.fetch_add(many ? 1 : -1, std::memory_order_relaxed);
+    if (many != crowded) detail::crowded_queues.fetch_add(many ? 1 : -1, std::memory_order_relaxed);
     crowded = many;
     // Handle 2 is another stream in every thread; a stream for which nothing is kept may be captured by now.
     const bool needs_a_look = retired || key.stream.handle() == 2 || kept.empty();
@@ -122,7 +110,7 @@ Marker OwnerQueue::begin_marker(CUevent_st* event) noexcept {
     unmarked = unmarked_bytes = 0;
     ++markers_in_hand;
     count();
-    return {event, newest_mark()};
+    return {event, kept_so_far()};
 }
 
 Marker OwnerQueue::take_oldest_marker() noexcept {

@@ -1,6 +1,6 @@
 // What is kept for each stream until its work is done: owners in the order in which they were handed over,
 // and the markers between them. When a marker is set and who is waited for is
-// <bascule/runtime/lifetime/lifetime.hpp>'s.
+// <bascule/runtime/lifetime/owner.hpp>'s.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/lifetime/short_mutex.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
@@ -98,14 +98,20 @@ struct OwnerQueue {
     std::uint64_t unmarked = 0;        // of them since the newest marker
     std::uint64_t unmarked_bytes = 0;  // that their owners hold
     std::uint64_t quick = 0;           // operations that keep_in_last_queue may take
-    bool crowded = false;              // counted in `crowded_queues`
+    bool crowded = false;              // counted in detail::crowded_queues
 
     // The queue is locked:
 
     /// Makes room for so many. Throws where there is no memory.
     void reserve(std::size_t more);
     /// What is handed over at `mark`. There is room.
-    void keep(const Owners& given, KeptMark mark) noexcept;
+    void keep(const Owners& given, KeptMark mark) noexcept {
+        owners.push(given.objects, given.count);
+        kept.push({mark, given.release, static_cast<std::uint32_t>(given.count), given.operations});
+        operations += given.operations;
+        unmarked += given.operations;
+        unmarked_bytes += given.bytes;
+    }
     /// The queue has changed: what follows from its size.
     void count() noexcept;
     /// A marker for what is kept so far. Its event is to be recorded, and the marker added.
@@ -144,12 +150,11 @@ constexpr std::uint64_t bytes_a_marker = std::uint64_t{64} << 20;
 
 /// A queue with this many operations is crowded: the driver's own queue for the stream may be nearly full.
 constexpr std::uint64_t operations_of_a_crowd = 512;
-/// How many queues are.
-inline std::atomic<int> crowded_queues{0};
 
-/// The mark of one operation more, and that of the last one.
-KeptMark next_mark() noexcept;
-KeptMark newest_mark() noexcept;
+/// The mark of one operation more.
+inline KeptMark next_mark() noexcept {
+    return detail::newest_mark.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 /// What most launches need: the calling thread's last queue is the stream's, holds something already, has room and
 /// needs no marker yet. False where that is not so; then nothing was done.

@@ -199,7 +199,8 @@ void write_by_copies(StreamRef stream, const ArrayView& destination, const Write
     auto copy = std::make_unique<DeviceBuffer>(bytes + shift, stream.device());
     const std::uint64_t start = copy->address() + shift;
     const Owner owner{copy.release(), &delete_owners<DeviceBuffer>, bytes};
-    const OwnersKept kept(stream, owner);
+    const Owners owners(owner);
+    const OwnersKept kept(stream, owners);
     Producers producers;
     producers.add(destination);
     if (!destination.contiguous()) copy_run(stream, start, first, bytes, producers.get());

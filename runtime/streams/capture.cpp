@@ -225,15 +225,16 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
                  "capture goes on.",
                  outside.front().stream, name_of(stream)));
     }
+    inside_ = std::make_unique<std::vector<Producer>>();
     for (const Producer& producer : producers_) {
         const auto same = [&](const Producer& each) { return each.same_stream(producer); };
         if (std::any_of(outside.begin(), outside.end(), same)) {
             add_once(needs->producers, producer);
         } else {
-            inside_.push_back(producer);
+            inside_->push_back(producer);
         }
     }
-    producers_ = inside_;
+    producers_ = *inside_;
 }
 
 bool keep_for_graph(StreamRef stream, const Owners& owners) noexcept {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -88,7 +89,7 @@ class ProducersToOrder {
     void sort(StreamRef stream, const Signature* signature);
 
     std::span<const Producer> producers_;
-    std::vector<Producer> inside_;
+    std::unique_ptr<std::vector<Producer>> inside_;  // null where producers_ are all of them
 };
 
 /// True when `stream` is being captured for a graph of ours, which has taken the owners then. Need not be asked

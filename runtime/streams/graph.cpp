@@ -116,7 +116,8 @@ void Graph::launch(StreamRef stream) {
     if (capture_ != nullptr) fail_state("the graph is being captured: launch it after the `with` block.");
     if (content_ == nullptr) fail_state("the graph is empty: capture something first, `with graph: ...`.");
     const Owner share{new Share(content_), &delete_owners<Share>};
-    const OwnersKept kept(stream, share);
+    const Owners owners(share);
+    const OwnersKept kept(stream, owners);
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
     std::vector<Producer> needed = content_->needs.producers;

@@ -26,16 +26,9 @@ inline StreamChoice how_chosen(const std::optional<StreamRef>& given, const std:
 /// same, that; else the device's default stream.
 inline StreamRef choose_stream(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
                                std::optional<std::uint64_t> common_producer, Device device) noexcept {
-    switch (how_chosen(given, current, common_producer)) {
-        case StreamChoice::given:
-            return *given;
-        case StreamChoice::current:
-            return *current;
-        case StreamChoice::common_producer:
-            return {*common_producer, device};
-        case StreamChoice::device_default:
-            break;
-    }
+    if (given) return *given;  // as how_chosen says
+    if (current) return *current;
+    if (common_producer) return {*common_producer, device};
     return StreamRef::device_default(device);
 }
 

@@ -1,6 +1,7 @@
 // bascule.DeviceArray: an array in device memory that Bascule allocated, or a view of another library's.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -8,11 +9,29 @@
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/arrays/plain_array.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 
 #include "exchange/lent_tensor.hpp"
 
 namespace bascule::python {
+
+/// What launches compare of an array, found at its first one. Any number of threads may find it; a copy, which may
+/// become another array, finds its own.
+class RememberedTraits {
+  public:
+    RememberedTraits() = default;
+    RememberedTraits(const RememberedTraits&) noexcept {}
+    RememberedTraits& operator=(const RememberedTraits&) noexcept {
+        set(not_plain);
+        return *this;
+    }
+    PlainTraits get() const noexcept { return traits_.load(std::memory_order_relaxed); }
+    void set(PlainTraits traits) const noexcept { traits_.store(traits, std::memory_order_relaxed); }
+
+  private:
+    mutable std::atomic<PlainTraits> traits_{not_plain};
+};
 
 /// What bascule.DeviceArray holds. `view.stream` is the bound stream; `view.has_stream` is false only for
 /// sync=False views.
@@ -22,8 +41,9 @@ struct ArrayObject {
     std::shared_ptr<DeviceBuffer> buffer;  ///< null when the memory is another library's
     pybind11::object owner;                ///< whose memory it is, kept alive; None otherwise
     pybind11::object stream;               ///< the bound stream's object, kept alive
-    pybind11::object mask{};  ///< of view.mask: a DeviceArray or a BitMask, kept alive; null without
-    LentTensor lent{};        ///< what C code borrows of it
+    pybind11::object mask{};   ///< of view.mask: a DeviceArray or a BitMask, kept alive; null without
+    LentTensor lent{};         ///< what C code borrows of it
+    RememberedTraits plain{};  ///< not_plain also where it names no stream of its device
 };
 
 /// The Python class while its parts are bound.

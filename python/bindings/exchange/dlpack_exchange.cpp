@@ -47,12 +47,16 @@ std::uint64_t work_stream_of(const dlpack::ExchangeTable& table, dlpack::DeviceI
     return handle == 0 ? 1 : handle;  // NULL is the default stream
 }
 
-void finish(const dlpack::Tensor& tensor, const TypeProfile& profile, Home& home, ArrayView& view) {
-    if (!dlpack::view_plainly(tensor, view)) view = dlpack::view_of(tensor);
+ArrayView finish(const dlpack::Tensor& tensor, const TypeProfile& profile, Home& home) {
+    PlainArray plain;
+    Dimensions shape;
+    ArrayView view =
+        dlpack::read_plainly(tensor, plain, &shape) ? view_of(plain, shape) : dlpack::view_of(tensor);
     resolve_at_home(view, home);
     view.has_stream = true;
     view.stream_source = StreamSource::table;
     view.stream = work_stream_of(*profile.table, tensor.device);
+    return view;
 }
 
 bool is_for_kernels(dlpack::DeviceId where) {
@@ -79,7 +83,7 @@ bool read_managed(PyObject* object, const TypeProfile& profile, Home& home, Owne
     if (managed->version.major != dlpack::version.major || !is_for_kernels(managed->tensor.device)) {
         return false;
     }
-    finish(managed->tensor, profile, home, view);
+    view = finish(managed->tensor, profile, home);
     view.readonly = (managed->flags & BASCULE_DL_READ_ONLY) != 0;
     owners.keep(holder.ptr(), view);
     return true;
@@ -102,8 +106,29 @@ bool read_exchange(PyObject* object, const TypeProfile& profile, bool may_write,
         return false;
     }
     if (!is_for_kernels(tensor.device)) return false;
-    finish(tensor, profile, home, view);
+    view = finish(tensor, profile, home);
     owners.keep(object, view);
+    return true;
+}
+
+bool read_exchange_plainly(PyObject* object, const TypeProfile& profile, const Parameter& parameter,
+                           Home& home, OwnerList& owners, PlainArray& array) {
+    const dlpack::ExchangeTable& table = *profile.table;
+    if (parameter.plain == takes_none || table.tensor_from_object == nullptr ||
+        !(parameter.type.constant || profile.never_readonly)) {
+        return false;
+    }
+    dlpack::Tensor tensor;
+    if (table.tensor_from_object(object, &tensor) != 0) {
+        PyErr_Clear();  // it is asked again
+        return false;
+    }
+    if (tensor.device.type != BASCULE_DL_CUDA || !dlpack::read_plainly(tensor, array, nullptr) ||
+        !array.fits(parameter.plain) || !is_known_at_home(array.pointer, home)) {
+        return false;
+    }
+    array.stream = work_stream_of(table, tensor.device);
+    owners.keep(object, array.bytes);
     return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <bascule/interface/arguments/signature.hpp>
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
@@ -20,6 +21,12 @@ namespace bascule::python {
 /// has none, a managed tensor, whose flags say it.
 bool read_exchange(PyObject* object, const TypeProfile& profile, bool may_write, Home& home,
                    OwnerList& owners, ArrayView& view);
+
+/// The same for what most tensors are: plain arrays that lie where the launch goes, and that the parameter takes. False
+/// for all others, which read_exchange decides about; then nothing is kept. Throws: what the library raised when it was
+/// asked for its stream.
+bool read_exchange_plainly(PyObject* object, const TypeProfile& profile, const Parameter& parameter,
+                           Home& home, OwnerList& owners, PlainArray& array);
 
 /// An array of `device`, read by an interface that could not name a stream (versions 0 to 2): where its type
 /// has a table too, the library's work stream is the array's. False where it has none. Throws: what the

@@ -2,8 +2,10 @@
 // types: the CUDA Array Interface, versions 0, 2 and 3.
 #include "exchange/interface_reader.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -260,56 +262,51 @@ struct Key {
 };
 using Values = std::array<PyObject*, Key::count>;
 
-/// By length and bytes, for keys that are equal strings without being interned: pybind11 and nanobind make such.
-unsigned find_by_text(PyObject* key) noexcept {
-    if (!PyUnicode_Check(key) || PyUnicode_CHECK_INTERNED(key)) return Key::count;
-    Py_ssize_t size = 0;
-    const char* bytes =
-        PyUnicode_IS_COMPACT_ASCII(key) ? static_cast<const char*>(PyUnicode_DATA(key)) : nullptr;
-    if (bytes != nullptr) {
-        size = PyUnicode_GET_LENGTH(key);
-    } else {
-        bytes = PyUnicode_AsUTF8AndSize(key, &size);
-        if (bytes == nullptr) {  // lone surrogates: none of ours
-            PyErr_Clear();
-            return Key::count;
-        }
-    }
-    const std::string_view text(bytes, static_cast<std::size_t>(size));
-    switch (text.size()) {
-        case 4:
-            return text == "data" ? Key::data : text == "mask" ? Key::mask : Key::count;
-        case 5:
-            return text == "shape" ? Key::shape : text == "descr" ? Key::descr : Key::count;
-        case 6:
-            return text == "stream" ? Key::stream : Key::count;
-        case 7:
-            return text == "typestr"   ? Key::typestr
-                   : text == "version" ? Key::version
-                   : text == "strides" ? Key::strides
-                                       : Key::count;
-        default:
-            return Key::count;
-    }
+/// Interned, by their numbers.
+const std::array<PyObject*, Key::count>& key_names() noexcept {
+    const Names& n = names();
+    static const std::array<PyObject*, Key::count> all = {n.shape,   n.typestr, n.data,   n.version,
+                                                          n.strides, n.mask,    n.stream, n.descr};
+    return all;
 }
 
-unsigned find_key(const Names& n, PyObject* key) noexcept {
-    if (key == n.shape) return Key::shape;
-    if (key == n.typestr) return Key::typestr;
-    if (key == n.data) return Key::data;
-    if (key == n.version) return Key::version;
-    if (key == n.strides) return Key::strides;
-    if (key == n.stream) return Key::stream;
-    if (key == n.descr) return Key::descr;
-    if (key == n.mask) return Key::mask;
-    return find_by_text(key);
+std::uint32_t four_bytes(const char* text) noexcept {
+    std::uint32_t bytes = 0;
+    std::memcpy(&bytes, text, sizeof bytes);
+    return bytes;
 }
 
-/// Borrowed values; runs no Python code.
-void find_entries(PyObject* dict, Values& values) noexcept {
-    const Names& known = names();
+/// Whether two strings are equal, of which `name` is one of ours, with 4 to 7 characters: as two integers that overlap.
+/// pybind11 and nanobind make keys that are equal without being interned.
+bool is_same_text(PyObject* key, PyObject* name) noexcept {
+    if (!PyUnicode_Check(key) || PyUnicode_GET_LENGTH(key) != PyUnicode_GET_LENGTH(name) ||
+        !PyUnicode_IS_ASCII(key)) {
+        return false;
+    }
+    const auto* text = static_cast<const char*>(PyUnicode_DATA(key));
+    const auto* same = static_cast<const char*>(PyUnicode_DATA(name));
+    const Py_ssize_t last = PyUnicode_GET_LENGTH(name) - 4;
+    return four_bytes(text) == four_bytes(same) && four_bytes(text + last) == four_bytes(same + last);
+}
+
+[[gnu::noinline]] unsigned find_key(PyObject* key) noexcept {
+    const auto& all = key_names();
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](PyObject* name) { return key == name || is_same_text(key, name); });
+    return static_cast<unsigned>(found - all.begin());
+}
+
+/// Borrowed values; runs no Python code. Each entry is first compared with what was in its place last.
+[[gnu::always_inline]] inline void find_entries(PyObject* dict, KeyOrder& keys, Values& values) noexcept {
+    const auto& all = key_names();
+    std::size_t place = 0;
     walk_dict(dict, [&](PyObject* key, PyObject* value) {
-        const unsigned which = find_key(known, key);
+        unsigned which = place < keys.size() ? keys[place] : +Key::count;
+        if (which >= Key::count || (key != all[which] && !is_same_text(key, all[which]))) [[unlikely]] {
+            which = find_key(key);
+            if (place < keys.size()) keys[place] = static_cast<std::uint8_t>(which);
+        }
+        ++place;
         if (which < Key::count) values[which] = value;
     });
 }
@@ -327,7 +324,8 @@ class Entries {
 
     void walk(PyObject* dict) noexcept {
         const py::scoped_critical_section undisturbed(dict);
-        find_entries(dict, values_);
+        KeyOrder keys = {};
+        find_entries(dict, keys, values_);
         for (PyObject* found : values_) Py_XINCREF(found);
     }
 
@@ -369,70 +367,45 @@ void take_entries(PyObject* descriptor, Entries& entries) {
 
 // --- What most producers say -------------------------------------------------------------------------------
 
-/// "<f4" and its like, three characters of ASCII; nothing for anything else.
-std::optional<DType> plain_dtype(PyObject* text) noexcept {
+/// "<f4" and its like, three characters of ASCII; not_plain for anything else.
+PlainTraits traits_of(PyObject* text, bool readonly) noexcept {
     if (text == nullptr || !PyUnicode_CheckExact(text) || !PyUnicode_IS_COMPACT_ASCII(text) ||
         PyUnicode_GET_LENGTH(text) != 3) {
-        return std::nullopt;
+        return not_plain;
     }
     const auto* character = static_cast<const char*>(PyUnicode_DATA(text));
     const auto bytes = static_cast<std::uint32_t>(character[2] - '0');
-    if ((character[0] != '<' && (character[0] != '|' || bytes != 1)) || bytes > 8 ||
-        (bytes & (bytes - 1)) != 0) {
-        return std::nullopt;
-    }
+    const bool ordered = character[0] == '<' || (character[0] == '|' && bytes == 1);
+    if (!ordered || bytes - 1 > 7 || (bytes & (bytes - 1)) != 0) return not_plain;
     switch (character[1]) {
         case 'f':
-            return bytes >= 2 ? std::optional<DType>({DType::Kind::floating, bytes}) : std::nullopt;
+            return bytes == 1 ? not_plain : plain_traits({DType::Kind::floating, bytes}, readonly);
         case 'i':
-            return bytes >= 1 ? std::optional<DType>({DType::Kind::signed_integer, bytes}) : std::nullopt;
+            return plain_traits({DType::Kind::signed_integer, bytes}, readonly);
         case 'u':
-            return bytes >= 1 ? std::optional<DType>({DType::Kind::unsigned_integer, bytes}) : std::nullopt;
+            return plain_traits({DType::Kind::unsigned_integer, bytes}, readonly);
         default:
-            return std::nullopt;
+            return not_plain;
     }
 }
 
-/// Extents of at least 1 and, said or not, strides of C order; false for anything else.
-bool read_plain_shape(PyObject* shape, PyObject* strides, ArrayView& view) noexcept {
-    if (shape == nullptr || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > max_dimensions)
+/// Extents of at least 1 and, said or not, strides of C order; false for anything else. `bytes` are an element's at
+/// first, then the array's.
+bool read_plain_shape(PyObject* tuple, PyObject* strides, std::int64_t& bytes, Dimensions* shape) noexcept {
+    if (tuple == nullptr || !PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) > max_dimensions)
         return false;
-    const auto axes = static_cast<int>(PyTuple_GET_SIZE(shape));
+    const auto axes = static_cast<int>(PyTuple_GET_SIZE(tuple));
     const bool said = strides != nullptr && strides != Py_None;
     if (said && (!PyTuple_CheckExact(strides) || PyTuple_GET_SIZE(strides) != axes)) return false;
-    view.shape.resize(axes);
-    view.strides.resize(axes);
-    std::int64_t bytes = view.dtype.itemsize;
-    std::int64_t size = 1;
+    if (shape != nullptr) shape->resize(axes);
     for (int d = axes - 1; d >= 0; --d) {
-        const auto extent = short_integer(PyTuple_GET_ITEM(shape, d));
-        if (!extent || *extent < 1 || (said && short_integer(PyTuple_GET_ITEM(strides, d)) != bytes))
+        const std::int64_t extent = short_positive(PyTuple_GET_ITEM(tuple, d));
+        if (extent == 0 || (said && short_positive(PyTuple_GET_ITEM(strides, d)) != bytes) ||
+            __builtin_mul_overflow(bytes, extent, &bytes)) {
             return false;
-        view.shape[d] = *extent;
-        view.strides[d] = bytes;
-        if (__builtin_mul_overflow(bytes, *extent, &bytes)) return false;
-        size *= *extent;
+        }
+        if (shape != nullptr) (*shape)[d] = extent;
     }
-    view.size = static_cast<std::uint64_t>(size);
-    return true;
-}
-
-bool read_plain_data(PyObject* pair, ArrayView& view) noexcept {
-    if (pair == nullptr || !PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return false;
-    const auto pointer = short_integer(PyTuple_GET_ITEM(pair, 0));
-    PyObject* const readonly = PyTuple_GET_ITEM(pair, 1);
-    if (!pointer || *pointer < 1 || (readonly != Py_True && readonly != Py_False)) return false;
-    view.pointer = static_cast<std::uint64_t>(*pointer);
-    view.readonly = readonly == Py_True;
-    return true;
-}
-
-bool read_plain_stream(PyObject* value, ArrayView& view) noexcept {
-    if (value == nullptr || value == Py_None) return true;
-    const auto handle = short_integer(value);
-    if (!handle || *handle < 1) return false;
-    view.has_stream = true;
-    view.stream = static_cast<std::uint64_t>(*handle);
     return true;
 }
 
@@ -448,7 +421,7 @@ bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
     PyObject* const name = PyTuple_GET_ITEM(pair, 0);
     PyObject* const type = PyTuple_GET_ITEM(pair, 1);
     return PyUnicode_CheckExact(name) && PyUnicode_GET_LENGTH(name) == 0 &&
-           plain_dtype(type) == plain_dtype(typestr);
+           traits_of(type, false) == traits_of(typestr, false);
 }
 
 std::atomic<bool> accept_newer{false};
@@ -498,28 +471,50 @@ void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot) {
     if (PyObject* mask = entries.given(Key::mask)) snapshot.mask = py::reinterpret_borrow<py::object>(mask);
 }
 
-bool read_plainly(PyObject* descriptor, ArrayView& view) noexcept {
+bool read_plainly(PyObject* descriptor, KeyOrder& keys, PlainArray& array, Dimensions* shape) noexcept {
     if (!PyDict_CheckExact(descriptor)) return false;
     const py::scoped_critical_section undisturbed(descriptor);
     Values found = {};
-    find_entries(descriptor, found);
-    const auto number = found[Key::version] == nullptr ? std::nullopt : short_integer(found[Key::version]);
-    const auto dtype = plain_dtype(found[Key::typestr]);
-    if (!number || *number < 0 || *number > 3 || !dtype) return false;
-    if (found[Key::mask] != nullptr && found[Key::mask] != Py_None) return false;
-    view.version = *number;
-    view.dtype = *dtype;
-    if (!read_plain_shape(found[Key::shape], found[Key::strides], view) ||
-        !read_plain_data(found[Key::data], view) || !read_plain_stream(found[Key::stream], view) ||
-        !is_plain_descr(found[Key::descr], found[Key::typestr])) {
-        return false;
+    find_entries(descriptor, keys, found);
+    const auto given = [&](unsigned key) { return found[key] == Py_None ? nullptr : found[key]; };
+
+    PyObject* const pair = found[Key::data];
+    if (pair == nullptr || !PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return false;
+    array.pointer = static_cast<std::uint64_t>(short_positive(PyTuple_GET_ITEM(pair, 0)));
+    PyObject* const readonly = PyTuple_GET_ITEM(pair, 1);
+    if (array.pointer == 0 || (readonly != Py_True && readonly != Py_False)) return false;
+
+    array.traits = traits_of(found[Key::typestr], readonly == Py_True);
+    if (array.traits == not_plain) return false;
+    std::int64_t bytes = plain_itemsize(array.traits);
+    if (!read_plain_shape(found[Key::shape], found[Key::strides], bytes, shape)) return false;
+    array.bytes = static_cast<std::uint64_t>(bytes);
+
+    const std::int64_t version = found[Key::version] == nullptr ? 0 : short_positive(found[Key::version]);
+    if (version == 0 || version > 3) return false;
+    array.version = static_cast<std::int32_t>(version);
+
+    array.stream = 0;
+    if (PyObject* const value = given(Key::stream)) {
+        array.stream = static_cast<std::uint64_t>(short_positive(value));
+        if (array.stream == 0) return false;
     }
-    view.c_contiguous = view.f_contiguous = true;
-    if (view.ndim() > 1) find_contiguity(view);
-    return true;
+    return given(Key::mask) == nullptr && is_plain_descr(found[Key::descr], found[Key::typestr]);
 }
 
-py::object get_interface(PyObject* object, PyObject* getter, std::string& absence) {
+ArrayView read_view(PyObject* object, PyObject* descriptor, py::object& mask) {
+    PlainArray plain;
+    Dimensions shape;
+    if (read_plainly(descriptor, key_order_of(Py_TYPE(object)), plain, &shape)) return view_of(plain, shape);
+    InterfaceSnapshot snapshot;
+    read_descriptor(descriptor, snapshot);
+    ArrayView view = validate(snapshot.raw);
+    view.layout = std::move(snapshot.layout);
+    mask = std::move(snapshot.mask);
+    return view;
+}
+
+py::object get_interface(PyObject* object, PyObject* getter, std::string* absence) {
     PyObject* found = nullptr;
     if (getter != nullptr) [[likely]] {
         Py_INCREF(getter);  // the class may be changed meanwhile
@@ -535,7 +530,8 @@ py::object get_interface(PyObject* object, PyObject* getter, std::string& absenc
         if (checked(absent ? Check::attribute_error : Check::producer_exception) != absent) {
             throw py::error_already_set();
         }
-        absence = utf8_of(py::str(py::error_already_set().value()).ptr());
+        const py::error_already_set error;
+        if (absence != nullptr) *absence = utf8_of(py::str(error.value()).ptr());
         return {};
     }
     auto descriptor = py::reinterpret_steal<py::object>(found);
@@ -550,7 +546,7 @@ py::object get_interface(PyObject* object, PyObject* getter, std::string& absenc
 
 bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
     const py::object descriptor =
-        get_interface(object, profile_of(Py_TYPE(object)).interface, snapshot.absence);
+        get_interface(object, profile_of(Py_TYPE(object)).interface, &snapshot.absence);
     if (!descriptor) return false;
     read_descriptor(descriptor.ptr(), snapshot);
     return true;
@@ -568,7 +564,10 @@ void bind_interface_reader(py::module_& module) {
             std::string text;
             for (std::size_t i = 0; i < times; ++i) {
                 ArrayView view;
-                if (!plainly || !read_plainly(descriptor.ptr(), view)) {
+                if (plainly) {
+                    py::object mask;
+                    view = read_view(descriptor.ptr(), descriptor.ptr(), mask);
+                } else {
                     InterfaceSnapshot snapshot;
                     read_descriptor(descriptor.ptr(), snapshot);
                     view = validate(snapshot.raw);

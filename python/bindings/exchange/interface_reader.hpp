@@ -7,6 +7,9 @@
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/arrays/plain_array.hpp>
+
+#include "exchange/type_profile.hpp"
 
 namespace bascule::python {
 
@@ -19,14 +22,19 @@ struct InterfaceSnapshot {
     std::string absence;  ///< why there is no descriptor: the words of the AttributeError
 };
 
-/// `object.__cuda_array_interface__`, read exactly once, by the `interface` of its type's profile; null when it raises AttributeError, whose words are
-/// `absence` then. Throws: ArgumentError for a class in place of an object; a producer's own exception unchanged.
-pybind11::object get_interface(PyObject* object, PyObject* getter, std::string& absence);
+/// `object.__cuda_array_interface__`, read exactly once, by the `interface` of its type's profile; null when it raises
+/// AttributeError, whose words go to `absence`, unless it is null. Throws: ArgumentError for a class in place of an
+/// object; a producer's own exception unchanged.
+pybind11::object get_interface(PyObject* object, PyObject* getter, std::string* absence);
 
 /// Reads a descriptor that is what most producers say: a dict of tuples, short ints and a typestr of numbers, C
-/// order, not empty, no mask, no fields, and nothing wrong. Then `view` is what read_descriptor and validate would
-/// make of it. False for everything else, `view` half written. Runs no Python code and allocates nothing.
-bool read_plainly(PyObject* descriptor, ArrayView& view) noexcept;
+/// order, not empty, no mask, no fields, and nothing wrong. read_descriptor and validate would take it too. False for all
+/// others; then `array` is half written. The extents go to `shape`, unless it is null. `keys` says where the keys were
+/// last. Runs no Python code and allocates nothing.
+bool read_plainly(PyObject* descriptor, KeyOrder& keys, PlainArray& array, Dimensions* shape) noexcept;
+
+/// The descriptor of `object`, by all rules; what it masks goes to `mask`. Throws as read_interface.
+ArrayView read_view(PyObject* object, PyObject* descriptor, pybind11::object& mask);
 
 /// Reads `object.__cuda_array_interface__` exactly once. False when the attribute raises AttributeError.
 /// Throws: ArgumentError (type, missing_key, value) that names the key; a producer's own exception unchanged.

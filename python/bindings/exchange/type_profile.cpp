@@ -85,7 +85,7 @@ TypeProfile detail::look_up_profile(PyTypeObject* type) {
     const unsigned int before = version_tag(type);
     const TypeProfile profile = look_up(type);
     // A tag of 0 names no state. The lookup gives the type its tag, so the second time is remembered.
-    if (before != 0 && version_tag(type) == before) place_of(type) = {type, before, profile};
+    if (before != 0 && version_tag(type) == before) place_of(type) = {type, before, profile, {}};
     return profile;
 }
 

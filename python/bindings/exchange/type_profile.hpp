@@ -17,6 +17,9 @@ inline constexpr const char* exchange_capsule = "dlpack_exchange_api";
 
 struct ProducerPolicy;
 
+/// In which order a type's dicts had their keys last: by their numbers in interface_reader.cpp, which look there first.
+using KeyOrder = std::array<std::uint8_t, 8>;
+
 /// How objects of one type are read and ordered. A small value.
 struct TypeProfile {
     const dlpack::ExchangeTable* table = nullptr;  ///< null: the type offers none that this Bascule knows
@@ -40,6 +43,7 @@ struct RememberedType {
     PyTypeObject* type = nullptr;
     unsigned int tag = 0;
     TypeProfile profile;
+    KeyOrder keys;
 };
 
 #ifdef Py_GIL_DISABLED
@@ -57,13 +61,20 @@ TypeProfile look_up_profile(PyTypeObject* type);
 
 }  // namespace detail
 
+/// What is remembered of a type; null where it must be looked up. Good until Python code runs.
+inline const TypeProfile* remembered_profile(PyTypeObject* type) noexcept {
+    const detail::RememberedType& known = detail::place_of(type);
+    return known.type == type && known.tag == version_tag(type) ? &known.profile : nullptr;
+}
+
 /// Looked up once a type and state of it. Good until Python code runs. Throws: what a metaclass raised.
 inline TypeProfile profile_of(PyTypeObject* type) {
-    const detail::RememberedType& known = detail::place_of(type);
-    if (known.type == type && known.tag == version_tag(type)) [[likely]]
-        return known.profile;
-    return detail::look_up_profile(type);
+    const TypeProfile* known = remembered_profile(type);
+    return known != nullptr ? *known : detail::look_up_profile(type);
 }
+
+/// Anything may be in it: whoever uses it checks.
+inline KeyOrder& key_order_of(PyTypeObject* type) noexcept { return detail::place_of(type).keys; }
 
 /// Notes what was found out about objects of a type. Python code may have run since its profile was taken: then
 /// what is noted may be lost, and is found out again.

@@ -107,7 +107,8 @@ bool ArgumentReader::read_bytes(PyObject* argument, RawBytes& bytes) {
         PyErr_Clear();
         return false;
     }
-    buffers_.push_back(buffer);
+    if (buffers_ == nullptr) buffers_ = std::make_unique<Buffers>();
+    buffers_->all.push_back(buffer);
     bytes.bytes = {static_cast<const std::byte*>(buffer.buf), static_cast<std::size_t>(buffer.len)};
     return true;
 }
@@ -194,25 +195,15 @@ void ArgumentReader::find_order(PyObject* argument, const Parameter& parameter, 
     }
 }
 
-/// An object with an array interface. False where it has none: `absence_` says why.
-bool ArgumentReader::read_array(PyObject* argument, const TypeProfile& profile, const Parameter& parameter,
-                                ArrayView& view) {
-    const py::object descriptor = get_interface(argument, profile.interface, absence_);
-    if (!descriptor) [[unlikely]]
-        return false;
-    if (read_plainly(descriptor.ptr(), view)) [[likely]] {
-        resolve_at_home(view, home_);
-    } else {
-        InterfaceSnapshot snapshot;
-        read_descriptor(descriptor.ptr(), snapshot);
-        view = validate(snapshot.raw);
-        resolve_at_home(view, home_);
-        if (snapshot.mask) read_mask_for(parameter, snapshot.mask, view);
-        view.layout = std::move(snapshot.layout);
-    }
+/// An object that has an array interface, which is `descriptor`.
+ArrayView ArgumentReader::read_array(PyObject* argument, PyObject* descriptor, const Parameter& parameter) {
+    py::object mask;
+    ArrayView view = read_view(argument, descriptor, mask);
+    resolve_at_home(view, home_);
+    if (mask) read_mask_for(parameter, mask, view);
     if (needs_stream(view) || options_ != nullptr || !interface_sync()) find_order(argument, parameter, view);
     owners_->keep(argument, view);
-    return true;
+    return view;
 }
 
 /// Everything that is neither a number nor an array of ours. The first of these that the object has: DLPack's
@@ -220,10 +211,11 @@ bool ArgumentReader::read_array(PyObject* argument, const TypeProfile& profile, 
 ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter) {
     if (auto value = read_value(argument)) return *std::move(value);
     ArrayView view;
-    const TypeProfile profile = profile_of(Py_TYPE(argument));
-    absence_.clear();
-    if (read_by_table(argument, profile, parameter, view)) return view;
-    if (read_array(argument, profile_of(Py_TYPE(argument)), parameter, view)) {
+    if (read_by_table(argument, profile_of(Py_TYPE(argument)), parameter, view)) return view;
+    std::string absence;
+    const TypeProfile profile = profile_of(Py_TYPE(argument));  // Python code may have run
+    if (const py::object descriptor = get_interface(argument, profile.interface, &absence)) {
+        view = read_array(argument, descriptor.ptr(), parameter);
         if (!PyTuple_Check(argument)) remember_array(Py_TYPE(argument));  // a tuple may be a vector
         return view;
     }
@@ -241,11 +233,11 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
             tensor.view.stream_source = StreamSource::dlpack;
             return tensor.view;
         case DlpackMemory::host:
-            fail_host_array(argument, parameter, absence_);
+            fail_host_array(argument, parameter, absence);
         case DlpackMemory::none:
             break;
     }
-    fail_unknown(argument, parameter, absence_);
+    fail_unknown(argument, parameter, absence);
 }
 
 /// An array of ours, where it is not known to lie where the launch goes.
@@ -283,28 +275,52 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
     return named(index, parameter, [&] { return read_any(argument, parameter); });
 }
 
-/// By what is known of the type, without a copy of the view; where that is not enough, by asking.
-void ArgumentReader::read_other(ArgumentPack& pack, int index, PyObject* argument) {
-    const Parameter& parameter = pack.signature().parameters[static_cast<std::size_t>(index)];
+/// An object of a type whose objects were arrays before. False where this one is not.
+bool ArgumentReader::set_by_interface(ArgumentPack& pack, int index, const Parameter& parameter,
+                                      PyObject* argument, PyObject* getter) {
+    const py::object descriptor = get_interface(argument, getter, nullptr);
+    if (!descriptor) [[unlikely]]
+        return false;
+    PlainArray plain;
+    const bool usual = options_ == nullptr && interface_sync() && parameter.plain != takes_none;
+    if (usual && read_plainly(descriptor.ptr(), key_order_of(Py_TYPE(argument)), plain, nullptr) &&
+        (plain.stream != 0 || plain.version == 3) && plain.fits(parameter.plain) &&
+        is_known_at_home(plain.pointer, home_)) [[likely]] {
+        owners_->keep(argument, plain.bytes);
+        return pack.set_plain(index, parameter, plain.traits, plain.pointer, plain.stream);
+    }
+    pack.set(index, read_array(argument, descriptor.ptr(), parameter));
+    return true;
+}
+
+/// By all rules.
+void ArgumentReader::set_by_rules(ArgumentPack& pack, int index, const Parameter& parameter,
+                                  PyObject* argument) {
     if (const ArrayObject* own = as_array(argument)) {
-        owners_->keep(argument, own->view);
-        pack.set(index, named(index, parameter, [&] { return own_view(*own); }));
-        return;
+        const bool named_here = own->view.has_stream && own->view.device < 0;
+        own->plain.set(named_here ? plain_traits(own->view) : not_plain);
     }
-    ArrayView view;
-    const bool is_array = !PyLong_CheckExact(argument) && named(index, parameter, [&] {
-        TypeProfile profile = profile_of(Py_TYPE(argument));
-        if (profile.table != nullptr) {
-            if (read_by_table(argument, profile, parameter, view)) return true;
-            profile = profile_of(Py_TYPE(argument));  // Python code may have run
+    pack.set(index, read(argument, index, parameter));
+}
+
+void ArgumentReader::read_other(ArgumentPack& pack, int index, const Parameter& parameter,
+                                PyObject* argument) {
+    if (const TypeProfile* known = remembered_profile(Py_TYPE(argument))) [[likely]] {
+        if (known->table != nullptr) {
+            PlainArray plain;
+            if (named(index, parameter, [&] {
+                    return read_exchange_plainly(argument, *known, parameter, home_, *owners_, plain);
+                })) {
+                pack.set_plain(index, parameter, plain.traits, plain.pointer, plain.stream);
+                return;
+            }
+        } else if (known->was_array && named(index, parameter, [&] {
+                       return set_by_interface(pack, index, parameter, argument, known->interface);
+                   })) {
+            return;
         }
-        return profile.was_array && read_array(argument, profile, parameter, view);
-    });
-    if (is_array) {
-        pack.set_array(index, parameter, view);
-    } else {
-        pack.set(index, read(argument, index, parameter));
     }
+    set_by_rules(pack, index, parameter, argument);
 }
 
 void bind_arguments(py::module_& module) {

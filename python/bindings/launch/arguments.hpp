@@ -2,6 +2,7 @@
 // say.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,9 +45,6 @@ class ArgumentReader {
           options_(options) {}
     ArgumentReader(const ArgumentReader&) = delete;
     ArgumentReader& operator=(const ArgumentReader&) = delete;
-    ~ArgumentReader() {
-        for (Py_buffer& buffer : buffers_) PyBuffer_Release(&buffer);
-    }
 
     /// What `argument` is. `parameter` is for messages, and says whether bytes are wanted. Throws:
     /// ArgumentError naming the parameter; a producer's own exception unchanged.
@@ -56,16 +54,17 @@ class ArgumentReader {
     [[gnu::always_inline]] void read_into(ArgumentPack& pack, int index, const Parameter& parameter,
                                           PyObject* argument) {
         const ArrayObject* own = as_array(argument);
-        if (own != nullptr && own->device == home_.device) [[likely]] {
-            pack.set_array(index, parameter, own->view);
+        if (own != nullptr && own->device == home_.device &&
+            pack.set_plain(index, parameter, own->plain.get(), own->view.pointer, own->view.stream))
+            [[likely]] {
             home_.decided = true;
             owners_->keep(argument, own->view);
         } else if (PyFloat_CheckExact(argument)) {
-            pack.set_double(index, PyFloat_AS_DOUBLE(argument));
+            pack.set_double(index, parameter, PyFloat_AS_DOUBLE(argument));
         } else if (const auto integer = short_integer(argument)) {
-            pack.set_integer(index, *integer);
+            pack.set_integer(index, parameter, *integer);
         } else {
-            read_other(pack, index, argument);
+            read_other(pack, index, parameter, argument);
         }
     }
 
@@ -77,12 +76,14 @@ class ArgumentReader {
     StreamRef consumer() const;
     void find_order(PyObject* argument, const Parameter& parameter, ArrayView& view);
     ArrayView own_view(const ArrayObject& own);
-    void read_other(ArgumentPack& pack, int index, PyObject* argument);
+    void read_other(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
+    bool set_by_interface(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
+                          PyObject* getter);
+    void set_by_rules(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
     bool read_by_table(PyObject* argument, const TypeProfile& profile, const Parameter& parameter,
                        ArrayView& view);
     ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
-    bool read_array(PyObject* argument, const TypeProfile& profile, const Parameter& parameter,
-                    ArrayView& view);
+    ArrayView read_array(PyObject* argument, PyObject* descriptor, const Parameter& parameter);
     void read_mask_for(const Parameter& parameter, const pybind11::object& mask, ArrayView& view);
     std::optional<ArgumentValue> read_value(PyObject* argument);
     bool read_bytes(PyObject* argument, RawBytes& bytes);
@@ -92,8 +93,13 @@ class ArgumentReader {
     OwnerList* owners_;
     const StreamRef* stream_;  // null: not known
     const LaunchOptions* options_;
-    std::vector<Py_buffer> buffers_;
-    std::string absence_;  // why the last object that was asked for an interface has none
+    struct Buffers {
+        ~Buffers() {
+            for (Py_buffer& each : all) PyBuffer_Release(&each);
+        }
+        std::vector<Py_buffer> all;
+    };
+    std::unique_ptr<Buffers> buffers_;  // null without any
 };
 
 void bind_arguments(pybind11::module_& module);

@@ -77,8 +77,12 @@ PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& argument
         function().check_layouts(*pack_, device_);
     }
     if (options != nullptr) add_named_streams(*pack_, options, device_);
-    find_target();
-    blocks_ = launches_block(device_);
+    if (resolved_.target && device_ == resolved_.device) [[likely]] {
+        target_ = &*resolved_.target;
+        blocks_ = resolved_.blocks;
+    } else {
+        find_other_target();
+    }
 }
 
 /// A template or overloads: which function the arguments mean is known when all are read.
@@ -104,15 +108,14 @@ void PreparedLaunch::read_and_choose(ArgumentReader& reader, const CallArguments
 }
 
 /// The arrays may be on another device than the first call's were: the kernel is loaded there too.
-void PreparedLaunch::find_target() {
-    if (resolved_.target && device_ == resolved_.device) [[likely]] {
-        target_ = &*resolved_.target;
-    } else if (state_.launches) {
-        own_target_.emplace(make_target(function(), state_.plan, device_));
-        target_ = &*own_target_;
-    } else {
+void PreparedLaunch::find_other_target() {
+    if (!state_.launches) {
         load(function(), device_, state_.plan.stream);
+        return;
     }
+    own_target_.emplace(make_target(function(), state_.plan, device_));
+    target_ = &*own_target_;
+    blocks_ = launches_block(device_);
 }
 
 StreamRef PreparedLaunch::stream() const {
@@ -139,6 +142,7 @@ const ResolvedLaunch& LaunchState::resolve_now() {
         found.loaded = &load(found.function, found.device, plan.stream);
         if (plan.launches()) found.target = make_target(found.function, plan, found.device);
     }
+    found.blocks = launches_block(found.device);
     const std::lock_guard lock(mutex_);
     if (!resolved_) resolved_.emplace(std::move(found));
     is_resolved_.store(true, std::memory_order_release);

@@ -25,6 +25,7 @@ struct ResolvedLaunch {
     Kernel function;                       ///< a template or overloads where the arguments choose
     const LoadedKernel* loaded = nullptr;  ///< of `function` on `device`; null where the arguments choose
     std::optional<LaunchTarget> target{};  ///< of `loaded`, where the plan launches
+    bool blocks = false;                   ///< launches on `device` run the kernel inside the call
 };
 
 /// A kernel and how it is launched. Any number of threads may make the first call; one of them decides for all.
@@ -88,7 +89,7 @@ class PreparedLaunch {
   private:
     [[gnu::noinline]] void read_and_choose(ArgumentReader& reader, const CallArguments& arguments,
                                            ReadArguments* seen);
-    void find_target();
+    void find_other_target();
 
     const LaunchState& state_;
     const ResolvedLaunch& resolved_;

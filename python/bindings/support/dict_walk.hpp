@@ -36,7 +36,7 @@ inline bool knows_dicts = false;  // set once by learn_dicts
 /// Calls `visit(key, value)`, both borrowed, for each entry. Nobody may change the dict meanwhile: `visit` runs no
 /// Python code.
 template <class Visit>
-void walk_dict(PyObject* dict, Visit&& visit) noexcept {
+[[gnu::always_inline]] inline void walk_dict(PyObject* dict, Visit&& visit) noexcept {
 #ifdef BASCULE_KNOWS_DICTS
     const auto* object = reinterpret_cast<const PyDictObject*>(dict);
     const auto* table = reinterpret_cast<const detail::DictTable*>(object->ma_keys);

@@ -31,4 +31,21 @@ inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
     return negative ? -value : value;
 }
 
+/// The same where it is positive; 0 for whatever else it is.
+inline std::int64_t short_positive(PyObject* object) noexcept {
+    if (!PyLong_CheckExact(object)) return 0;
+    const auto* number = reinterpret_cast<const PyLongObject*>(object);
+#if PY_VERSION_HEX >= 0x030C0000
+    const std::uintptr_t count = number->long_value.lv_tag;  // times 8, where the sign is positive
+    const digit* digits = number->long_value.ob_digit;
+    constexpr std::uintptr_t one = 8, two = 16;
+#else
+    const Py_ssize_t count = Py_SIZE(number);
+    const digit* digits = number->ob_digit;
+    constexpr Py_ssize_t one = 1, two = 2;
+#endif
+    if (count == one) return digits[0];
+    return count == two ? digits[0] | static_cast<std::int64_t>(digits[1]) << PyLong_SHIFT : 0;
+}
+
 }  // namespace bascule::python
