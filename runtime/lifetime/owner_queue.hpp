@@ -1,6 +1,6 @@
 // What is kept for each stream until its work is done: owners in the order in which they were handed over,
 // and the markers between them. When a marker is set and who is waited for is
-// <bascule/runtime/lifetime/owner.hpp>'s.
+// <bascule/runtime/lifetime/lifetime.hpp>'s.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
 #include <bascule/runtime/lifetime/short_mutex.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 

@@ -1,6 +1,5 @@
 #include "exchange/interface_sync.hpp"
 
-#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -29,19 +28,15 @@ bool sync_by_environment() {
                         {.field = "BASCULE_CUDA_ARRAY_INTERFACE_SYNC"});
 }
 
-std::atomic<bool> syncs{true};
-
 }  // namespace
-
-bool interface_sync() noexcept { return syncs.load(std::memory_order_relaxed); }
 
 void bind_interface_sync(py::module_& module) {
     module.def("_interface_sync", [] {
-        syncs.store(sync_by_environment());
+        detail::interface_syncs.store(sync_by_environment());
         return interface_sync();
     });
     module.def(
-        "_set_interface_sync", [](bool on) { syncs.store(on); }, "on"_a);
+        "_set_interface_sync", [](bool on) { detail::interface_syncs.store(on); }, "on"_a);
 }
 
 }  // namespace bascule::python

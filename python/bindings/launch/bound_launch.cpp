@@ -111,7 +111,7 @@ std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchPlan& plan, Prepa
 
 /// The arrays are handed over when the binding goes, on streams that are still there then, and until then once for
 /// so many launches: by that it is known how many have not finished.
-constexpr std::uint32_t launches_a_hand_over = 256;
+constexpr std::uint32_t launches_a_hand_over = 512;
 
 /// For how many launches on this stream the one that comes next hands the arrays over; 0: it does not.
 std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const LaunchPlan& plan) {
