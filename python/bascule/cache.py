@@ -25,9 +25,12 @@ import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from bascule import _bascule, _errors, _remembered
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 CacheStatistics = _bascule.CacheStatistics
 
@@ -115,6 +118,8 @@ def list() -> builtins.list[Entry]:
     CacheError
         The directory cannot be read.
     """
+    from datetime import UTC, datetime  # a program that only launches kernels needs none of it
+
     problem, rows = _bascule._cache_list()
     _check(problem, "read")
     return [
@@ -198,7 +203,7 @@ def export(path: str | os.PathLike[str], *, key: bytes) -> int:
     CacheError
         The directory cannot be read.
     """
-    from bascule import _cache_archive  # a program that only launches kernels needs none of it
+    from bascule import _cache_archive
 
     return _cache_archive.export(path, key, [entry.name for entry in list() if not entry.problem])
 
