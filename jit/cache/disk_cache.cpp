@@ -37,7 +37,7 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const std::string& source_
                 continue;
             case CacheDirectory::Answer::unusable:
                 warn_once(problem);
-                return {{}, place};
+                return {{}, free.value_or(place)};
             case CacheDirectory::Answer::read:
                 break;
         }

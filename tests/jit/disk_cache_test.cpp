@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <fcntl.h>
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <doctest/doctest.h>
@@ -179,6 +182,21 @@ TEST_CASE("intact bytes that say something else than an entry are a miss") {
         CacheEntry entry;
         read(changed, entry);  // whatever it says, it ends
     }
+}
+
+TEST_CASE("a place that cannot be read is not written to while a damaged entry can be replaced") {
+    const TemporaryDirectory directory;
+    DiskCache cache(directory.path(), nullptr);
+    const auto name = [](int place) { return entry_name(one_key().hash_high, one_key().hash_low, place); };
+    directory.write(name(0), "damaged");
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    const std::string unreadable = directory.path() + "/" + name(1);  // opening a socket's file is an error
+    REQUIRE(unreadable.size() < sizeof address.sun_path);
+    std::ranges::copy(unreadable, address.sun_path);
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    REQUIRE(bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+    close(socket);
+    CHECK(cache.load(one_key(), "").place == 0);
 }
 
 TEST_CASE("another key with the same hash is a miss") {
