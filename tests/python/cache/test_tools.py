@@ -117,7 +117,7 @@ def test_a_limit_that_is_none_is_refused(limit: object, kind: type[Exception]) -
 
 
 def test_the_list_has_sizes_times_and_kernels(directory: Path) -> None:
-    run(directory, *TEXTS[:2], arch="sm_90")
+    run(directory, *TEXTS[:2], arch="sm_80")
     for hours, path in enumerate(entries(directory)):
         make_old(path, hours * 5)
     program = "import json; print(json.dumps([{**vars(e), 'last_used': e.last_used.timestamp()} "
@@ -126,7 +126,7 @@ def test_the_list_has_sizes_times_and_kernels(directory: Path) -> None:
     for entry, path in zip(listed, entries(directory), strict=True):
         assert entry["bytes"] == path.stat().st_size
         assert abs(entry["last_used"] - path.stat().st_mtime) < 1e-3
-        assert (entry["kernels"], entry["arch"], entry["problem"]) == (["fill"], "sm_90", "")
+        assert (entry["kernels"], entry["arch"], entry["problem"]) == (["fill"], "sm_80", "")
         assert entry["nvrtc"].count(".") == 1
 
 
@@ -290,7 +290,7 @@ def test_an_import_needs_a_cache_that_can_be_written(archive: Path, tmp_path: Pa
 
 
 def test_the_command_lists_verifies_and_clears(directory: Path) -> None:
-    run(directory, *TEXTS, arch="sm_90")
+    run(directory, *TEXTS, arch="sm_80")
     first, second, _ = entries(directory)
     make_old(first, 3)
     make_old(second, 72)
@@ -298,9 +298,9 @@ def test_the_command_lists_verifies_and_clears(directory: Path) -> None:
     assert (listed.returncode, listed.stderr) == (0, "")
     lines = listed.stdout.splitlines()
     assert [line.split()[2:] for line in lines[:3]] == [
-        ["within", "the", "hour", "sm_90", "fill"],
-        ["3", "hours", "ago", "sm_90", "fill"],
-        ["3", "days", "ago", "sm_90", "fill"],
+        ["within", "the", "hour", "sm_80", "fill"],
+        ["3", "hours", "ago", "sm_80", "fill"],
+        ["3", "days", "ago", "sm_80", "fill"],
     ]
     assert lines[3].startswith("3 programs, ")
     assert lines[3].endswith(f" KiB, at most 1.0 GiB, in {directory}")
