@@ -106,14 +106,22 @@ def _finish() -> list[str]:
     return _bascule._take_races()
 
 
-def _print_unraised_races(process: int = os.getpid()) -> None:
-    """At exit: a race that no synchronising call raised must not be lost."""
-    if os.getpid() != process or not _bascule._looks_for_races():
+# What pending work may take at the end of the process, where the search for races has to run it.
+_LAST_MILLISECONDS = 2000
+
+
+def _end(process: int = os.getpid()) -> None:
+    """At exit: pending work does not keep the process, but a race that no synchronising call raised is not lost."""
+    if os.getpid() != process:
         return
-    for race in _finish():
+    if not _bascule._looks_for_races():
+        _bascule._end_devices(0)
+        return
+    _bascule._end_devices(_LAST_MILLISECONDS)
+    for race in _bascule._take_races():
         print(
             f"bascule: a race that no call raised, because the program ended before it waited.\n{race}", file=sys.stderr
         )
 
 
-atexit.register(_print_unraised_races)
+atexit.register(_end)

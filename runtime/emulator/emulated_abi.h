@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* The version of this header; a library of another version is refused. */
-#define BASCULE_EMULATED_ABI 2
+#define BASCULE_EMULATED_ABI 3
 uint32_t bascule_emulated_abi(void);
 
 /* The report of the newest fault of any context: several lines, ends without a newline. Empty when there was
@@ -91,6 +91,18 @@ typedef struct BasculeEmulatedRaceStatistics {
     uint64_t races; /* found */
 } BasculeEmulatedRaceStatistics;
 void bascule_emulated_race_statistics(BasculeEmulatedRaceStatistics* out);
+
+/* Asked about every 100 ms, with no lock held, by a thread inside a driver function that runs a kernel or waits for
+ * one. Not 0 ends what it waits for, and is the answer until the function has returned. A kernel that runs inside
+ * the function that launched it ends alone: that function returns CUDA_ERROR_TIMEOUT. Otherwise everything that is
+ * pending in any context is dropped, and those contexts have the error CUDA_ERROR_LAUNCH_TIMEOUT. The function may
+ * not call the driver. NULL (the default): nothing is asked. */
+typedef int (*BasculeEmulatedInterrupt)(void);
+void bascule_emulated_set_interrupt(BasculeEmulatedInterrupt interrupt);
+
+/* The process is about to end. What is pending has so many milliseconds left (0: is left pending), then it is dropped as
+ * bascule_emulated_set_interrupt says. From now on frees and unloads succeed and do nothing, because they would wait. */
+void bascule_emulated_end(uint32_t milliseconds);
 
 /* Calls of the exported driver functions since the process started, by name; 0 for a name that is not
  * exported. */

@@ -2,10 +2,13 @@
 // arguments.
 #pragma once
 
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -88,6 +91,9 @@ class Device {
 
     std::uint32_t dynamic_shared_bytes = 0;
     std::string printed;
+    emulated::machine::TimeLimits limits;
+    std::function<bool()> cancelled;
+    bool cooperative = false;  ///< its blocks may wait for each other
 
     template <class... Arguments>
     std::optional<emulated::machine::Fault> launch(const std::string& name, emulated::machine::Dim3 grid,
@@ -115,13 +121,21 @@ class Device {
         request.globals = globals_.data();
         request.memory = &heap_;
         request.workers = workers_;
-        request.print = [this](const char* text, std::size_t bytes) { printed.append(text, bytes); };
+        request.limits = limits;
+        request.cancelled = cancelled;
+        std::array<std::byte, emulated::machine::workspace_bytes> workspace{};
+        if (cooperative) request.workspace = heap_.add(workspace.data(), workspace.size());
+        request.print = [this](const char* text, std::size_t bytes) {
+            const std::lock_guard lock(printing_);
+            printed.append(text, bytes);
+        };
         return emulated::machine::launch(request);
     }
 
   private:
     std::shared_ptr<const emulated::program::Module> module_;
     unsigned workers_;
+    std::mutex printing_;
     Heap heap_;
     std::vector<std::unique_ptr<std::vector<std::byte>>> storage_;
     std::vector<std::uint64_t> globals_;

@@ -14,6 +14,7 @@
 #include "context/call_site.hpp"
 #include "context/current_stream.hpp"
 #include "support/errors.hpp"
+#include "support/interruption.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -29,11 +30,12 @@ bool null_mode() noexcept {
     return off;
 }
 
-/// Once, as soon as a driver is loaded.
-void report_call_sites_once() noexcept {
+/// What the emulated device asks Python, from now on: once, as soon as a driver is loaded.
+void answer_questions_once() {
     static std::atomic<bool> done{false};
     if (done.load(std::memory_order_relaxed) || done.exchange(true)) return;
     report_call_sites();
+    run_signal_handlers_while_waiting();
 }
 
 void warn_of_fallback(const Driver& driver) {
@@ -74,7 +76,7 @@ Device current_device() {
     if (anything_entered()) [[unlikely]] {
         if (const std::optional<Device> entered = entered_device()) return *entered;
     }
-    report_call_sites_once();
+    answer_questions_once();
     return Device::current();
 }
 

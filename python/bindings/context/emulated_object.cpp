@@ -89,6 +89,13 @@ bool set_races(bool on) {
     return look_for_races(on);
 }
 
+/// Nothing that a GPU needs.
+void end_devices(std::uint32_t milliseconds) {
+    const Driver* driver = Driver::existing();
+    if (driver == nullptr || driver->emulated_functions() == nullptr) return;
+    driver->emulated_functions()->end(milliseconds);
+}
+
 void bind_races(py::module_& module) {
     module.def("_look_for_races", &set_races);
     module.def("_driver_is_loaded", [] { return Driver::existing() != nullptr; });
@@ -98,6 +105,7 @@ void bind_races(py::module_& module) {
         if (!races.empty()) throw RaceError(std::move(races));
     });
     module.def("_finish_devices", &finish_devices, py::call_guard<GilReleased>());
+    module.def("_end_devices", &end_devices, py::call_guard<GilReleased>());
     module.def("_race_statistics", &race_statistics);
 #ifdef BASCULE_TEST_HOOKS
     module.def("_drop_operation", [](std::uint64_t number) { return functions().drop(number); });

@@ -11,7 +11,9 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/runtime/driver/driver.hpp>
 
+#include "support/interruption.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -84,6 +86,8 @@ void raise_library_error(const LibraryError& error) {
 
 void raise_cuda_error(const CudaError& error) {
     const CudaError::Details& details = error.details();
+    const bool lost = loses_context(static_cast<CUresult>(details.code));
+    if (raise_interruption(lost ? error.what() : details.report)) return;
     raise("CudaError", error.what(), attribute("code", details.code),
           attribute("code_name", details.code_name), attribute("call", details.call),
           attribute("doing", details.doing), attribute("report", details.report),

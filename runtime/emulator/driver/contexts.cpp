@@ -180,7 +180,7 @@ EMULATED_API(cuCtxSynchronize) {
     emulated::driver::trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, nullptr, 0, "cuCtxSynchronize");
     Context* context = current_context();
     context->graph.synchronize_all();
-    return context->error.load();
+    return context->take_error();
 }
 
 EMULATED_API(cuCtxGetStreamPriorityRange, int* least, int* greatest) {

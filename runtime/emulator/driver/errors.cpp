@@ -37,7 +37,7 @@ constexpr std::array rows = {
     ROW(CUDA_ERROR_NOT_READY, "not finished yet"),
     ROW(CUDA_ERROR_ILLEGAL_ADDRESS, "a kernel used an illegal address"),
     ROW(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "the launch needs more than a multiprocessor has"),
-    ROW(CUDA_ERROR_LAUNCH_TIMEOUT, "a kernel made no progress for too long"),
+    ROW(CUDA_ERROR_LAUNCH_TIMEOUT, "a kernel ran for too long, or was interrupted"),
     ROW(CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed"),
     ROW(CUDA_ERROR_ASSERT, "an assertion failed in a kernel"),
     ROW(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "the peer access is enabled already"),

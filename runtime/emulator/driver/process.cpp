@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "driver/interruption.hpp"
+
 namespace emulated::driver {
 namespace {
 
@@ -30,6 +32,7 @@ bool is_set_to(const char* variable, const char* value) {
 
 constexpr const char* checks_variable = "BASCULE_EMULATED_CHECKS";
 constexpr const char* schedule_variable = "BASCULE_EMULATED_SCHEDULE";
+constexpr const char* timeout_variable = "BASCULE_EMULATED_TIMEOUT";
 
 /// `eager` unless another is asked for: what runs is then on the stack of the call that asked for it,
 /// for debuggers and profilers, and the same program does the same every time.
@@ -40,6 +43,23 @@ streams::Schedule schedule_from_environment(std::string& complaint) {
     complaint =
         fmt::format("{} is '{}'; it must be one of: {}", schedule_variable, text, streams::schedule_names);
     return {};
+}
+
+/// Seconds, or `inf`.
+machine::TimeLimits time_limits_from_environment(std::string& complaint) {
+    const char* text = std::getenv(timeout_variable);
+    if (text == nullptr || *text == '\0') return {};
+    char* end = nullptr;
+    const double seconds = std::strtod(text, &end);
+    machine::TimeLimits limits = machine::TimeLimits::unlimited();
+    if (*end != '\0' || !(seconds > 0)) {
+        if (complaint.empty())
+            complaint = fmt::format("{} is '{}'; it must be a number of seconds above 0, or inf",
+                                    timeout_variable, text);
+    } else if (seconds < 1e9) {
+        limits.total = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+    }
+    return limits;
 }
 
 /// Memory is always checked. True when races are looked for.
@@ -100,8 +120,9 @@ Process::Process()
       executes_(!is_set_to("BASCULE_EMULATED_EXECUTE", "0")),
       workers_(static_cast<unsigned>(
           number_from("BASCULE_EMULATED_WORKERS", std::max(1U, std::thread::hardware_concurrency())))),
+      time_limits_(time_limits_from_environment(complaint_)),
       looks_for_races_(races_from_environment(complaint_)),
-      scheduler_(schedule_from_environment(complaint_)),
+      scheduler_(schedule_from_environment(complaint_), &drop_pending_if_interrupted),
       heap_(
           std::make_unique<memory::Heap>(devices_, number_from("BASCULE_EMULATED_MEMORY", default_memory))) {
     for (int device = 0; device < devices_; ++device) {
@@ -185,6 +206,8 @@ void Process::destroy_context(Context& context) {
     }
     context.memory.remove_peers(context.device);
     context.error = CUDA_SUCCESS;
+    context.passing_error = CUDA_SUCCESS;
+    context.interrupted = false;
 }
 
 void Process::own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context,
@@ -227,6 +250,11 @@ Context* Process::owner(memory::DeviceAddress address) {
 void Context::fail(CUresult code, std::string report) {
     CUresult none = CUDA_SUCCESS;
     if (error.compare_exchange_strong(none, code)) Process::get().set_report(std::move(report));
+}
+
+CUresult Context::take_error() noexcept {
+    const CUresult lasting = error.load(std::memory_order_acquire);
+    return lasting != CUDA_SUCCESS ? lasting : passing_error.exchange(CUDA_SUCCESS);
 }
 
 void Process::set_report(std::string text) {

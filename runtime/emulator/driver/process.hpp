@@ -16,6 +16,7 @@
 #include "driver/device_view.hpp"
 #include "driver/handles.hpp"
 #include "driver/memory_calls/memory_pool.hpp"
+#include "machine/grid.hpp"
 #include "memory/heap.hpp"
 #include "program/module.hpp"
 #include "streams/capture.hpp"
@@ -100,6 +101,9 @@ struct Context {
     const std::uint64_t id;
     std::atomic<bool> alive{false};
     std::atomic<CUresult> error{CUDA_SUCCESS};  ///< sticky: the first fault stays until the context goes
+    /// Of an operation that was not done, for the next call that waits; the context goes on.
+    std::atomic<CUresult> passing_error{CUDA_SUCCESS};
+    std::atomic<bool> interrupted{false};  ///< `error` is the program's own wish
     std::atomic<unsigned> flags{0};
     std::atomic<int> references{0};  ///< of a primary context
     streams::Graph graph;
@@ -112,6 +116,8 @@ struct Context {
 
     /// A fault: what comes later is not executed any more, as on a GPU. The first one stays, with its report.
     void fail(CUresult code, std::string report);
+    /// What a call that has waited returns: `error`, or `passing_error`, which is forgotten then.
+    CUresult take_error() noexcept;
 };
 
 /// The one state of the process. Never destroyed: calls may come until the very end. A forked child has none:
@@ -127,6 +133,7 @@ class Process {
     bool is_device(int device) const noexcept { return device >= 0 && device < devices_; }
     bool executes() const noexcept { return executes_; }
     unsigned workers() const noexcept { return workers_; }
+    const machine::TimeLimits& time_limits() const noexcept { return time_limits_; }
     memory::Heap& heap() noexcept { return *heap_; }
     streams::Scheduler& scheduler() noexcept { return scheduler_; }
     Handles& handles() noexcept { return handles_; }
@@ -167,6 +174,7 @@ class Process {
     bool executes_ = true;
     unsigned workers_ = 1;
     std::string complaint_;  // about the environment; empty when it is understood
+    machine::TimeLimits time_limits_;
     bool looks_for_races_ = false;
     streams::Scheduler scheduler_;
     std::unique_ptr<memory::Heap> heap_;

@@ -51,6 +51,7 @@ std::byte* Arena::take(std::size_t bytes) {
 }
 
 void Worker::begin(GridState& grid) {
+    block_.watchdog.stop();
     grid_ = &grid;
     code_ = grid.code;
     request_ = grid.request;
@@ -90,6 +91,8 @@ void Worker::begin(GridState& grid) {
     lanes_.parameters = request_->parameters;
     lanes_.parameter_bytes = request_->kernel->parameter_bytes;
     lanes_.block = &block_;
+    lanes_.alone_budget = grid.alone_budget;
+    lanes_.until_look = grid.alone_budget;
     local_.take(lanes_.local_bytes * 32 * count + 1);
 }
 
@@ -242,8 +245,10 @@ bool Worker::run(Warp& warp) {
 
 std::optional<Fault> Worker::run_block(std::uint64_t linear) {
     place_block(linear);
-    if (run_all()) return std::nullopt;
-    return fault();
+    std::optional<Fault> found;
+    if (!run_all()) found = fault();
+    block_.watchdog.stop();
+    return found;
 }
 
 void Worker::start_block(std::uint64_t linear) {
@@ -256,7 +261,8 @@ void Worker::place_block(std::uint64_t linear) {
     block_.index = {static_cast<std::uint32_t>(linear % grid.x),
                     static_cast<std::uint32_t>(linear / grid.x % grid.y),
                     static_cast<std::uint32_t>(linear / grid.x / grid.y)};
-    ++block_.steps;
+    block_.watchdog.start(*grid_, lanes_);
+    block_.barriers_passed = 0;
     block_.arrived.fill(0);
     block_.votes.fill({});
 }
@@ -294,7 +300,7 @@ Worker::Turn Worker::turn() {
     if (done) return Turn::done;
     lanes_.stop = Stop::none;
     if (release_whole_block() || release_barriers()) {
-        ++block_.steps;
+        ++block_.barriers_passed;
         if (cooperative_) block_.most_rounds = least_cooperative_budget;
         return Turn::goes_on;
     }

@@ -38,7 +38,10 @@ class Worker {
     /// Runs the block with this linear index to its end, or to its first fault.
     std::optional<Fault> run_block(std::uint64_t linear);
     /// What the blocks so far have read and written, where the request asks for it.
-    races::AccessLog& log() noexcept { return log_; }
+    void give_log(races::AccessLog& to) {
+        block_.watchdog.stop();
+        to.take(log_);
+    }
 
     // The same in steps, for blocks that wait for other blocks.
     void start_block(std::uint64_t linear);
@@ -53,10 +56,15 @@ class Worker {
     /// After a turn that was stuck.
     Fault fault() { return lanes_.stop == Stop::fault ? describe() : describe_deadlock(); }
     /// Whether a warp has got further since this was asked last.
-    bool made_progress() noexcept { return std::exchange(steps_reported_, block_.steps) != block_.steps; }
+    bool made_progress() noexcept {
+        const std::uint64_t steps = block_.watchdog.steps();
+        return std::exchange(steps_reported_, steps) != steps;
+    }
     /// `steps` of other blocks count as this one's for the watchdog, when they are more than they were.
     void note_progress_elsewhere(std::uint64_t steps) noexcept {
-        if (std::exchange(steps_elsewhere_, steps) != steps) steps_reported_ = ++block_.steps;
+        if (std::exchange(steps_elsewhere_, steps) == steps) return;
+        block_.watchdog.note_progress();
+        steps_reported_ = block_.watchdog.steps();
     }
 
   private:
@@ -75,6 +83,7 @@ class Worker {
 
     // faults.cpp
     Fault describe();
+    void describe_endless(Fault& fault, std::uint32_t pc) const;
     Fault describe_deadlock() const;
     std::uint64_t count_others(const LaneFault& first);
     Dim3 thread_of(std::uint32_t linear) const;

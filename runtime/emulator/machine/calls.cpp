@@ -16,17 +16,19 @@ using program::Type;
 // --- calls -------------------------------------------------------------------------------------------------
 
 // Each lane keeps where it returns to, so groups from different call sites can run a function together.
-const Instruction* enter(Lanes& s, std::uint32_t next, std::uint32_t return_slot, std::uint32_t start) {
+const Instruction* enter(Lanes& s, const Instruction* i, std::uint32_t return_slot, std::uint32_t start) {
+    const std::uint32_t next = index_of(s, i) + 1;
     auto* back = reinterpret_cast<std::uint32_t*>(s.registers + return_slot);
     each_lane(s.mask, [&](unsigned l) { back[l] = next; });
     ++s.depth;
     s.yield_pc = ~0u;  // no group is deeper: the deepest run first
+    if (--s.budget == 0) return spent(s, i, start);
     if (!s.alone) return reselect(s, start);
     return s.code + start;
 }
 
 const Instruction* call(Lanes& s, const Instruction* i) {
-    return enter(s, index_of(s, i) + 1, i->operand[0], static_cast<std::uint32_t>(i->immediate));
+    return enter(s, i, i->operand[0], static_cast<std::uint32_t>(i->immediate));
 }
 
 const Instruction* ret(Lanes& s, const Instruction* i) {
@@ -108,7 +110,7 @@ const Instruction* call_pointer(Lanes& s, const Instruction* i) {
                         s.registers + arguments.offset(k) + l * stride, stride);
         });
     }
-    return enter(s, index_of(s, i) + 1, callee->return_slot, callee->start);
+    return enter(s, i, callee->return_slot, callee->start);
 }
 
 // Lanes that called different functions may stand here together.

@@ -13,22 +13,6 @@ using program::Flag;
 using program::Operation;
 using program::Type;
 
-// The budget of backward branches is spent: should another group run, has the time limit passed?
-const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
-    GridState& grid = *s.block->grid;
-    if (grid.cancelled.load(std::memory_order_relaxed) || s.block->counting)
-        return fault(s, i, LaneFault::What::cancelled);
-    const auto now = std::chrono::steady_clock::now();
-    if (s.block->steps != s.block->steps_seen) {
-        s.block->steps_seen = s.block->steps;
-        s.block->progress = now;
-    }
-    if (now - s.block->progress > grid.timeout) return fault(s, i, LaneFault::What::timeout);
-    if (!s.alone || s.block->warps_take_turns) return reselect(s, next);
-    s.budget = alone_budget;
-    return s.code + next;
-}
-
 // Goes on at `next`, unless it is another group's turn.
 const Instruction* proceed(Lanes& s, const Instruction* i, std::uint32_t next, bool backward) {
     if (backward && --s.budget == 0) return spent(s, i, next);
@@ -85,7 +69,7 @@ const Instruction* unguard(Lanes& s, const Instruction* i) {
 }
 
 const Instruction* exit(Lanes& s, const Instruction*) {
-    ++s.block->steps;
+    s.block->watchdog.note_progress();
     s.warp->exited |= s.mask;
     s.stop = Stop::exited;
     return nullptr;

@@ -23,22 +23,26 @@ class Residents {
         }
     }
 
-    /// What one thread does. Helpers may come late or not at all.
+    /// What one thread does. Helpers may come late or not at all. A block that only passes barriers may wait for
+    /// another one, as one that only loops may.
     void take_turns() {
         while (Worker* worker = next()) {
             Worker::Turn turn = worker->turn();
-            while (turn == Worker::Turn::goes_on) turn = worker->turn();
+            for (unsigned more = most_turns; turn == Worker::Turn::goes_on && more > 0; --more)
+                turn = worker->turn();
             if (turn == Worker::Turn::stuck) return fail(worker->fault());
-            give_back(turn == Worker::Turn::waits ? worker : nullptr);
+            give_back(turn == Worker::Turn::done ? nullptr : worker);
         }
     }
 
     /// Nobody runs a block any more.
     void give_logs(races::AccessLog& log) {
-        for (const auto& worker : workers_) log.take(worker->log());
+        for (const auto& worker : workers_) worker->give_log(log);
     }
 
   private:
+    static constexpr unsigned most_turns = 64;
+
     /// Null when nothing is left to do.
     Worker* next() {
         for (;;) {
@@ -53,6 +57,7 @@ class Residents {
                     return worker;
                 }
             }
+            grid_.ask();
             std::this_thread::yield();  // others have them all
         }
     }
@@ -88,7 +93,7 @@ class Residents {
 void run_together(GridState& grid, unsigned workers) {
     Residents residents(grid);
     if (workers > 1) {
-        Crew::get().work([&residents] { residents.take_turns(); }, workers);
+        Crew::get().work([&residents] { residents.take_turns(); }, workers, [&grid] { grid.ask(); });
     } else {
         residents.take_turns();
     }

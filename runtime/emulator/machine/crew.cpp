@@ -1,6 +1,7 @@
 #include "machine/crew.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@ Crew& Crew::get() {
     return *crew;
 }
 
-void Crew::run(Call call, unsigned workers) {
+void Crew::run(Call call, unsigned workers, const std::function<void()>& meanwhile) {
     Task task{call, workers - 1, 0, nullptr};
     {
         const std::lock_guard lock(mutex_);
@@ -34,7 +35,12 @@ void Crew::run(Call call, unsigned workers) {
     }
     std::unique_lock lock(mutex_);
     std::erase(tasks_, &task);
-    finished_.wait(lock, [&] { return task.inside == 0; });
+    constexpr std::chrono::milliseconds interval{20};
+    while (!finished_.wait_for(lock, interval, [&] { return task.inside == 0; })) {
+        lock.unlock();
+        meanwhile();
+        lock.lock();
+    }
     if (!error) error = task.error;
     lock.unlock();
     if (error) std::rethrow_exception(error);

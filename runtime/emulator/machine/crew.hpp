@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <sys/types.h>
 #include <vector>
@@ -18,11 +19,11 @@ class Crew {
     static Crew& get();
 
     /// Calls `job` in this thread and in up to `workers` - 1 others, and returns when all of them have
-    /// returned. `job` must return by itself when nothing is left to do. Throws what it threw, in whichever
-    /// thread.
+    /// returned. `job` must return by itself when nothing is left to do. While this thread only waits for the
+    /// others it calls `meanwhile` now and then. Throws what `job` threw, in whichever thread.
     template <class Job>
-    void work(const Job& job, unsigned workers) {
-        run({[](const void* self) { (*static_cast<const Job*>(self))(); }, &job}, workers);
+    void work(const Job& job, unsigned workers, const std::function<void()>& meanwhile) {
+        run({[](const void* self) { (*static_cast<const Job*>(self))(); }, &job}, workers, meanwhile);
     }
 
   private:
@@ -37,7 +38,7 @@ class Crew {
         std::exception_ptr error;
     };
 
-    void run(Call call, unsigned workers);
+    void run(Call call, unsigned workers, const std::function<void()>& meanwhile);
     void help();
     Task* next_task() const;
 

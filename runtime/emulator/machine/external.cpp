@@ -211,6 +211,9 @@ const Instruction* print(Lanes& s, const Instruction* i) {
             std::fflush(stdout);
         }
     }
+    // Output takes long: the watchdog must not wait for as many lines as it does for branches.
+    constexpr std::uint32_t cost = 256;
+    s.budget = s.budget > cost ? s.budget - cost : 1;
     return i + 1;
 }
 

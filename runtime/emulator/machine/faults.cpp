@@ -18,8 +18,11 @@ Fault::Kind kind_of(What what) {
             return Fault::Kind::illegal_instruction;
         case What::assertion:
             return Fault::Kind::assertion;
-        case What::timeout:
+        case What::idle:
+        case What::over_time:
             return Fault::Kind::timeout;
+        case What::cancelled:
+            return Fault::Kind::cancelled;
         case What::bad_barrier:
             return Fault::Kind::launch_failed;
         case What::bad_call:
@@ -29,6 +32,18 @@ Fault::Kind kind_of(What what) {
         default:
             return Fault::Kind::illegal_address;
     }
+}
+
+// Where the smallest loop around `pc` begins. Loops are backward branches: the code between one and its target.
+std::optional<std::uint32_t> innermost_loop(const program::Code& code, std::uint32_t pc) {
+    for (std::size_t i = pc; i < code.instructions.size(); ++i) {
+        const Instruction& branch = code.instructions[i];
+        const auto start = static_cast<std::uint32_t>(branch.immediate);
+        const auto operation = code.keys[i].operation;
+        const bool branches = operation == program::Operation::bra || operation == program::Operation::branch;
+        if (branches && (branch.bits & Instruction::backward) && start <= pc) return start;
+    }
+    return std::nullopt;
 }
 
 }  // namespace
@@ -66,12 +81,11 @@ Fault Worker::describe() {
         case What::assertion:
             fault.message = std::move(block_.message);
             break;
-        case What::timeout:
-            fault.message = fmt::format(
-                "this looks like an infinite loop: for {} s the block repeated itself here. "
-                "BASCULE_EMULATED_TIMEOUT sets how many seconds are allowed",
-                std::chrono::duration<double>(grid_->timeout).count());
-            break;
+        case What::idle:
+        case What::over_time:
+        case What::cancelled:
+            describe_endless(fault, lane.pc);
+            return fault;
         case What::bad_barrier:
             fault.message = "barriers are numbered 0 to 15, and their thread counts are multiples of 32";
             break;
@@ -92,8 +106,37 @@ Fault Worker::describe() {
             break;
     }
     fault.other_threads = lane.lanes ? static_cast<std::uint64_t>(__builtin_popcount(lane.lanes)) - 1 : 0;
-    if (lane.what != What::timeout && lane.what != What::cancelled) fault.other_threads += count_others(lane);
+    fault.other_threads += count_others(lane);
     return fault;
+}
+
+// How the block ran, and for how long: what is needed to see why it did not end.
+void Worker::describe_endless(Fault& fault, std::uint32_t pc) const {
+    const auto seconds = [](std::chrono::nanoseconds limit) {
+        return std::chrono::duration<double>(limit).count();
+    };
+    if (lanes_.fault.what == What::idle) {
+        fault.message = fmt::format(
+            "this looks like an infinite loop: for {} s no thread of the block has ended, and the block has "
+            "written no "
+            "memory that it had not written before. If the kernel only needs longer, set "
+            "BASCULE_EMULATED_TIMEOUT to "
+            "the seconds that it may run ('inf': without a limit)",
+            seconds(request_->limits.idle));
+    } else if (lanes_.fault.what == What::over_time) {
+        fault.message = fmt::format(
+            "the kernel has run for {} s, as long as BASCULE_EMULATED_TIMEOUT allows: it has an infinite "
+            "loop, or needs "
+            "a higher limit",
+            seconds(request_->limits.total));
+    }
+    const auto say = [&](const std::string& words) {
+        fault.message += (fault.message.empty() ? "" : "\n  ") + words;
+    };
+    if (lanes_.depth > 0) say(fmt::format("calls are nested {} deep here", lanes_.depth));
+    if (block_.barriers_passed > 0)
+        say(fmt::format("the block has passed {} barriers", block_.barriers_passed));
+    if (const auto loop = innermost_loop(*code_, pc)) fault.loop = place_of(*loop, 0);
 }
 
 // A block's warps run one after another, but on a device they would all have come here: each of the others

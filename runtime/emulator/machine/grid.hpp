@@ -1,9 +1,11 @@
 // A grid: what is asked for, and the fault that may end it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,17 @@ struct Dim3 {
 
 /// What cooperative_groups keeps in a grid's workspace: its size, and the word of the grid's barrier.
 inline constexpr std::size_t workspace_bytes = 64;
+
+/// How long a kernel may run.
+struct TimeLimits {
+    static constexpr std::chrono::nanoseconds none = std::chrono::nanoseconds::max();
+    /// Of a block, without progress (machine/watchdog).
+    std::chrono::nanoseconds idle = std::chrono::seconds(10);
+    /// Of the whole grid, whatever it does, instead of `idle`; `none`: as long as it makes progress.
+    std::chrono::nanoseconds total = none;
+    /// Both, for kernels that may run for ever.
+    static constexpr TimeLimits unlimited() noexcept { return {none, none}; }
+};
 
 /// Everything a grid needs; borrowed for the length of `launch`.
 struct LaunchRequest {
@@ -38,6 +51,10 @@ struct LaunchRequest {
     memory::DeviceAddress workspace = 0;
     unsigned workers = 1;                                 ///< threads that share the blocks out
     std::function<void(const char*, std::size_t)> print;  ///< where device printf goes; stdout when empty
+    TimeLimits limits;
+    /// Asked every few milliseconds, by any of the threads that run blocks or wait for them; true ends the grid.
+    /// Never when empty.
+    std::function<bool()> cancelled;
 };
 
 /// Where a thread stood.
@@ -62,6 +79,7 @@ struct Fault : FaultPlace {
         assertion,              ///< 710
         illegal_instruction,    ///< 715: trap
         timeout,                ///< 702
+        cancelled,              ///< LaunchRequest::cancelled was true
     };
     Kind kind = Kind::launch_failed;
     std::string kernel;  ///< mangled name as in the PTX
@@ -72,6 +90,7 @@ struct Fault : FaultPlace {
     const char* space = "";           ///< "global", "shared", "local", "const", "generic"
     std::uint64_t other_threads = 0;  ///< how many more of the block did the same
     std::vector<Place> waiting = {};  ///< where other threads of the block wait
+    std::optional<Place> loop = {};   ///< where the innermost loop around the place begins
     std::string message = {};         ///< one sentence more, without places; may be empty
 };
 

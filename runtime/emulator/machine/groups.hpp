@@ -31,6 +31,13 @@ inline const Instruction* fault(Lanes& s, const Instruction* i, LaneFault::What 
     return fault(s, i, what, s.mask);
 }
 
+/// `i`, unless the block has run for too long, or is no longer wanted: then the fault that says so.
+const Instruction* watched(Lanes& s, const Instruction* i);
+
+/// The budget of backward branches and calls is spent at `i`: goes on at `next`, unless the watchdog objects or it is
+/// another group's turn.
+const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next);
+
 inline std::uint32_t& predicate_at(Lanes& s, std::uint32_t offset) {
     return *reinterpret_cast<std::uint32_t*>(s.registers + offset);
 }

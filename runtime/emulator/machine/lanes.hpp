@@ -51,7 +51,8 @@ struct LaneFault {
         read_only,
         trap,
         assertion,
-        timeout,
+        idle,       ///< the block makes no progress
+        over_time,  ///< the grid has run for longer than it may
         cancelled,
         bad_barrier,
         bad_call,
@@ -76,12 +77,14 @@ struct alignas(64) Lanes {
     /// Active lanes, and those whose registers are not read again: exited, or never there.
     std::uint32_t write_mask = 0;
     std::uint32_t dead = 0;
-    std::uint32_t unguarded = 0;   ///< while a guarded instruction runs: the active lanes around it
-    std::uint32_t depth = 0;       ///< of calls
-    std::uint32_t yield_pc = ~0u;  ///< others wait here: stop at or after it
-    std::uint32_t budget = 0;      ///< backward branches until the next look at the clock or at other lanes
-    bool alone = true;             ///< no other group in the warp
-    bool rotated = false;          ///< runs out of order for a while, so that a lock's holder gets on
+    std::uint32_t unguarded = 0;     ///< while a guarded instruction runs: the active lanes around it
+    std::uint32_t depth = 0;         ///< of calls
+    std::uint32_t yield_pc = ~0u;    ///< others wait here: stop at or after it
+    std::uint32_t budget = 0;        ///< backward branches until the next look at the clock or at other lanes
+    bool alone = true;               ///< no other group in the warp
+    std::uint32_t alone_budget = 0;  ///< what `budget` begins with while no other group waits
+    std::int64_t until_look = 0;     ///< so many branches and changes of groups later the watchdog looks
+    bool rotated = false;            ///< runs out of order for a while, so that a lock's holder gets on
     Stop stop = Stop::none;
     std::uint32_t pc = 0;  ///< where a stopped group continues
     std::uint32_t barrier = 0, barrier_count = 0;

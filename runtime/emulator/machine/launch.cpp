@@ -2,7 +2,6 @@
 #include "machine/launch.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -26,12 +25,6 @@ void link(const program::Code& code) {
             code.instructions[i].handler = reinterpret_cast<void (*)()>(handler);
         }
     });
-}
-
-std::chrono::nanoseconds timeout() {
-    const char* text = std::getenv("BASCULE_EMULATED_TIMEOUT");
-    const double seconds = text ? std::strtod(text, nullptr) : 0;
-    return std::chrono::nanoseconds(static_cast<std::int64_t>((seconds > 0 ? seconds : 10.0) * 1e9));
 }
 
 /// A thread's worker, whose memory the next launch uses again. Static objects may still launch when it is
@@ -66,7 +59,7 @@ void take_blocks(GridState& grid, Worker& worker) {
     run_blocks(grid, worker);
     if (grid.request->log == nullptr) return;
     const std::lock_guard lock(grid.mutex);
-    grid.request->log->take(worker.log());
+    worker.give_log(*grid.request->log);
 }
 
 // What one thread does for a grid.
@@ -81,6 +74,14 @@ void take_blocks(GridState& grid) {
     take_blocks(grid, *OwnWorker::worker);
 }
 
+// No thread was running when it was noticed.
+Fault cancelled_before_a_block(const LaunchRequest& request) {
+    Fault fault;
+    fault.kind = Fault::Kind::cancelled;
+    fault.kernel = request.kernel->name;
+    return fault;
+}
+
 }  // namespace
 
 std::optional<Fault> launch(const LaunchRequest& request) {
@@ -89,16 +90,24 @@ std::optional<Fault> launch(const LaunchRequest& request) {
     GridState grid;
     grid.request = &request;
     grid.code = &code;
-    grid.timeout = timeout();
+    const auto now = Watchdog::Clock::now();
+    if (request.limits.total < Watchdog::Clock::time_point::max() - now)
+        grid.deadline = now + request.limits.total;
+    grid.alone_budget = std::clamp<std::uint32_t>(
+        static_cast<std::uint32_t>(instructions_between_looks /
+                                   std::max<std::size_t>(code.instructions.size(), 1)),
+        1, most_alone_budget);
     grid.blocks = std::uint64_t{request.grid.x} * request.grid.y * request.grid.z;
     const std::uint64_t workers = std::min<std::uint64_t>(request.workers, grid.blocks);
     if (request.workspace != 0) {
         run_together(grid, static_cast<unsigned>(workers));
     } else if (workers > 1) {
-        Crew::get().work([&grid] { take_blocks(grid); }, static_cast<unsigned>(workers));
+        Crew::get().work([&grid] { take_blocks(grid); }, static_cast<unsigned>(workers),
+                         [&grid] { grid.ask(); });
     } else {
         take_blocks(grid);
     }
+    if (grid.cancelled && !grid.fault) return cancelled_before_a_block(request);
     return std::move(grid.fault);
 }
 

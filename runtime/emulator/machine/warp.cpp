@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "machine/groups.hpp"
+
 namespace emulated::machine {
 namespace {
 
@@ -52,7 +54,7 @@ void take(Lanes& lanes, Warp& warp, Group chosen, bool rotated) {
     lanes.alone = warp.groups.empty();
     lanes.rotated = rotated;
     lanes.yield_pc = rotated ? ~0u : yield;
-    lanes.budget = std::min(lanes.alone ? alone_budget : shared_budget, lanes.block->most_rounds);
+    lanes.budget = std::min(lanes.alone ? lanes.alone_budget : shared_budget, lanes.block->most_rounds);
     lanes.stop = Stop::none;
     lanes.pc = chosen.pc;
 }
@@ -67,13 +69,26 @@ void take_only(Lanes& lanes, Warp& warp) {
     lanes.alone = true;
     lanes.rotated = false;
     lanes.yield_pc = ~0u;
-    lanes.budget = std::min(alone_budget, lanes.block->most_rounds);
+    lanes.budget = std::min(lanes.alone_budget, lanes.block->most_rounds);
     lanes.stop = Stop::none;
     lanes.pc = chosen.pc;
     warp.groups.clear();
 }
 
 }  // namespace
+
+const Instruction* watched(Lanes& s, const Instruction* i) {
+    if (s.block->counting) return fault(s, i, LaneFault::What::cancelled);
+    const LaneFault::What what = s.block->watchdog.look();
+    return what == LaneFault::What::none ? i : fault(s, i, what);
+}
+
+const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
+    if (watched(s, i) == nullptr) return nullptr;
+    if (!s.alone || s.block->warps_take_turns) return reselect(s, next);
+    s.budget = s.alone_budget;
+    return s.code + next;
+}
 
 bool run_warp(Lanes& lanes, Warp& warp) {
     lanes.warp = &warp;
@@ -95,8 +110,14 @@ bool run_warp(Lanes& lanes, Warp& warp) {
         }
         rotate = false;
         const Instruction* at = lanes.code + lanes.pc;
+        if (lanes.until_look <= 0) [[unlikely]] {
+            lanes.until_look = lanes.alone_budget;
+            at = watched(lanes, at);
+        }
+        const std::uint32_t budget = lanes.budget;
         while (at) at = reinterpret_cast<Handler>(at->handler)(lanes, at);
 
+        lanes.until_look -= std::int64_t{1} + budget - lanes.budget;
         if (lanes.stop == Stop::fault) return false;
         if (lanes.stop == Stop::exited) continue;
         // Field by field: a copy of a whole Group right after its parts were written stalls.

@@ -12,6 +12,7 @@
 
 #include "machine/grid.hpp"
 #include "machine/lanes.hpp"
+#include "machine/watchdog.hpp"
 
 namespace emulated::machine {
 
@@ -42,12 +43,18 @@ struct Warp {
 struct GridState {
     const LaunchRequest* request = nullptr;
     const program::Code* code = nullptr;
-    std::chrono::nanoseconds timeout{};
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+    std::uint32_t alone_budget = 0;  ///< backward branches and calls between two looks at the clock
     std::uint64_t blocks = 0;
     std::atomic<std::uint64_t> next_block{0};
     std::atomic<bool> cancelled{false};
     std::mutex mutex;  ///< guards `fault`
     std::optional<Fault> fault;
+
+    /// For a thread that waits for those that run blocks: is the grid still wanted?
+    void ask() {
+        if (request->cancelled && request->cancelled()) cancelled = true;
+    }
 };
 
 /// What bar.red counts of the threads that have arrived.
@@ -63,9 +70,8 @@ struct Block {
     std::array<std::uint32_t, 16> arrived{};  ///< by bar.arrive, which does not wait
     std::array<Votes, 16> votes{};            ///< of those that wait
     std::array<Votes, 16> counted{};          ///< of the last time everybody had arrived
-    std::uint64_t steps = 0;                  ///< barriers passed and ends: each is progress for the watchdog
-    std::uint64_t steps_seen = 0;             ///< by the watchdog, at `progress`
-    std::chrono::steady_clock::time_point progress;
+    std::uint64_t barriers_passed = 0;
+    Watchdog watchdog;
     bool warps_take_turns = false;    ///< a warp that only repeats itself lets the others run
     std::uint32_t most_rounds = ~0u;  ///< backward branches of a group before it lets others run
     bool counting = false;            ///< a fault was found; the other warps run on only to be counted
@@ -80,10 +86,13 @@ bool run_warp(Lanes& lanes, Warp& warp);
 /// taking in those that wait here. Otherwise the group parks, and the handler returns null.
 bool meet(Lanes& lanes, const Instruction* at, std::uint32_t required);
 
-/// Backward branches between two looks at the clock, or at the other groups of the warp.
-inline constexpr std::uint32_t alone_budget = 1u << 16;
+/// Backward branches and calls between two looks at the clock at most, however short the code. Longer code looks
+/// after fewer, so that no more than `instructions_between_looks` or so run in between.
+inline constexpr std::uint32_t most_alone_budget = 1u << 16;
+inline constexpr std::uint32_t instructions_between_looks = 1u << 23;
+/// The same between two looks at the other groups of the warp.
 inline constexpr std::uint32_t shared_budget = 1u << 10;
-/// The same where blocks wait for each other: a group that repeats itself mostly waits for a block that does
+/// And where blocks wait for each other: a group that repeats itself mostly waits for a block that does
 /// not run, so at first it gives way soon, and later the longer nothing else happens.
 inline constexpr std::uint32_t least_cooperative_budget = 1u << 3, most_cooperative_budget = 1u << 10;
 

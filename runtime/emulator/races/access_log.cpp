@@ -1,6 +1,7 @@
 #include "races/access_log.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace emulated::races {
 namespace {
@@ -78,8 +79,23 @@ void AccessLog::take(AccessLog& other) {
             mine->add(*page);
         }
     }
-    other.pages_.clear();
-    other.recent_.fill({});
+    other.clear();
+}
+
+void AccessLog::clear() {
+    pages_.clear();
+    recent_.fill({});
+}
+
+std::uint64_t AccessLog::written_bytes() const noexcept {
+    std::uint64_t bytes = 0;
+    for (const auto& [number, page] : pages_) {
+        const Page::Bits& plain = page->of[static_cast<std::size_t>(Access::write)];
+        const Page::Bits& strong = page->of[static_cast<std::size_t>(Access::strong_write)];
+        for (std::size_t word = 0; word < Page::words; ++word)
+            bytes += static_cast<std::uint64_t>(std::popcount(plain[word] | strong[word]));
+    }
+    return bytes;
 }
 
 }  // namespace emulated::races

@@ -41,6 +41,9 @@ class AccessLog {
                    std::uint64_t skip, std::uint64_t skip_end);
     /// Takes everything from `other`, which is empty then.
     void take(AccessLog& other);
+    void clear();
+    /// How many bytes were written, each counted once.
+    std::uint64_t written_bytes() const noexcept;
 
     using Pages = std::unordered_map<std::uint64_t, std::unique_ptr<Page>>;
     Pages& pages() noexcept { return pages_; }

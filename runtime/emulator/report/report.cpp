@@ -41,6 +41,8 @@ const char* title(machine::Fault::Kind kind) noexcept {
             return "illegal instruction";
         case Kind::timeout:
             return "timeout";
+        case Kind::cancelled:
+            return "interrupted";
     }
     return "fault";
 }
@@ -67,8 +69,11 @@ std::string describe(const machine::Fault& fault, const memory::Heap& heap) {
             if (fault.write && allocation != nullptr && allocation->read_only) text += ", which is constant";
         }
     }
-    text += fmt::format("\n  in block {}, thread {}", triple(fault.block), triple(fault.thread));
-    text += "\n  at " + place(fault);
+    if (fault.ptx_line > 0) {
+        text += fmt::format("\n  in block {}, thread {}", triple(fault.block), triple(fault.thread));
+        text += "\n  at " + place(fault);
+    }
+    if (fault.loop) text += "\n  in the loop that begins at " + place(*fault.loop);
     if (!fault.message.empty()) text += "\n  " + fault.message;
     for (const machine::FaultPlace& other : fault.waiting) {
         text += fmt::format("\n  thread {} waits at {}", triple(other.thread), place(other));
@@ -86,6 +91,7 @@ int driver_code(machine::Fault::Kind kind) noexcept {
         case Kind::illegal_address:
             return 700;
         case Kind::timeout:
+        case Kind::cancelled:
             return 702;
         case Kind::assertion:
             return 710;

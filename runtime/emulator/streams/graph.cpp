@@ -200,14 +200,24 @@ void Graph::synchronize_all() {
     detector_.host_learns(gone_);
 }
 
-void Graph::run_all(Scheduler::Lock& lock) {
+Nodes Graph::all_unfinished() {
+    forget_done_orphans();
     Nodes nodes = before_next(legacy_);
     for (const Stream* stream : streams_) {
         if (!is_done(stream->tail)) nodes.push_back(stream->tail);
     }
     for (const Orphan& orphan : orphans_) nodes.push_back(orphan.node);
-    for (const auto& node : nodes) scheduler_.force(lock, node);
+    return nodes;
+}
+
+void Graph::run_all(Scheduler::Lock& lock) {
+    for (const auto& node : all_unfinished()) scheduler_.force(lock, node);
     forget_done_orphans();
+}
+
+bool Graph::busy() {
+    const auto lock = scheduler_.lock();
+    return !all_unfinished().empty();
 }
 
 bool Graph::query(Stream& stream) {

@@ -89,6 +89,9 @@ class Graph {
     bool query(Stream& stream);
     bool query(Event& event);
 
+    /// Something has not run, or not to its end.
+    bool busy();
+
     bool recorded(const Event& event);
     /// Milliseconds between two events; nothing when what they mark is not known to be done (see query).
     std::optional<float> milliseconds(const Event& start, const Event& end);
@@ -105,6 +108,7 @@ class Graph {
     void arrive(Stream& stream);
     void host_learns(Stream& stream);
     void run_all(Scheduler::Lock& lock);
+    Nodes all_unfinished();
     Nodes unfinished(Stream& stream);
     void append(Stream& stream, const Nodes& after, std::function<void()> work);
     void forget_done_orphans();

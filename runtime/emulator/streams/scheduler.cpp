@@ -113,8 +113,17 @@ void Scheduler::force(Lock& lock, const std::shared_ptr<Node>& node) {
         } else if (!works_by_itself()) {
             ran = run_what_can(lock, node);
         }
-        if (!ran) changed_.wait(lock);  // another thread runs what this one needs, or lets nothing start
+        // Another thread runs what this one needs, or lets nothing start.
+        constexpr std::chrono::milliseconds interval{50};
+        if (!ran && changed_.wait_for(lock, interval) == std::cv_status::timeout) pass_time(lock);
     }
+}
+
+void Scheduler::pass_time(Lock& lock) {
+    if (meanwhile_ == nullptr) return;
+    lock.unlock();
+    meanwhile_();
+    lock.lock();
 }
 
 bool Scheduler::poll(Lock& lock, const std::shared_ptr<Node>& node) {

@@ -41,7 +41,9 @@ class Scheduler {
   public:
     using Lock = std::unique_lock<std::mutex>;
 
-    explicit Scheduler(Schedule schedule) : schedule_(schedule), random_(schedule.seed) {}
+    /// `meanwhile` is called now and then, without a lock, by threads that wait for others; it may be null.
+    explicit Scheduler(Schedule schedule, void (*meanwhile)() = nullptr)
+        : schedule_(schedule), meanwhile_(meanwhile), random_(schedule.seed) {}
     explicit Scheduler(Policy policy) : Scheduler(Schedule{.policy = policy}) {}
     /// Waits for what runs; what is pending never runs.
     ~Scheduler();
@@ -64,6 +66,7 @@ class Scheduler {
             wanted_.notify_all();
             if (alone) return work();
             changed_.wait_for(lock, turn, [&] { return running_ == 0; });
+            pass_time(lock);
         }
     }
 
@@ -88,6 +91,7 @@ class Scheduler {
     bool poll(Lock& lock, const std::shared_ptr<Node>& node);
 
   private:
+    void pass_time(Lock& lock);
     bool run_what_can(Lock& lock, const std::shared_ptr<Node>& node);
     bool run_any(Lock& lock);
     void run(Lock& lock, std::shared_ptr<Node> node);
@@ -98,6 +102,7 @@ class Scheduler {
     bool works_by_itself() const noexcept { return !workers_.empty() && !retired_; }
 
     const Schedule schedule_;
+    void (*const meanwhile_)();
     std::mutex mutex_;
     std::condition_variable changed_;           // a node is done or ready, or an exclusive caller is done
     std::list<std::shared_ptr<Node>> pending_;  // and running: in the order of issue

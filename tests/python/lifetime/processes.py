@@ -28,10 +28,10 @@ kernel = module.increment
 """
 
 
-def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(program: str, before_the_import: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs the program behind the opening; BASCULE_DEVICE and the schedule come from the tests' own environment."""
     return subprocess.run(
-        [sys.executable, "-c", OPENING + textwrap.dedent(program)],
+        [sys.executable, "-c", before_the_import + OPENING + textwrap.dedent(program)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

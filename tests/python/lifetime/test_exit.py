@@ -205,3 +205,76 @@ def test_an_exception_that_nobody_catches_is_the_only_thing_said() -> None:
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[0].startswith("Traceback")
     assert ended.stderr.splitlines()[-1] == "KeyError: 'mine'"
+
+
+# Each would run for hours.
+LONG = """
+long = bascule.compile("__global__ void k(volatile int* p) { while (p[0] == 0) {} }").k
+x = bascule.to_device(np.zeros(64, "i4"))
+long.prepare()
+queued = threading.Event()
+"""
+WAITING = {
+    "in a launch or synchronize": "bascule.synchronize()",
+    "for a copy": "x.copy_to_host()",
+    "for a stream": "stream.synchronize()",
+    "for nothing": "threading.Event().wait()",
+}
+
+
+@pytest.mark.parametrize("checks", ["memory", "races"])
+@pytest.mark.parametrize("wait", WAITING)
+@pytest.mark.parametrize("schedule", ["eager", "lazy", "threads", "random:7"])
+def test_work_that_a_daemon_thread_has_queued_does_not_keep_the_process(
+    schedule: str, wait: str, checks: str, emulated: None
+) -> None:
+    program = f"""
+        def work():
+            stream = bascule.stream()
+            queued.set()
+            for _ in range(50):
+                long[1, 64, stream](x)
+            {WAITING[wait]}
+        threading.Thread(target=work, daemon=True).start()
+        queued.wait()
+        y = array()
+        kernel[1, 256](y, 256)
+    """
+    ended = run(
+        USE + LONG + dedent(program),
+        BASCULE_EMULATED_SCHEDULE=schedule,
+        BASCULE_EMULATED_CHECKS=checks,
+        BASCULE_EMULATED_TIMEOUT="inf",
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("checks", ["memory", "races"])
+@pytest.mark.parametrize("schedule", ["lazy", "threads", "random:7"])
+def test_neither_does_work_of_the_main_thread(schedule: str, checks: str, emulated: None) -> None:
+    program = "for _ in range(50):\n    long[1, 64](x)\n"
+    ended = run(
+        USE + LONG + program,
+        BASCULE_EMULATED_SCHEDULE=schedule,
+        BASCULE_EMULATED_CHECKS=checks,
+        BASCULE_EMULATED_TIMEOUT="inf",
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_what_an_exit_handler_waits_for_is_done(emulated: None) -> None:
+    """One that was registered before the import runs after everything of ours, and gets what it asks for."""
+    program = """
+        x = array()
+        for _ in range(3):
+            kernel[1, 256](x, 256)
+    """
+    first = """
+import atexit
+def last():
+    assert (x.copy_to_host() == 3).all()
+    print("done")
+atexit.register(last)
+"""
+    ended = run(USE + dedent(program), first, BASCULE_EMULATED_SCHEDULE="lazy", BASCULE_EMULATED_CHECKS="memory")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")

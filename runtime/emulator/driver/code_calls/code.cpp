@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "driver/code_calls/jit_log.hpp"
+#include "driver/interruption.hpp"
 #include "driver/limits.hpp"
 #include "driver/stream_calls/capture.hpp"
 
@@ -209,6 +210,7 @@ CUresult unload(const void* handle) {
     Process& process = Process::get();
     EMULATED_REQUIRE(process.initialised(), CUDA_ERROR_NOT_INITIALIZED);
     EMULATED_CHECK(emulated::driver::unsafe_now("unloading code"));
+    if (emulated::driver::ending()) return CUDA_SUCCESS;
     const auto library = process.handles().remove<Library>(handle);
     EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
     emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuLibraryUnload");

@@ -10,6 +10,7 @@
 
 #include "driver/code_calls/code.hpp"
 #include "driver/code_calls/occupancy.hpp"
+#include "driver/interruption.hpp"
 #include "driver/limits.hpp"
 #include "driver/stream_calls/capture.hpp"
 #include "machine/launch.hpp"
@@ -21,6 +22,7 @@ using emulated::driver::Context;
 using emulated::driver::current_context;
 using emulated::driver::Instance;
 using emulated::driver::KernelHandle;
+using emulated::driver::OwnOperation;
 using emulated::driver::Process;
 using emulated::driver::Stream;
 using emulated::driver::StreamTarget;
@@ -189,21 +191,46 @@ struct Job {
         request.workers = process.workers();
         std::optional<Workspace> workspace;
         if (cooperative) request.workspace = workspace.emplace(*context).address;
-        if (cooperative && request.workspace == 0) {
-            return context->fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-                                 fmt::format("kernel '{}' could not run: no device memory is left for the "
-                                             "workspace of its cooperative grid",
-                                             handle->kernel->name));
-        }
+        if (cooperative && request.workspace == 0)
+            return refuse("no device memory is left for the workspace of its cooperative grid");
+        request.limits = process.time_limits();
+        request.cancelled = [this] { return is_cancelled(); };
         try {
-            if (const auto fault = emulated::machine::launch(request)) {
-                context->fail(static_cast<CUresult>(emulated::report::driver_code(fault->kind)),
-                              emulated::report::describe(*fault, process.heap()) + peer_advice(*fault));
-            }
+            if (const auto fault = emulated::machine::launch(request)) report(*fault);
         } catch (const std::exception& error) {  // no memory for the grid's registers, no threads
-            context->fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-                          fmt::format("kernel '{}' could not run: {}", handle->kernel->name, error.what()));
+            refuse(error.what());
         }
+    }
+
+    /// Asked while the kernel runs. Under `eager` only the thread that launched it waits for it; otherwise whatever
+    /// follows it waits too.
+    bool is_cancelled() const {
+        if (context->error.load(std::memory_order_relaxed) != CUDA_SUCCESS) return true;
+        if (!emulated::driver::interrupted()) return false;
+        if (Process::get().scheduler().policy() != emulated::streams::Policy::eager)
+            emulated::driver::drop_pending();
+        return true;
+    }
+
+    void report(const emulated::machine::Fault& fault) const {
+        Process& process = Process::get();
+        std::string text = emulated::report::describe(fault, process.heap()) + peer_advice(fault);
+        if (fault.kind != emulated::machine::Fault::Kind::cancelled) {
+            context->fail(static_cast<CUresult>(emulated::report::driver_code(fault.kind)), std::move(text));
+        } else if (context->error.load() == CUDA_SUCCESS) {
+            process.set_report(std::move(text));
+            OwnOperation::fail(*context, CUDA_ERROR_TIMEOUT);
+        } else if (context->interrupted.exchange(
+                       false)) {  // the first kernel that ends by it tells where it was
+            process.set_report(std::move(text));
+        }
+    }
+
+    /// As on a GPU, the launch has not happened and the context goes on.
+    void refuse(const char* reason) const {
+        Process::get().set_report(fmt::format("kernel '{}' could not run: {}",
+                                              emulated::report::demangled(handle->kernel->name), reason));
+        OwnOperation::fail(*context, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     }
 
     /// Empty unless the fault is about another device's memory.
@@ -289,8 +316,9 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
     EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
     emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
     if (gate.captures()) return capture(gate, std::move(job));
+    const OwnOperation operation;
     context.graph.submit(*target.stream, std::move(job));
-    return CUDA_SUCCESS;
+    return operation.error();
 }
 
 CUlaunchConfig config_of(Dim3 grid, Dim3 block, unsigned shared_bytes, CUstream stream) noexcept {

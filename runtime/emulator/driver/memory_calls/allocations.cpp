@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "driver/interruption.hpp"
 #include "driver/stream_calls/capture.hpp"
 
 using emulated::driver::Context;
@@ -41,6 +42,7 @@ CUresult not_freeable(CUdeviceptr address) {
 /// Freeing waits for everything that may still use the memory.
 CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> kinds) {
     EMULATED_CHECK(unsafe_now("cuMemFree"));
+    if (emulated::driver::ending()) return CUDA_SUCCESS;
     Process& process = Process::get();
     for (Context* context : process.contexts()) context->graph.drain();
     EMULATED_CHECK(current_context()->error.load());
@@ -181,6 +183,7 @@ EMULATED_API(cuMemHostRegister, void* host, std::size_t bytes, unsigned int flag
 EMULATED_API(cuMemHostUnregister, void* host) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_CHECK(unsafe_now("cuMemHostUnregister"));
+    if (emulated::driver::ending()) emulated::driver::drop_pending();  // the memory is gone soon
     for (Context* context : Process::get().contexts()) context->graph.drain();
     return Process::get().heap().unregister_host(host) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

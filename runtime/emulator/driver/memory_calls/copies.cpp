@@ -131,7 +131,7 @@ EMULATED_API(cuMemcpyPeer, CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
         context->graph.synchronize_all();
     EMULATED_CHECK(copy_rows(device(to), device(from), {bytes}, nullptr, Wait::no, "cuMemcpyPeer"));
     current_context()->graph.synchronize_all();
-    return current_context()->error.load();
+    return current_context()->take_error();
 }
 
 /// Addresses tell the devices: the contexts need only be there.

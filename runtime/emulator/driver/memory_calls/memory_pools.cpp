@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "driver/interruption.hpp"
 #include "driver/memory_calls/transfers.hpp"
 #include "driver/stream_calls/capture.hpp"
 
@@ -152,7 +153,7 @@ EMULATED_API(cuMemAllocFromPoolAsync, CUdeviceptr* address, std::size_t bytes, C
 EMULATED_API(cuMemFreeAsync, CUdeviceptr address, CUstream handle) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
-    if (address == 0) return CUDA_SUCCESS;
+    if (address == 0 || emulated::driver::ending()) return CUDA_SUCCESS;
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
     if (gate.captures()) return emulated::driver::detail::refuse_allocation("cuMemFreeAsync");

@@ -181,7 +181,7 @@ CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream han
     context.graph.submit(*target.stream, std::move(work));
     if (!waits) return CUDA_SUCCESS;
     context.graph.synchronize(*target.stream);
-    return context.error.load();
+    return context.take_error();
 }
 
 CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes, std::size_t width,
@@ -219,7 +219,7 @@ CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes,
     // "Asynchronous with respect to the host except when the target is pinned host memory or unified memory".
     if (wait == Wait::no || to.place == Place::device) return CUDA_SUCCESS;
     context.graph.synchronize(*target.stream);
-    return context.error.load();
+    return context.take_error();
 }
 
 }  // namespace emulated::driver

@@ -66,7 +66,7 @@ EMULATED_API(cuEventQuery, CUevent handle) {
     EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
     EMULATED_CHECK(question_now(*event, "cuEventQuery"));
     if (!event->context->graph.query(event->event)) return CUDA_ERROR_NOT_READY;
-    return event->context->error.load();
+    return event->context->take_error();
 }
 
 EMULATED_API(cuEventSynchronize, CUevent handle) {
@@ -77,7 +77,7 @@ EMULATED_API(cuEventSynchronize, CUevent handle) {
     EMULATED_CHECK(question_now(*event, "cuEventSynchronize"));
     emulated::driver::trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, handle, 0, "cuEventSynchronize");
     event->context->graph.synchronize(event->event);
-    return event->context->error.load();
+    return event->context->take_error();
 }
 
 EMULATED_API(cuEventElapsedTime, float* milliseconds, CUevent start_handle, CUevent end_handle) {

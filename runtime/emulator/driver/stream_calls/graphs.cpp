@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "driver/interruption.hpp"
 #include "driver/older_versions.hpp"
 #include "driver/stream_calls/capture.hpp"
 
@@ -241,8 +242,9 @@ EMULATED_API(cuGraphLaunch, CUgraphExec handle, CUstream stream) {
         node.child = std::make_shared<CapturedGraph>(exec->graph().copy());
         return gate.add(std::move(node));
     }
+    const emulated::driver::OwnOperation operation;
     target.context->graph.launch(*target.stream, exec->steps(), exec->lanes());
-    return CUDA_SUCCESS;
+    return operation.error();
 }
 
 EMULATED_API(cuGraphExecUpdate, CUgraphExec exec_handle, CUgraph graph_handle,

@@ -62,7 +62,7 @@ EMULATED_API(cuStreamSynchronize, CUstream handle) {
     EMULATED_CHECK(emulated::driver::question_now(target, "cuStreamSynchronize"));
     emulated::driver::trace(BASCULE_EMULATED_SYNCHRONIZE, handle, nullptr, 0, "cuStreamSynchronize");
     target.context->graph.synchronize(*target.stream);
-    return target.context->error.load();
+    return target.context->take_error();
 }
 
 EMULATED_API(cuStreamQuery, CUstream handle) {
@@ -70,7 +70,7 @@ EMULATED_API(cuStreamQuery, CUstream handle) {
     EMULATED_CHECK(target.state);
     EMULATED_CHECK(emulated::driver::question_now(target, "cuStreamQuery"));
     if (!target.context->graph.query(*target.stream)) return CUDA_ERROR_NOT_READY;
-    return target.context->error.load();
+    return target.context->take_error();
 }
 
 EMULATED_API(cuStreamWaitEvent, CUstream handle, CUevent event_handle, unsigned int flags) {

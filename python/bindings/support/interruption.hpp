@@ -1,0 +1,17 @@
+// Ctrl-C and other signals while a kernel runs on the emulated device.
+#pragma once
+
+#include <string>
+
+namespace bascule::python {
+
+/// From now on Python's signal handlers run while the main thread waits for the emulated device, and an exception
+/// that one of them raises (KeyboardInterrupt) ends what the thread waits for. Does nothing on a GPU. The driver is
+/// loaded; the GIL is held.
+void run_signal_handlers_while_waiting();
+
+/// Sets the exception that a signal handler raised during the call that ends now, with `note` added to it. False
+/// when there is none. The GIL is held. If nobody calls this, the interpreter raises the exception soon.
+bool raise_interruption(const std::string& note) noexcept;
+
+}  // namespace bascule::python

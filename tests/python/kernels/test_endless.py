@@ -1,0 +1,356 @@
+"""Kernels that never end: the emulated device finds them, and a signal ends them in every state of the program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+POLICIES = ["eager", "lazy", "threads", "random:3"]
+
+# Every kernel says that it runs, in host memory, before it begins to run for ever. A thread passes that on.
+OPENING = """
+import os, signal, sys, threading, time
+import numpy as np
+import bascule
+
+module = bascule.compile(r'''
+__device__ __noinline__ int twice(volatile int* p, int n) {
+    return n == 0 ? p[1] : twice(p, n - 1) + twice(p, n - 1);
+}
+__global__ void barriers(volatile int* p, volatile int* runs) {
+    for (*runs = 1;;) { __syncthreads(); if (p[1]) break; }
+}
+__global__ void recursion(volatile int* p, volatile int* runs) { *runs = 1; p[0] = twice(p, 60); }
+__global__ void mutual(volatile int* p, volatile int* runs) { *runs = 1; while (p[threadIdx.x / 32 ^ 1] == 0) {} }
+__global__ void atomics(int* p, volatile int* runs) { for (*runs = 1;;) atomicAdd(p, 1); }
+__global__ void printing(volatile int* p, volatile int* runs) { for (*runs = 1;;) printf("%s", ""); }
+__global__ void same_memory(volatile int* p, volatile int* runs) {
+    *runs = 1;
+    for (int i = 0;; ++i) p[threadIdx.x] = i;
+}
+__global__ void increment(int* p) { p[threadIdx.x] += 1; }
+''')
+runs = bascule.pinned_array(1, "i4")
+seen = np.asarray(runs)
+seen[0] = 0
+
+def array():
+    return bascule.to_device(np.zeros(64, "i4"))
+
+def announce():
+    while not seen[0]:
+        time.sleep(0.001)
+    print("ready", flush=True)
+
+module.increment[1, 64](array())
+bascule.synchronize()
+threading.Thread(target=announce, daemon=True).start()
+"""
+
+
+def start(program: str, **environment: str) -> subprocess.Popen[str]:
+    """Without a time limit of its own: nothing but the test ends the kernel."""
+    return subprocess.Popen(
+        [sys.executable, "-c", OPENING + textwrap.dedent(program)],
+        env={**os.environ, "BASCULE_DEVICE": "emulated", "BASCULE_EMULATED_TIMEOUT": "inf", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], again: int | None = None) -> tuple[str, str]:
+    """What the process wrote until its end. The signal `again` is sent now and then until it ends: for a program that
+    may not wait yet when the first one comes."""
+    try:
+        for _ in range(40 if again else 0):
+            try:
+                return process.communicate(timeout=0.5)
+            except subprocess.TimeoutExpired:
+                process.send_signal(again)
+        return process.communicate(timeout=30)
+    finally:
+        process.kill()
+
+
+def interrupt(program: str, number: int = signal.SIGINT, **environment: str) -> subprocess.Popen[str]:
+    """Sends the signal as soon as the program's endless kernel runs."""
+    process = start(program, **environment)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n", finish(process)
+    process.send_signal(number)
+    return process
+
+
+# What the main thread does while the endless kernel runs. The kernel is launched by the first statement.
+WAITS = {
+    "the launch": "",
+    "synchronize": "bascule.synchronize()",
+    "a stream": "stream.synchronize()",
+    "an event": "event.record(stream); event.synchronize()",
+    "a copy": "x.copy_to_host()",
+    "an allocation in its order": "y = x.copy(); y.copy_to_host()",
+    "a free": "del x; bascule.synchronize()",
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_ctrl_c_ends_a_kernel_whatever_waits_for_it(policy: str, wait: str) -> None:
+    if policy != "eager" and wait == "the launch":
+        pytest.skip("only `eager` runs a kernel in its launch")
+    process = interrupt(
+        f"""
+        stream, event, x = bascule.stream(), bascule.event(), array()
+        bascule.synchronize()
+        try:
+            module.barriers[2, 64, stream](x, runs)
+            {WAITS[wait]}
+        except KeyboardInterrupt as error:
+            print("interrupted", *getattr(error, "__notes__", []))
+        """,
+        BASCULE_EMULATED_SCHEDULE=policy,
+    )
+    output, errors = finish(process)
+    assert process.returncode == 0, errors
+    assert output.startswith("interrupted")
+    if policy != "random:3":  # there another call than the one that waits may run it
+        assert "kernel 'barriers'" in output
+    assert errors == ""
+
+
+@pytest.mark.parametrize("kernel", ["barriers", "recursion", "mutual", "atomics", "printing", "same_memory"])
+def test_ctrl_c_ends_every_kernel_and_the_session_goes_on(kernel: str) -> None:
+    process = interrupt(
+        f"""
+        x = array()
+        try:
+            module.{kernel}[2, 64](x, runs)
+        except KeyboardInterrupt:
+            print("interrupted")
+        y = array()
+        module.increment[1, 64](y)
+        print(y.copy_to_host().sum())
+        """,
+        BASCULE_EMULATED_SCHEDULE="eager",
+    )
+    output, errors = finish(process)
+    assert (process.returncode, output.split()) == (0, ["interrupted", "64"]), errors
+
+
+def test_work_that_was_dropped_is_never_taken_for_done() -> None:
+    """Under `lazy` one wait stands for many launches: after Ctrl-C it is not known which of them were done."""
+    process = interrupt(
+        """
+        x, y = array(), array()
+        bascule.synchronize()
+        module.barriers[1, 64](x, runs)
+        module.increment[1, 64](y)
+        try:
+            bascule.synchronize()
+        except KeyboardInterrupt:
+            pass
+        try:
+            y.copy_to_host()
+        except bascule.CudaError as error:
+            print(error)
+        """,
+        BASCULE_EMULATED_SCHEDULE="lazy",
+    )
+    output, errors = finish(process)
+    assert process.returncode == 0, errors
+    assert "(702)" in output
+    assert "interrupted: kernel 'barriers'" in output
+
+
+def test_ctrl_c_ends_a_graph_of_endless_kernels() -> None:
+    process = interrupt(
+        """
+        x = array()
+        module.barriers.prepare()
+        with bascule.Graph() as graph:
+            for _ in range(20):
+                module.barriers[1, 64](x, runs)
+        try:
+            graph.launch()
+            bascule.synchronize()
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+        BASCULE_EMULATED_SCHEDULE="eager",
+    )
+    assert finish(process)[0] == "interrupted\n"
+
+
+def test_ctrl_c_reaches_a_main_thread_that_waits_for_another_threads_kernel() -> None:
+    process = interrupt(
+        """
+        x, errors = array(), []
+        def work():
+            try:
+                module.barriers[1, 64](x, runs)
+            except bascule.CudaError as error:
+                errors.append(str(error))
+        thread = threading.Thread(target=work)
+        try:
+            thread.start()
+        except KeyboardInterrupt:  # the kernel runs already
+            pass
+        while thread.is_alive():
+            try:
+                bascule.synchronize()
+            except (KeyboardInterrupt, bascule.CudaError):
+                pass
+        assert "interrupted: kernel 'barriers'" in errors[0], errors
+        """,
+        BASCULE_EMULATED_SCHEDULE="eager",
+    )
+    errors = finish(process, again=signal.SIGINT)[1]
+    assert process.returncode == 0, errors
+
+
+def test_a_second_ctrl_c_ends_a_program_whose_other_thread_runs_an_endless_kernel() -> None:
+    """Python waits for its threads at the end; the second KeyboardInterrupt ends that wait."""
+    process = interrupt(
+        """
+        thread = threading.Thread(target=lambda: module.barriers[1, 64](array(), runs))
+        thread.start()
+        try:
+            thread.join()
+        except KeyboardInterrupt:
+            print("once", flush=True)
+        """,
+        BASCULE_EMULATED_SCHEDULE="eager",
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "once\n"
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    assert process.returncode is not None
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_sigterm_ends_the_process(policy: str) -> None:
+    process = interrupt(
+        """
+        x = array()
+        module.barriers[1, 64](x, runs)
+        bascule.synchronize()
+        """,
+        signal.SIGTERM,
+        BASCULE_EMULATED_SCHEDULE=policy,
+    )
+    finish(process)
+    assert process.returncode == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_handlers_of_signals_run_while_a_kernel_runs(policy: str) -> None:
+    """One that raises nothing lets the kernel run on; what another one raises ends it."""
+    process = interrupt(
+        """
+        x = array()
+        def first(number, frame):
+            print("first", flush=True)
+            signal.signal(signal.SIGTERM, second)
+        def second(number, frame):
+            sys.exit(7)
+        signal.signal(signal.SIGTERM, first)
+        module.barriers[1, 64](x, runs)
+        bascule.synchronize()
+        """,
+        signal.SIGTERM,
+        BASCULE_EMULATED_SCHEDULE=policy,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "first\n"
+    process.send_signal(signal.SIGTERM)
+    errors = finish(process)[1]
+    assert process.returncode == 7, errors
+
+
+def test_a_thread_that_holds_the_gil_while_it_waits_lets_the_signal_through() -> None:
+    """The last reference to an array goes in a thread, and freeing its memory waits for the main thread's kernel."""
+    process = interrupt(
+        """
+        x = array()
+        y = [array()]
+        def work():
+            while not seen[0]:
+                pass
+            y.clear()
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            module.barriers[1, 64](x, runs)
+        except KeyboardInterrupt:
+            print("interrupted")
+        thread.join()
+        """,
+        BASCULE_EMULATED_SCHEDULE="eager",
+    )
+    output, errors = finish(process)
+    assert (process.returncode, output) == (0, "interrupted\n"), errors
+
+
+def test_ctrl_c_in_an_atexit_handler_ends_the_kernel_there() -> None:
+    process = interrupt(
+        """
+        import atexit
+        def last():
+            try:
+                module.barriers[1, 64](array(), runs)
+                bascule.synchronize()
+            except KeyboardInterrupt:
+                print("interrupted")
+        atexit.register(last)
+        """,
+        BASCULE_EMULATED_SCHEDULE="eager",
+    )
+    output, errors = finish(process)
+    assert (process.returncode, output) == (0, "interrupted\n"), errors
+
+
+def report_of(statement: str, **environment: str) -> str:
+    process = start(
+        f"""
+        x = array()
+        try:
+            {statement}
+            bascule.synchronize()
+        except bascule.CudaError as error:
+            print(error)
+        """,
+        **environment,
+    )
+    output, errors = finish(process)
+    assert (process.returncode, errors) == (0, "")
+    return output
+
+
+@pytest.mark.parametrize("kernel", ["barriers", "recursion", "mutual", "atomics", "printing", "same_memory"])
+def test_a_limit_in_seconds_ends_every_kernel(kernel: str) -> None:
+    report = report_of(f"module.{kernel}[2, 64](x, runs)", BASCULE_EMULATED_TIMEOUT="0.2")
+    assert "(702)" in report
+    assert f"timeout: kernel '{kernel}'" in report
+    assert "the kernel has run for 0.2 s, as long as BASCULE_EMULATED_TIMEOUT allows" in report
+
+
+def test_without_a_limit_a_block_that_makes_no_progress_is_an_infinite_loop() -> None:
+    report = report_of("module.barriers[1, 64](x, runs)", BASCULE_EMULATED_TIMEOUT="")
+    assert "this looks like an infinite loop: for 10 s no thread of the block has ended" in report
+    assert "in the loop that begins at" in report
+    assert "barriers" in report
+
+
+@pytest.mark.parametrize("value", ["soon", "0", "-1", "10s", "nan"])
+def test_a_limit_that_is_no_number_of_seconds_is_refused(value: str) -> None:
+    process = start("", BASCULE_EMULATED_TIMEOUT=value)
+    errors = finish(process)[1]
+    assert process.returncode == 1
+    assert f"BASCULE_EMULATED_TIMEOUT is '{value}'; it must be a number of seconds above 0, or inf" in errors
