@@ -25,7 +25,21 @@
 
 namespace py = pybind11;
 
-PYBIND11_MODULE(_bascule, module, py::mod_gil_not_used()) {
+namespace {
+
+bool in_main_interpreter() noexcept { return PyInterpreterState_Get() == PyInterpreterState_Main(); }
+
+constexpr const char* only_in_main =
+    "bascule can be imported in the main interpreter only, because its devices, streams and caches are the "
+    "process's. "
+    "Use threads or processes instead of subinterpreters.";
+
+}  // namespace
+
+PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
+                py::multiple_interpreters::not_supported()) {
+    // From Python 3.13 on the function below runs in the main interpreter, whichever imports.
+    if (!in_main_interpreter()) throw py::import_error(only_in_main);
     bascule::language_of_advice = bascule::Language::python;
     bascule::python::names();  // made here, where no other thread can wait for it
     const py::str own_name = module.attr("__name__");
@@ -51,4 +65,12 @@ PYBIND11_MODULE(_bascule, module, py::mod_gil_not_used()) {
     bascule::python::bind_public_functions(module);
     bascule::python::describe_call_errors(module);
     module.attr("__name__") = own_name;
+}
+
+/// What Python calls at the import. The check comes first: before Python 3.12 pybind11 waits for ever in a
+/// subinterpreter.
+extern "C" PYBIND11_EXPORT PyObject* PyInit__bascule() {
+    if (in_main_interpreter()) return PyInit_bascule_in_main_interpreter();
+    PyErr_SetString(PyExc_ImportError, only_in_main);
+    return nullptr;
 }
