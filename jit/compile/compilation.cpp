@@ -102,6 +102,17 @@ std::string explain_option(const std::string& log, const Program& program, const
     return text.ends_with('?') ? text : text + ".";
 }
 
+/// NVRTC accepts references, but the driver would pass the value where the kernel expects an address.
+void refuse_references(const Signature& signature) {
+    for (const Parameter& parameter : signature.parameters) {
+        if (!parameter.spelling.ends_with('&')) continue;
+        throw CompileError(
+            fmt::format("kernel '{}': parameter '{}' is a reference. CUDA forbids references as kernel "
+                        "parameters: take a pointer for an array, or the value itself.",
+                        signature.kernel, parameter.name));
+    }
+}
+
 KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_name,
                         const std::string& reflected) {
     KernelImage kernel;
@@ -116,6 +127,7 @@ KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_n
     const bool is_instance = wanted.expression.starts_with(wanted.name);
     kernel.signature =
         read_signature(reflected, is_instance ? wanted.expression : wanted.name, declaration.parameters);
+    refuse_references(kernel.signature);
     return kernel;
 }
 

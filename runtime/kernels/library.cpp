@@ -98,7 +98,7 @@ Library::Library(std::shared_ptr<const Image> image, Device device)
     }
     if (code != CUDA_SUCCESS) {
         native_ = nullptr;
-        const std::string log = log_.get();
+        const std::string log = driver.emulated() ? "" : log_.get();  // the emulated device's is its report
         driver.check(code, fmt::format("loading code for {} on {}{}", to_string(image_->arch), device.name(),
                                        log.empty() ? "" : " (the driver says: " + log + ")"));
     }

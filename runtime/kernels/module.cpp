@@ -21,6 +21,19 @@ std::string_view last_component(std::string_view name) {
     return colons == std::string_view::npos ? name : name.substr(colons + 2);
 }
 
+/// Code for an architecture runs on newer ones too, and not on older ones; that of one like sm_90a on no other.
+void refuse_newer(Arch arch, Device device) {
+    const Arch own = device.arch();
+    const auto number = [](Arch each) { return 10 * each.major + each.minor; };
+    if (number(arch) < number(own) && arch.suffix != 'a') return;
+    if (number(arch) == number(own)) return;
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format("code for {} does not run on device {} ({}), which is sm_{}. Omit arch to "
+                    "compile for the device.",
+                    to_string(arch), device.ordinal(), device.name(), number(own)));
+}
+
 [[noreturn]] void fail_without_kernels(const Source& source) {
     throw CompileError(
         fmt::format("{} has no __global__ function, so there is no kernel to launch. Write "
@@ -226,7 +239,9 @@ std::shared_ptr<const Image> Unit::compiled(Arch arch) const {
 
 const Unit::Loaded& Unit::loaded(Device device) {
     if (const Loaded* hit = existing(device)) return *hit;
-    const Cache::Lookup lookup = compile(options_.arch.value_or(device.arch()));
+    const Arch arch = options_.arch.value_or(device.arch());
+    refuse_newer(arch, device);
+    const Cache::Lookup lookup = compile(arch);
     const std::lock_guard lock(loading_);
     if (const Loaded* hit = existing(device)) return *hit;
     auto made = std::make_unique<Loaded>(Loaded{lookup.image, lookup.origin, nullptr});

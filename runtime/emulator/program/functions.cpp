@@ -2,19 +2,6 @@
 
 namespace emulated::program {
 
-CallOperands call_operands(const ptx::Instruction& instruction) {
-    CallOperands found;
-    for (const ptx::Operand& each : instruction.operands) {
-        if (each.kind == ptx::Operand::Kind::list && !found.target)
-            found.results = &each;
-        else if (each.kind == ptx::Operand::Kind::list)
-            found.arguments = &each;
-        else if (!found.target)
-            found.target = &each;
-    }
-    return found;
-}
-
 std::size_t Functions::require(const ptx::Function& function) {
     const auto [known, is_new] = indices_.try_emplace(&function, entries_.size());
     if (!is_new) return known->second;
@@ -31,6 +18,24 @@ std::size_t Functions::require(const ptx::Function& function) {
     }
     entries_.push_back(std::move(entry));
     return entries_.size() - 1;
+}
+
+void Functions::require_pointees(const std::vector<std::uint32_t>& results,
+                                 const std::vector<std::uint32_t>& parameters) {
+    if (!shapes_.emplace(results, parameters).second) return;
+    const auto fits = [](const ptx::Function& function, const std::vector<std::int32_t>& formals,
+                         const std::vector<std::uint32_t>& given) {
+        if (formals.size() != given.size()) return false;
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            const std::uint32_t wanted = stride(function.variables[static_cast<std::size_t>(formals[i])]);
+            if (given[i] != 0 && given[i] != wanted) return false;
+        }
+        return true;
+    };
+    for (const ptx::Function* function : symbols_.address_taken) {
+        if (fits(*function, function->results, results) && fits(*function, function->parameters, parameters))
+            require(*function);
+    }
 }
 
 }  // namespace emulated::program

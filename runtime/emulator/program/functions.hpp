@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "program/layout.hpp"
@@ -11,15 +13,6 @@
 #include "ptx/module.hpp"
 
 namespace emulated::program {
-
-/// A call's operands: (results), target, (arguments), prototype; the lists may be missing.
-struct CallOperands {
-    const ptx::Operand* results = nullptr;
-    const ptx::Operand* target = nullptr;
-    const ptx::Operand* arguments = nullptr;
-};
-
-CallOperands call_operands(const ptx::Instruction& instruction);
 
 /// The functions one kernel reaches, the kernel first.
 class Functions {
@@ -33,6 +26,9 @@ class Functions {
     Functions(Layout& layout, const Symbols& symbols) : layout_(layout), symbols_(symbols) {}
 
     std::size_t require(const ptx::Function& function);
+    /// What a call through a pointer can reach: whose parameters have these sizes, in bytes of one lane; 0: any.
+    void require_pointees(const std::vector<std::uint32_t>& results,
+                          const std::vector<std::uint32_t>& parameters);
     std::size_t size() const { return entries_.size(); }
     Entry& at(std::size_t index) { return entries_[index]; }
     Layout& layout() { return layout_; }
@@ -50,6 +46,8 @@ class Functions {
     const Symbols& symbols_;
     std::vector<Entry> entries_;
     std::unordered_map<const ptx::Function*, std::size_t> indices_;  ///< into entries_
+    /// Of calls through pointers, so that equal ones look at all functions once.
+    std::set<std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>> shapes_;
 };
 
 }  // namespace emulated::program

@@ -162,20 +162,12 @@ void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Oper
         pointer = widened;
     }
     const std::vector<Argument> to = arguments_of(results), from = arguments_of(arguments);
-    const auto fits = [](const ptx::Function& function, const std::vector<std::int32_t>& formals,
-                         const std::vector<Argument>& given) {
-        if (formals.size() != given.size()) return false;
-        for (std::size_t i = 0; i < given.size(); ++i) {
-            const std::uint32_t stride =
-                Functions::stride(function.variables[static_cast<std::size_t>(formals[i])]);
-            if (given[i].stride != 0 && given[i].stride != stride) return false;
-        }
-        return true;
+    const auto strides = [](const std::vector<Argument>& given) {
+        std::vector<std::uint32_t> made;
+        for (const Argument& each : given) made.push_back(each.stride);
+        return made;
     };
-    for (const ptx::Function* function : functions_.symbols().address_taken) {
-        if (fits(*function, function->results, to) && fits(*function, function->parameters, from))
-            functions_.require(*function);
-    }
+    functions_.require_pointees(strides(to), strides(from));
     const auto step = [&](Operation operation, const std::vector<Argument>& given) {
         Step& made = emit({operation, Type::none, Type::none, {}}, {}, {pointer});
         for (const Argument& each : given) made.kept.push_back({each.place, each.stride, each.stride});

@@ -4,9 +4,21 @@
 #include <algorithm>
 #include <limits>
 
-#include "program/functions.hpp"
-
 namespace emulated::program {
+
+CallOperands call_operands(const ptx::Instruction& instruction) {
+    CallOperands found;
+    for (const ptx::Operand& each : instruction.operands) {
+        if (each.kind == ptx::Operand::Kind::list && !found.target)
+            found.results = &each;
+        else if (each.kind == ptx::Operand::Kind::list)
+            found.arguments = &each;
+        else if (!found.target)
+            found.target = &each;
+    }
+    return found;
+}
+
 namespace {
 
 void find_names(const ptx::Module& module, Symbols& symbols) {

@@ -13,6 +13,15 @@
 
 namespace emulated::program {
 
+/// A call's operands: (results), target, (arguments), prototype; the lists may be missing.
+struct CallOperands {
+    const ptx::Operand* results = nullptr;
+    const ptx::Operand* target = nullptr;
+    const ptx::Operand* arguments = nullptr;
+};
+
+CallOperands call_operands(const ptx::Instruction& instruction);
+
 struct Symbols {
     std::unordered_map<std::string_view, const ptx::Variable*> variables;
     std::unordered_map<std::string_view, std::size_t> globals;  ///< index into program::Module::globals
