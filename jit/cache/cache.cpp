@@ -16,6 +16,14 @@ std::atomic<int> disabled{0};  // how many Cache::Disabled live
 
 void print(const std::string& warning) { std::fprintf(stderr, "bascule: %s\n", warning.c_str()); }
 
+std::vector<SearchPath> search_paths(const Nvrtc& nvrtc) {
+    std::vector<SearchPath> paths;
+    for (const std::string& path : nvrtc.include_paths()) {
+        paths.push_back({path, nvrtc.found_include_paths() ? installed_ns(path) : 0});
+    }
+    return paths;
+}
+
 std::string absolute_or_empty(const std::string& directory) {
     return directory.empty() ? directory : absolute_path(directory);
 }
@@ -93,7 +101,7 @@ Cache::Lookup Cache::look_up(const Program& program, const Nvrtc& nvrtc) {
                 outcome = {entry.image, Origin::disk};
                 return;
             }
-            const HeaderScan scan = scan_headers(program.source, program.options, nvrtc.include_paths());
+            const HeaderScan scan = scan_headers(program.source, program.options, search_paths(nvrtc));
             certain = scan.certain;
             if (certain)
                 outcome = {compile_and_keep(program, nvrtc, key, scan, found.place), Origin::compiled};

@@ -162,6 +162,7 @@ Nvrtc::Nvrtc(const ToolkitLocation& location)
           advice),
       functions_(std::make_unique<Functions>(library_)),
       include_paths_(header_search_path(location.include_paths, library_.path())),
+      found_include_paths_(location.include_paths.empty() || location.found_include_paths),
       identity_(identity_of(library_.path(), functions_->loaded_version)) {
     close_gate_at_exit();
 }
@@ -172,6 +173,7 @@ Nvrtc::Version Nvrtc::version() const noexcept { return functions_->loaded_versi
 const std::string& Nvrtc::path() const noexcept { return library_.path(); }
 const std::string& Nvrtc::identity() const noexcept { return identity_; }
 const std::vector<std::string>& Nvrtc::include_paths() const noexcept { return include_paths_; }
+bool Nvrtc::found_include_paths() const noexcept { return found_include_paths_; }
 
 std::vector<int> Nvrtc::supported_archs() const {
     int count = 0;

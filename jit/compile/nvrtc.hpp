@@ -18,6 +18,9 @@ struct ToolkitLocation {
     std::vector<std::string> nvrtc_libraries;
     /// Directories of cuda_fp16.h and CCCL; empty: beside the library that was loaded, then a toolkit's.
     std::vector<std::string> include_paths;
+    /// Whether those are directories of an installed toolkit or wheel, found as such, and not named by a
+    /// person, who may edit their files.
+    bool found_include_paths = false;
 
     bool operator==(const ToolkitLocation&) const = default;
 };
@@ -44,7 +47,8 @@ class Nvrtc {
     /// of equal identity are the same. Empty when the build cannot be identified.
     const std::string& identity() const noexcept;
     const std::vector<std::string>& include_paths() const noexcept;  ///< that exist, in order
-    std::vector<int> supported_archs() const;                        ///< 75, 80, ...
+    bool found_include_paths() const noexcept;  ///< nobody named them: they are an installation's
+    std::vector<int> supported_archs() const;   ///< 75, 80, ...
 
     /// Whether it has the options -create-pch and -use-pch: 12.8 and newer.
     bool has_precompiled_headers() const noexcept;
@@ -78,6 +82,7 @@ class Nvrtc {
     DynamicLibrary library_;
     std::unique_ptr<Functions> functions_;
     std::vector<std::string> include_paths_;
+    bool found_include_paths_ = false;
     std::string identity_;
 };
 

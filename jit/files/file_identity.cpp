@@ -30,6 +30,12 @@ Place place_at(const std::string& path) noexcept {
     return {missing ? PlaceKind::missing : PlaceKind::unknown, {}};
 }
 
+PlaceKind includable_at(const std::string& path) noexcept {
+    const PlaceKind kind = place_at(path).kind;
+    if (kind != PlaceKind::file) return kind;
+    return faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) == 0 ? kind : PlaceKind::other;
+}
+
 std::optional<std::string> read_file(const std::string& path) {
     // Without O_NONBLOCK a pipe that took the file's place would hold us up.
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -19,7 +19,7 @@ struct FileIdentity {
 /// What a path leads to.
 enum class PlaceKind : char {
     file = 'f',     ///< a regular file
-    other = 'o',    ///< a directory, a pipe: nothing that can be included
+    other = 'o',    ///< a directory, a pipe, what may not be read: nothing that can be included
     missing = 'm',  ///< nothing is there
     unknown = '?',  ///< the system does not say
 };
@@ -31,6 +31,9 @@ struct Place {
 
 /// Follows links.
 Place place_at(const std::string& path) noexcept;
+
+/// What a compiler finds that looks for a header there: it passes over a file that it may not read.
+PlaceKind includable_at(const std::string& path) noexcept;
 
 /// The content of a regular file, or nothing when it cannot be read to its end.
 std::optional<std::string> read_file(const std::string& path);

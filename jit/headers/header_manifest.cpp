@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include <bascule/jit/files/byte_record.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
@@ -22,7 +24,20 @@ bool has_content(const TrackedFile& file) {
     return text && text->size() == file.identity.bytes && digest_of(*text) == file.digest;
 }
 
-bool is_as_it_was(const TrackedPlace& place) { return place_at(place.path).kind == place.kind; }
+bool is_as_it_was(const TrackedPlace& place) { return includable_at(place.path) == place.kind; }
+
+/// For `#pragma once`, which asks whether two paths lead to one file: whether the files that were one are one.
+bool have_same_aliases(const std::vector<TrackedFile>& files, const std::vector<FileIdentity>& now) {
+    using File = std::pair<std::uint64_t, std::uint64_t>;
+    std::map<File, File> then_to_now, now_to_then;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        const File before{files[i].identity.device, files[i].identity.inode};
+        const File after{now[i].device, now[i].inode};
+        if (then_to_now.emplace(before, after).first->second != after) return false;
+        if (now_to_then.emplace(after, before).first->second != before) return false;
+    }
+    return true;
+}
 
 /// Toolkit sections that this process has found as they say. A toolkit that is replaced under a running
 /// process is noticed by the next one, and here by whoever compiles.
@@ -49,14 +64,19 @@ VerifiedToolkits& verified_toolkits() {
 }  // namespace
 
 bool TrackedHeaders::hold() const {
-    const auto holds = [&](const TrackedFile& file) {
+    if (!std::all_of(places.begin(), places.end(), is_as_it_was)) return false;
+    std::vector<FileIdentity> now;
+    bool replaced = false;
+    for (const TrackedFile& file : files) {
         const Place place = place_at(file.path);
         if (place.kind != PlaceKind::file) return false;
-        if (place.identity == file.identity && !may_have_changed_unseen(file.identity, taken_ns)) return true;
-        return place.identity.bytes == file.identity.bytes && has_content(file);
-    };
-    return std::all_of(places.begin(), places.end(), is_as_it_was) &&
-           std::all_of(files.begin(), files.end(), holds);
+        const bool same = place.identity == file.identity;
+        const bool believed = same && !may_have_changed_unseen(file.identity, taken_ns);
+        if (!believed && (place.identity.bytes != file.identity.bytes || !has_content(file))) return false;
+        replaced = replaced || !same;
+        now.push_back(place.identity);
+    }
+    return !replaced || have_same_aliases(files, now);
 }
 
 bool TrackedHeaders::untouched() const {

@@ -55,7 +55,7 @@ struct TrackedHeaders {
 struct HeaderManifest {
     std::string directory;          ///< of the source, made absolute; empty for a string
     std::string working_directory;  ///< empty unless a relative place was looked at
-    TrackedHeaders user;
+    TrackedHeaders user;  ///< and the places where a header would be taken from a toolkit's directories
     /// Hundreds of files for some programs, of which most processes see one state: kept as bytes and compared
     /// by their digest with what this process has verified before.
     std::string toolkit;

@@ -1,16 +1,17 @@
 #include <algorithm>
 #include <array>
-#include <concepts>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
+#include <bascule/jit/headers/header_facts.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
-#include <bascule/jit/process/fork_safety.hpp>
+#include <bascule/jit/text/lexer.hpp>
 
 namespace bascule {
 namespace {
@@ -19,139 +20,133 @@ constexpr std::size_t most_files = 20'000;  // CUB reaches some 700
 constexpr std::size_t most_places = 200'000;
 constexpr std::uint64_t most_bytes = 1U << 30;  // of all headers together
 
-/// A header's content, reduced to what a scan needs of it.
-struct HeaderFacts {
-    FileIdentity identity;
-    std::int64_t read_ns = 0;  ///< before it was read
-    Digest digest;
-    IncludeDirectives directives;
-};
-using HeaderFactsPointer = std::shared_ptr<const HeaderFacts>;
-
-/// Facts of the headers that this process has read: the next program that reaches CUB need not read it again.
-class KnownHeaders {
-  public:
-    HeaderFactsPointer find(const std::string& path, const FileIdentity& identity) {
-        const std::lock_guard lock(fork_safe_mutex());
-        const auto known = facts_.find(path);
-        if (known == facts_.end() || known->second->identity != identity) return nullptr;
-        const bool settled = identity.changed_ns + 2'000'000'000 < known->second->read_ns;
-        return settled ? known->second : nullptr;
-    }
-    void add(const std::string& path, HeaderFactsPointer facts) {
-        const std::lock_guard lock(fork_safe_mutex());
-        if (facts_.size() > most_files) facts_.clear();
-        facts_[path] = std::move(facts);
-    }
-
-  private:
-    std::unordered_map<std::string, HeaderFactsPointer> facts_;
-};
-
-KnownHeaders& known_headers() {
-    static KnownHeaders& headers = *new KnownHeaders;
-    return headers;
-}
-
-/// Null when the file cannot be read, or changes while it is.
-HeaderFactsPointer facts_of(const std::string& path, const FileIdentity& identity) {
-    if (HeaderFactsPointer known = known_headers().find(path, identity)) return known;
-    auto facts = std::make_shared<HeaderFacts>();
-    facts->identity = identity;
-    facts->read_ns = now_ns();
-    const std::optional<std::string> text = read_file(path);
-    if (!text || place_at(path).identity != identity) return nullptr;
-    facts->digest = digest_of(*text);
-    facts->directives = include_directives(*text);
-    known_headers().add(path, facts);
-    return facts;
-}
-
 std::string parent_of(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+/// The words of a path, which a macro of that name would change where the path is composed.
+std::vector<std::string> words_of(const std::string& path) {
+    std::vector<std::string> words;
+    std::string word;
+    for (const char c : path + "/") {
+        if (continues_word(c)) {
+            word += c;
+        } else {
+            words.push_back(std::exchange(word, {}));
+        }
+    }
+    return words;
 }
 
 std::string join(const std::string& directory, const std::string& name) {
     return directory.ends_with('/') ? directory + name : directory + "/" + name;
 }
 
-/// The directories that raw options name; false when one may read files in another way.
-bool read_search_options(const std::vector<std::string>& extra, std::vector<std::string>& directories) {
-    for (std::size_t i = 0; i < extra.size(); ++i) {
-        const std::string& option = extra[i];
-        if (option == "-I" || option == "--include-path" || option == "-include-path") {
-            if (++i == extra.size()) return false;
-            directories.push_back(extra[i]);
-        } else if (option.starts_with("-I")) {
-            directories.push_back(option.substr(2));
-        } else if (option.starts_with("--include-path=") || option.starts_with("-include-path=")) {
-            directories.push_back(option.substr(option.find('=') + 1));
-        } else if (option.starts_with("-D") || option.starts_with("--define-macro")) {
-            if (option.find("has_include") != option.npos) return false;
-        } else {
-            for (const char* word : {"include", "pch", "time", "file", "@"}) {
-                if (option.find(word) != option.npos) return false;
-            }
-        }
-    }
-    return true;
+/// Whether a raw option changes neither which files a compile reads nor where it looks for them. One that is
+/// not known here may.
+bool leaves_files_alone(std::string_view option) {
+    static constexpr std::array<std::string_view, 44> harmless = {"--use_fast_math",
+                                                                  "-use_fast_math",
+                                                                  "--ftz",
+                                                                  "-ftz",
+                                                                  "--prec-sqrt",
+                                                                  "-prec-sqrt",
+                                                                  "--prec-div",
+                                                                  "-prec-div",
+                                                                  "--fmad",
+                                                                  "-fmad",
+                                                                  "--maxrregcount",
+                                                                  "-maxrregcount",
+                                                                  "--restrict",
+                                                                  "-restrict",
+                                                                  "--extra-device-vectorization",
+                                                                  "-extra-device-vectorization",
+                                                                  "--relocatable-device-code",
+                                                                  "-rdc",
+                                                                  "--generate-line-info",
+                                                                  "-lineinfo",
+                                                                  "--dopt",
+                                                                  "-dopt",
+                                                                  "--ptxas-options",
+                                                                  "-Xptxas",
+                                                                  "--diag-suppress",
+                                                                  "-diag-suppress",
+                                                                  "--diag-error",
+                                                                  "-diag-error",
+                                                                  "--diag-warn",
+                                                                  "-diag-warn",
+                                                                  "--disable-warnings",
+                                                                  "-w",
+                                                                  "--device-as-default-execution-space",
+                                                                  "-default-device",
+                                                                  "--default-device",
+                                                                  "--device-int128",
+                                                                  "-device-int128",
+                                                                  "--builtin-move-forward",
+                                                                  "-builtin-move-forward",
+                                                                  "--brief-diagnostics",
+                                                                  "-brief-diag",
+                                                                  "--minimal",
+                                                                  "-minimal",
+                                                                  "--no-cache"};
+    const std::string_view name = option.substr(0, option.find('='));
+    return std::find(harmless.begin(), harmless.end(), name) != harmless.end() &&
+           option.find("file") == option.npos;
 }
 
-/// One that has CUDA's headers; others that people list among the toolkit's are theirs, and may be edited.
-bool is_toolkit(const std::string& directory) {
-    for (const char* header : {"cuda_runtime.h", "cuda_fp16.h", "cub/cub.cuh", "cuda/std/version"}) {
-        if (place_at(join(directory, header)).kind == PlaceKind::file) return true;
-    }
-    return false;
+/// Headers that a directory of CUDA's headers has at least one of.
+constexpr std::array markers = {"cuda_runtime.h", "cuda_fp16.h", "cub/cub.cuh", "cuda/std/version"};
+
+bool has_cuda_headers(const std::string& directory) {
+    return std::any_of(markers.begin(), markers.end(), [&](const char* header) {
+        return place_at(join(directory, header)).kind == PlaceKind::file;
+    });
 }
+
+/// A directory of CUDA's headers: an installation's or a user's copy.
+struct ToolkitRoot {
+    std::string path;  ///< ends with '/'
+    std::int64_t installed_ns = 0;
+};
 
 class Scan {
   public:
-    Scan(const Source& source, const CompileOptions& options, const std::vector<std::string>& toolkit) {
+    Scan(const Source& source, const CompileOptions& options, std::span<const SearchPath> toolkit) {
         user_.taken_ns = toolkit_.taken_ns = now_ns();
         if (!source.directory.empty()) {
             scan_.manifest.directory = absolute_path(source.directory);
             search_.push_back(scan_.manifest.directory);
         }
-        std::vector<std::string> named = options.include_paths;
-        if (!read_search_options(options.extra, named)) fail();
-        for (const std::string& path : named) search_.push_back(absolute(path));
-        for (const std::string& path : toolkit) {
-            search_.push_back(absolute(path));
-            if (is_toolkit(search_.back())) toolkit_roots_.push_back(join(search_.back(), ""));
-        }
+        for (const std::string& path : options.include_paths) add_search_path({path});
+        for (const SearchPath& path : toolkit) add_search_path(path);
         for (const auto& [name, text] : options.headers) in_memory_.insert(name);
+        if (!std::all_of(options.extra.begin(), options.extra.end(), leaves_files_alone)) fail();
         for (const auto& [name, value] : options.defines) {
-            if (value.find("has_include") != value.npos) fail();
+            follow(include_directives("#define " + name + " " + value), "", Owner::user);
         }
-
-        const auto mentions_thrust = [](const std::string& text) {
-            return text.find("__THRUST_") != text.npos;
-        };
-        user_composes_ = mentions_thrust(source.text) ||
-                         std::any_of(options.extra.begin(), options.extra.end(), mentions_thrust) ||
-                         std::any_of(options.defines.begin(), options.defines.end(),
-                                     [&](const auto& define) { return mentions_thrust(define.first); }) ||
-                         std::any_of(options.headers.begin(), options.headers.end(),
-                                     [&](const auto& header) { return mentions_thrust(header.second); });
 
         // The canonical name of a program is a path of this directory, and NVRTC looks beside it.
-        follow(include_directives(source.text), std::string("/bascule"));
-        for (const auto& header : options.headers) {
-            follow(include_directives(header.second), [&] { return parent_of(absolute(header.first)); });
+        follow(include_directives(source.text), "/bascule", Owner::user);
+        for (const auto& [name, text] : options.headers) {
+            const IncludeDirectives directives = include_directives(text);
+            // Without an #include it does not matter where the header is, nor what the working directory is.
+            const std::string directory = directives.includes.empty() ? "" : parent_of(absolute(name));
+            follow(directives, directory, Owner::user);
         }
         while (scan_.certain && !waiting_.empty()) {
-            const auto [facts, directory] = std::move(waiting_.back());
+            const Waiting next = std::move(waiting_.back());
             waiting_.pop_back();
-            follow(facts->directives, directory);
+            follow(next.facts->directives, next.directory, next.owner);
         }
+        if (pastes_ && can_paste_probe(fragments_)) fail();
+        if (may_change_composed_names()) fail();
     }
 
     HeaderScan result() && {
-        if (!scan_.certain) return {false, {}};
+        if (!scan_.certain) return {.certain = false, .manifest = {}};
         const bool reached = !user_.empty() || !toolkit_.empty();
-        if (!reached) return {};
+        if (!reached) return {.names_headers = scan_.names_headers, .manifest = {}};
         scan_.manifest.working_directory = used_working_directory_ ? working_directory() : "";
         scan_.manifest.user = std::move(user_);
         if (!toolkit_.empty()) scan_.manifest.toolkit = toolkit_.to_bytes();
@@ -160,41 +155,52 @@ class Scan {
     }
 
   private:
+    /// CCCL's headers wrap __has_include and compose names; anybody else's that do make a program doubtful. What
+    /// words a toolkit uses and which macros it defines does not.
+    enum class Owner : std::uint8_t { user, toolkit, cccl };
+    struct Waiting {
+        std::shared_ptr<const HeaderFacts> facts;
+        std::string directory;
+        Owner owner = Owner::user;
+    };
+
     void fail() { scan_.certain = false; }
+
+    void add_search_path(const SearchPath& added) {
+        search_.push_back(absolute(added.path));
+        if (has_cuda_headers(search_.back()))
+            roots_.push_back({join(search_.back(), ""), added.installed_ns});
+    }
 
     std::string absolute(const std::string& path) {
         if (!path.starts_with('/')) used_working_directory_ = true;
         return absolute_path(path);
     }
 
-    void follow(const IncludeDirectives& directives, const std::string& directory) {
-        follow(directives, [&] { return directory; });
-    }
-
-    /// `directory`: of the text, asked for only when the text includes something.
-    template <std::invocable Directory>
-    void follow(const IncludeDirectives& directives, const Directory& directory) {
-        if (directives.has_time) return fail();
-        if (directives.computed) follow_computed(directory());
+    /// `directory`: of the text.
+    void follow(const IncludeDirectives& directives, const std::string& directory, Owner owner) {
+        if (directives.doubtful) return fail();
+        pastes_ = pastes_ || directives.pastes;
+        if (owner != Owner::cccl && (directives.computed || directives.wraps_probe)) return fail();
+        if (owner == Owner::user) {
+            fragments_.insert(directives.fragments.begin(), directives.fragments.end());
+            macros_.insert(directives.macros.begin(), directives.macros.end());
+        }
+        if (directives.computed) follow_composed(directory);
         for (const Include& include : directives.includes) {
             if (!scan_.certain) return;
-            look_for(include, directory());
+            look_for(include, directory);
         }
     }
 
-    /// Thrust, which CUB uses, composes names of its own headers from macros. All that a toolkit has of that
-    /// library is then taken for reached; what others compose is unknown.
-    void follow_computed(const std::string& directory) {
-        const auto root =
-            std::find_if(toolkit_roots_.begin(), toolkit_roots_.end(), [&](const std::string& each) {
-                return directory.starts_with(each) && directory.size() > each.size();
-            });
-        if (root == toolkit_roots_.end() || user_composes_) return fail();
-        const std::string library =
-            directory.substr(root->size(), directory.find('/', root->size()) - root->size());
-        if (!followed_libraries_.insert(*root + library).second) return;
+    /// Thrust, which CUB uses, composes names of its own headers from macros. All that the toolkit has of that
+    /// library is then taken for reached.
+    void follow_composed(const std::string& directory) {
+        const ToolkitRoot& root = *root_of(directory);
+        const std::string library = first_part(directory, root);
+        if (!composing_libraries_.insert(root.path + library).second) return;
         for (const std::string& path : search_) {
-            if (join(path, "") == *root) break;
+            if (join(path, "") == root.path) break;
             // A part of the library in a directory that is searched first: any of its headers may be taken.
             const std::string shadow = join(path, library);
             if (kind_of(shadow) != PlaceKind::missing) return fail();
@@ -202,20 +208,72 @@ class Scan {
         }
         std::error_code error;
         std::vector<std::string> files;
-        for (std::filesystem::recursive_directory_iterator entry(*root + library, error), end;
+        for (std::filesystem::recursive_directory_iterator entry(root.path + library, error), end;
              !error && entry != end; entry.increment(error)) {
             if (entry->is_regular_file(error)) files.push_back(entry->path().string());
         }
         if (error) return fail();
         std::sort(files.begin(), files.end());
-        for (const std::string& file : files) add_file(file);
+        for (const std::string& file : files) {
+            for (const std::string& word : words_of(file.substr(root.path.size())))
+                composing_words_.insert(word);
+            add_file(file);
+        }
+    }
+
+    /// Whether a macro of the user's can be part of a name that the toolkit composes.
+    bool may_change_composed_names() const {
+        if (composing_libraries_.empty()) return false;
+        return std::any_of(macros_.begin(), macros_.end(), [&](const std::string& macro) {
+            return macro.find("THRUST") != macro.npos || composing_words_.contains(macro);
+        });
+    }
+
+    static Owner owner_of(const std::string& path, const ToolkitRoot* root, bool installed) {
+        static constexpr std::array<std::string_view, 3> cccl = {"cub", "cuda", "thrust"};
+        static constexpr std::array<std::string_view, 16> beginnings = {"builtin_types",
+                                                                        "channel_descriptor",
+                                                                        "common_functions",
+                                                                        "cooperative_groups",
+                                                                        "crt",
+                                                                        "cuda",
+                                                                        "device_",
+                                                                        "driver_",
+                                                                        "host_",
+                                                                        "library_types",
+                                                                        "math_",
+                                                                        "mma.h",
+                                                                        "nv",
+                                                                        "sm_",
+                                                                        "surface_",
+                                                                        "vector_"};
+        if (root == nullptr) return Owner::user;
+        const std::string part = first_part(path, *root);
+        if (std::find(cccl.begin(), cccl.end(), part) != cccl.end()) return Owner::cccl;
+        const bool named_so = std::any_of(beginnings.begin(), beginnings.end(),
+                                          [&](std::string_view each) { return part.starts_with(each); });
+        return installed || named_so ? Owner::toolkit : Owner::user;
+    }
+
+    /// `cub` of `ROOT/cub/block/block_reduce.cuh`.
+    static std::string first_part(const std::string& path, const ToolkitRoot& root) {
+        return path.substr(root.path.size(), path.find('/', root.path.size()) - root.path.size());
+    }
+
+    const ToolkitRoot* root_of(const std::string& path) const {
+        const ToolkitRoot* found = nullptr;  // the longest: CCCL's may be in another
+        for (const ToolkitRoot& root : roots_) {
+            const bool longer = found == nullptr || root.path.size() > found->path.size();
+            if (longer && path.starts_with(root.path)) found = &root;
+        }
+        return found;
     }
 
     /// In the compiler's order, up to the first file. What #include_next means depends on who asks: all
     /// count.
     void look_for(const Include& include, const std::string& directory) {
+        scan_.names_headers = true;
         if (in_memory_.contains(include.name)) return;  // it wins over every file
-        if (include.name.empty()) return;
         if (include.name.starts_with('/')) return static_cast<void>(look_at(include.name, include));
         if (include.quoted && look_at(join(directory, include.name), include) && !include.next) return;
         for (const std::string& path : search_) {
@@ -242,28 +300,31 @@ class Scan {
             fail();
             return PlaceKind::unknown;
         }
-        return kinds_[path] = place_at(path).kind;
+        return kinds_[path] = includable_at(path);
     }
 
     void add_file(const std::string& path) {
         if (!files_.insert(path).second) return;
         const FileIdentity identity = place_at(path).identity;
-        const HeaderFactsPointer facts = facts_of(path, identity);
+        const std::shared_ptr<const HeaderFacts> facts = facts_of(path, identity);
         bytes_ += identity.bytes;
         if (facts == nullptr || files_.size() > most_files || bytes_ > most_bytes) return fail();
-        section(path).files.push_back({path, identity, facts->digest});
+        // What came into a toolkit's directory later is a user's.
+        const ToolkitRoot* root = root_of(path);
+        const bool installed = root != nullptr && identity.changed_ns <= root->installed_ns;
+        (installed ? toolkit_ : user_).files.push_back({path, identity, facts->digest});
         // Under another spelling of its path a file is tracked again, and not followed again: else one that
         // includes itself as "../here/x.h" would never end.
         const std::string directory = parent_of(path);
         const FileIdentity place = place_at(join(directory, "")).identity;
         const bool is_new =
             followed_.insert({identity.device, identity.inode, place.device, place.inode}).second;
-        if (is_new) waiting_.emplace_back(facts, directory);
+        if (is_new) waiting_.push_back({facts, directory, owner_of(path, root, installed)});
     }
 
+    /// A place in a toolkit too: a header that comes there later is noticed.
     void add_place(const std::string& path, PlaceKind kind) {
-        if (places_.insert(path + static_cast<char>(kind)).second)
-            section(path).places.push_back({path, kind});
+        if (places_.insert(path + static_cast<char>(kind)).second) user_.places.push_back({path, kind});
     }
 
     /// The shallowest of its directories that is missing represents all that is looked for below it.
@@ -275,30 +336,39 @@ class Scan {
         add_place(path, PlaceKind::missing);
     }
 
-    TrackedHeaders& section(const std::string& path) {
-        const bool in_toolkit = std::any_of(toolkit_roots_.begin(), toolkit_roots_.end(),
-                                            [&](const std::string& root) { return path.starts_with(root); });
-        return in_toolkit ? toolkit_ : user_;
-    }
-
     HeaderScan scan_;
     TrackedHeaders user_, toolkit_;
-    std::vector<std::string> search_, toolkit_roots_;
+    std::vector<std::string> search_;
+    std::vector<ToolkitRoot> roots_;
     std::set<std::string> in_memory_;
     std::unordered_map<std::string, PlaceKind> kinds_;  // one stat a path in a scan
     std::unordered_set<std::string> files_, places_;
     std::set<std::array<std::uint64_t, 4>> followed_;  // file and directory, by device and inode
-    std::vector<std::pair<HeaderFactsPointer, std::string>> waiting_;
+    std::vector<Waiting> waiting_;
     std::uint64_t bytes_ = 0;
     bool used_working_directory_ = false;
-    bool user_composes_ = false;  // may have a say in the names that Thrust composes
-    std::set<std::string> followed_libraries_;
+    bool pastes_ = false;                        // anything, a toolkit's macro too
+    std::set<std::string> fragments_, macros_;   // of the user's texts
+    std::set<std::string> composing_libraries_;  // directories
+    std::set<std::string> composing_words_;      // of which those compose names
 };
 
 }  // namespace
 
+std::int64_t installed_ns(const std::string& directory) {
+    // An installation writes a directory within minutes; a package that is installed later looks like a
+    // user's files, which are looked at each time.
+    constexpr std::int64_t duration_ns = 300'000'000'000;
+    std::int64_t newest = 0;
+    for (const char* header : markers) {
+        const Place place = place_at(join(directory, header));
+        if (place.kind == PlaceKind::file) newest = std::max(newest, place.identity.changed_ns + duration_ns);
+    }
+    return newest;
+}
+
 HeaderScan scan_headers(const Source& source, const CompileOptions& options,
-                        const std::vector<std::string>& toolkit) {
+                        std::span<const SearchPath> toolkit) {
     return Scan(source, options, toolkit).result();
 }
 

@@ -2,8 +2,9 @@
 // read.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
-#include <vector>
 
 #include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/text/source.hpp>
@@ -11,15 +12,28 @@
 namespace bascule {
 
 struct HeaderScan {
-    /// False: what the program reads cannot be known from its text (#include MACRO, __TIME__, options that
-    /// name files in ways of their own, thousands of headers): it must be compiled each time.
+    /// False: the program is doubtful. What it reads is not proven by its texts (#include MACRO, __TIME__, an
+    /// alias of __has_include, options that may name files, thousands of headers): it must be compiled each
+    /// time.
     bool certain = true;
+    bool names_headers = false;  ///< the texts include or probe for something
     HeaderManifest manifest;
 };
+
+/// A directory that is searched behind the program's own.
+struct SearchPath {
+    std::string path;
+    /// Files in it that have not changed since then are an installation's, which nobody edits; 0: all are a
+    /// user's.
+    std::int64_t installed_ns = 0;
+};
+
+/// When the CUDA headers in this directory were installed, by the newest of some of them; 0 without those.
+std::int64_t installed_ns(const std::string& directory);
 
 /// Goes through the text, its in-memory headers, and what they include from the source's directory, the
 /// include paths and `toolkit`, as NVRTC looks for it; reads the files. Ends whatever the headers do.
 HeaderScan scan_headers(const Source& source, const CompileOptions& options,
-                        const std::vector<std::string>& toolkit);
+                        std::span<const SearchPath> toolkit);
 
 }  // namespace bascule

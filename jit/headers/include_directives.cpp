@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
 
 #include <bascule/jit/headers/include_directives.hpp>
 #include <bascule/jit/text/lexer.hpp>
@@ -9,35 +11,115 @@ namespace {
 
 constexpr std::string_view blanks = " \t\r\v\f";
 
-bool is_word(char c) { return continues_word(c) || c == '$'; }
+/// What makes the result of a compile depend on more than the texts that it includes. CCCL's is a macro that
+/// stands for the first.
+constexpr std::array<std::string_view, 7> decisive_words = {
+    "__has_include", "__has_include_next", "__has_embed",      "__DATE__",
+    "__TIME__",      "__TIMESTAMP__",      "_CCCL_HAS_INCLUDE"};
 
-/// Finds where comments end, reading a text once however often it is asked in ascending order.
-class CommentEnds {
-  public:
-    /// Behind the first `*/` from there on, or the text's end.
-    std::size_t after(std::string_view text, std::size_t from) {
-        if (!known_ || (close_ != text.npos && close_ < from)) {
-            close_ = text.find("*/", from);
-            known_ = true;
+bool tells_time(std::string_view word) {
+    return word == "__DATE__" || word == "__TIME__" || word == "__TIMESTAMP__";
+}
+/// Whether the word is a probe of the file system, or may be a macro that stands for one.
+bool is_probe(std::string_view word) {
+    constexpr std::size_t shortest = 9;  // has_embed
+    if (word.size() < shortest || (word.find("as_") == word.npos && word.find("AS_") == word.npos))
+        return false;
+    const auto contains = [&](std::string_view part) { return word.find(part) != word.npos; };
+    return contains("has_include") || contains("HAS_INCLUDE") || contains("has_embed") ||
+           contains("HAS_EMBED");
+}
+bool is_builtin_probe(std::string_view word) {
+    return word == "__has_include" || word == "__has_include_next";
+}
+
+/// What makes a decisive word together with others, but is none by itself.
+bool is_fragment(std::string_view word) {
+    static const std::array<bool, 256> letters = [] {
+        std::array<bool, 256> used{};
+        for (const std::string_view whole : decisive_words) {
+            for (const char c : whole) used[static_cast<unsigned char>(c)] = true;
         }
-        return close_ == text.npos ? text.size() : close_ + 2;
+        return used;
+    }();
+    const bool may_be =
+        std::all_of(word.begin(), word.end(), [](char c) { return letters[static_cast<unsigned char>(c)]; });
+    if (!may_be || std::find(decisive_words.begin(), decisive_words.end(), word) != decisive_words.end())
+        return false;
+    return std::any_of(decisive_words.begin(), decisive_words.end(),
+                       [&](std::string_view whole) { return whole.find(word) != whole.npos; });
+}
+
+/// The names of some compilers have a dollar sign or letters beyond ASCII.
+bool is_word(char c) { return continues_word(c) || c == '$' || static_cast<unsigned char>(c) >= 0x80; }
+
+struct Span {
+    std::size_t begin = 0, end = 0;
+};
+
+/// Where the comments and literals of a text are, or nothing if compilers may disagree: about a lone quote in
+/// what an #if removes, about the prefix of a raw string, about names beyond ASCII.
+std::optional<std::vector<Span>> quotations(std::string_view text, bool lines_were_joined) {
+    std::vector<Span> found;
+    for (std::size_t at = 0; at < text.size();) {
+        const Piece piece = piece_at(text, at);
+        const char first = text[at];
+        if (!piece.closed) return std::nullopt;
+        // A raw string keeps its line splices, and directly behind a literal it is none.
+        if (piece.raw && (lines_were_joined || (at > 0 && text[at - 1] == '"'))) return std::nullopt;
+        if (piece.kind == Piece::Kind::mark && (first == '\\' || is_word(first))) return std::nullopt;
+        if (piece.quotes()) found.push_back({at, piece.end});
+        at = piece.end;
+    }
+    return found;
+}
+
+/// Whether places, asked for in ascending order, are in one of some spans.
+class Inside {
+  public:
+    explicit Inside(std::span<const Span> spans) : spans_(spans) {}
+    bool contains(std::size_t place) {
+        while (!spans_.empty() && spans_.front().end <= place) spans_ = spans_.subspan(1);
+        return !spans_.empty() && spans_.front().begin <= place;
     }
 
   private:
-    bool known_ = false;
-    std::size_t close_ = 0;
+    std::span<const Span> spans_;
+};
+
+/// Where block comments end; a text is searched once, when that is first asked.
+class CommentEnds {
+  public:
+    explicit CommentEnds(std::string_view text) : text_(text) {}
+
+    /// Behind the first `*/` from there on, or the text's end.
+    std::size_t after(std::size_t from) {
+        if (!searched_) {
+            for (std::size_t at = text_.find("*/"); at != text_.npos; at = text_.find("*/", at + 1)) {
+                places_.push_back(at);
+            }
+            searched_ = true;
+        }
+        const auto found = std::lower_bound(places_.begin(), places_.end(), from);
+        return found == places_.end() ? text_.size() : *found + 2;
+    }
+
+  private:
+    std::string_view text_;
+    bool searched_ = false;
+    std::vector<std::size_t> places_;
 };
 
 /// Walks over one directive as the preprocessor does: comments are blanks.
 class Walk {
   public:
-    Walk(std::string_view text, std::size_t at, CommentEnds& ends) : text_(text), at_(at), ends_(ends) {}
+    Walk(std::string_view text, std::size_t at, CommentEnds& ends) : text_(text), at_(at), ends_(&ends) {}
 
     void skip_blanks() {
         while (true) {
             at_ = std::min(text_.find_first_not_of(blanks, at_), text_.size());
             if (text_.substr(at_, 2) != "/*") return;
-            at_ = ends_.after(text_, at_ + 2);
+            at_ = ends_->after(at_ + 2);
         }
     }
     std::string_view word() {
@@ -45,15 +127,31 @@ class Walk {
         while (at_ < text_.size() && is_word(text_[at_])) ++at_;
         return text_.substr(begin, at_ - begin);
     }
-    char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+    bool at_end() const { return at_ >= text_.size() || text_[at_] == '\n'; }
+    char peek() const { return at_end() ? '\n' : text_[at_]; }
+    std::size_t place() const { return at_; }
     void step() { ++at_; }
+    bool accept(char c) {
+        if (peek() != c) return false;
+        ++at_;
+        return true;
+    }
+    /// One token, which does not begin a comment that ends on another line.
+    void skip_piece() { at_ = piece_at(text_, at_).end; }
 
-    /// What precedes `stop` on this line.
-    std::optional<std::string> until(char stop) const {
-        const std::string_view rest = text_.substr(at_, longest);
-        const std::size_t end = rest.find_first_of(std::string{stop, '\n'});
-        if (end == rest.npos || rest[end] != stop) return std::nullopt;
-        return std::string(rest.substr(0, end));
+    /// "name" or <name>. Nothing where compilers may disagree on what the name is.
+    std::optional<Include> header() {
+        const char open = peek();
+        if (open != '"' && open != '<') return std::nullopt;
+        const std::string_view rest = text_.substr(at_ + 1, longest);
+        const std::size_t end = rest.find_first_of(open == '"' ? "\"\n" : ">\n");
+        if (end == rest.npos || rest[end] == '\n') return std::nullopt;
+        const std::string_view name = rest.substr(0, end);
+        const bool odd = name.empty() || name.find_first_of("'\"\\") != name.npos ||
+                         name.find("//") != name.npos || name.find("/*") != name.npos;
+        if (odd) return std::nullopt;
+        at_ += end + 2;
+        return Include{std::string(name), open == '"', false, false};
     }
 
   private:
@@ -61,35 +159,23 @@ class Walk {
 
     std::string_view text_;
     std::size_t at_;
-    CommentEnds& ends_;
+    CommentEnds* ends_;
 };
 
-/// Where a text's comments and literals are: an #include without a literal name is none in there.
-class Quotations {
-  public:
-    explicit Quotations(std::string_view text) : text_(text) {}
-
-    /// Whether `place` is in a comment or a literal. Asked in ascending order.
-    bool contain(std::size_t place) {
-        while (piece_.end <= place) piece_ = piece_at(text_, piece_.end);
-        return piece_.quotes();
-    }
-
-  private:
-    std::string_view text_;
-    Piece piece_;
-};
-
+/// Takes whatever may be a directive for one, except in `hidden`, which is sorted.
 class Reader {
   public:
-    explicit Reader(std::string_view text) : text_(text), quotations_(text) {}
+    Reader(std::string_view text, std::span<const Span> hidden) : text_(text), hidden_(hidden) {}
 
     IncludeDirectives read() && {
-        for (std::size_t at = next_sign(0); at < text_.size(); at = next_sign(at + 1)) directive_at(at);
-        read_probes();
-        for (const char* word : {"__DATE__", "__TIME__", "__TIMESTAMP__"}) {
-            if (text_.find(word) != text_.npos) found_.has_time = true;
+        Inside hidden(hidden_);
+        for (std::size_t at = next_sign(0); at < text_.size(); at = next_sign(at + 1)) {
+            if (hidden.contains(at)) continue;
+            const std::size_t length = text_[at] == '%' ? 2 : 1;
+            if (text_.substr(at + length, length) == text_.substr(at, length)) found_.pastes = true;
+            if (begins_line(at)) directive_at(at + length);
         }
+        read_words();
         return std::move(found_);
     }
 
@@ -102,94 +188,133 @@ class Reader {
         return std::min(hash_, digraph_);
     }
 
-    void directive_at(std::size_t sign) {
-        Walk walk(text_, sign + (text_[sign] == '%' ? 2 : 1), comment_ends_);
-        walk.skip_blanks();
-        const std::string_view word = walk.word();
-        if (word != "include" && word != "include_next" && word != "import" && word != "embed") return;
-        walk.skip_blanks();
-        const char quote = walk.peek();
-        if (word != "embed" && (quote == '"' || quote == '<')) {
-            walk.step();
-            if (auto name = walk.until(quote == '"' ? '"' : '>')) {
-                found_.includes.push_back({std::move(*name), quote == '"', word == "include_next", false});
-                return;
-            }
-        }
-        if (may_begin_directive(sign) && !quotations_.contain(sign)) found_.computed = true;
-    }
-
     /// Nothing but blanks precedes it on its line, or the end of a comment.
-    bool may_begin_directive(std::size_t sign) const {
+    bool begins_line(std::size_t sign) const {
         std::size_t before = sign;
         while (before > 0 && blanks.find(text_[before - 1]) != blanks.npos) --before;
         return before == 0 || text_[before - 1] == '\n' ||
                (before >= 2 && text_.substr(before - 2, 2) == "*/");
     }
 
-    /// `__has_include(<x>)`, and the same through a macro whose name says so: CCCL probes by
-    /// _CCCL_HAS_INCLUDE.
-    void read_probes() {
-        for (const std::string_view ending :
-             {"has_include", "HAS_INCLUDE", "has_include_next", "has_embed"}) {
-            Quotations quotations(text_);
-            CommentEnds ends;
-            for (std::size_t at = text_.find(ending); at != text_.npos; at = text_.find(ending, at + 1)) {
-                read_probe(at, ending, quotations, ends);
+    void directive_at(std::size_t behind_sign) {
+        Walk walk(text_, behind_sign, comment_ends_);
+        walk.skip_blanks();
+        const std::string_view word = walk.word();
+        walk.skip_blanks();
+        if (word == "include" || word == "include_next" || word == "import") {
+            std::optional<Include> include = walk.header();
+            if (!include) return static_cast<void>(found_.computed = true);
+            include->next = word == "include_next";
+            found_.includes.push_back(std::move(*include));
+        } else if (word == "embed") {
+            found_.computed = true;
+        } else if (word == "if" || word == "elif") {
+            read_condition(walk);
+        } else if (word.starts_with("ifn") || word.starts_with("ifd") || word.starts_with("elif")) {
+            plain_.push_back(walk.place());
+        } else if (word == "define" || word == "undef") {
+            read_definition(walk);
+        }
+    }
+
+    /// Up to the end of the line. The probes that are not understood here are left for read_words to doubt.
+    void read_condition(Walk walk) {
+        std::vector<bool> calls;  // of each open parenthesis: whether it begins a macro's arguments
+        bool behind_name = false, behind_defined = false;
+        for (walk.skip_blanks(); !walk.at_end(); walk.skip_blanks()) {
+            const std::size_t place = walk.place();
+            if (const std::string_view word = walk.word(); !word.empty()) {
+                const bool in_call = std::find(calls.begin(), calls.end(), true) != calls.end();
+                if (is_probe(word) && (behind_defined || read_probe(walk, word, in_call)))
+                    plain_.push_back(place);
+                behind_defined = word == "defined";
+                behind_name = !behind_defined;
+            } else if (walk.accept('(')) {
+                calls.push_back(behind_name);
+                behind_name = false;
+            } else {
+                behind_name = walk.peek() == ')';
+                behind_defined = false;
+                if (behind_name && !calls.empty()) calls.pop_back();
+                walk.skip_piece();
             }
         }
     }
 
-    void read_probe(std::size_t at, std::string_view ending, Quotations& quotations, CommentEnds& ends) {
-        if (found_.computed) return;  // no more is asked of such a text
-        const std::size_t end = at + ending.size();
-        if (end < text_.size() && is_word(text_[end])) return;  // another word
-        Walk walk(text_, end, ends);
-        walk.skip_blanks();
-        if (walk.peek() != '(') return;  // #ifdef __has_include
-        walk.step();
-        walk.skip_blanks();
-        const char quote = walk.peek();
-        if (ending != "has_embed" && (quote == '"' || quote == '<')) {
-            walk.step();
-            if (auto name = walk.until(quote == '"' ? '"' : '>')) {
-                found_.includes.push_back(
-                    {std::move(*name), quote == '"', ending == "has_include_next", true});
-                return;
-            }
-        }
-        if (!defines_probe(at) && !quotations.contain(at)) found_.computed = true;
+    /// `("x")` or `(<x>)` behind the word. In a macro's arguments the parts of <x> may be macros.
+    bool read_probe(Walk& walk, std::string_view word, bool in_call) {
+        Walk ahead = walk;
+        ahead.skip_blanks();
+        if (!ahead.accept('(')) return false;
+        ahead.skip_blanks();
+        std::optional<Include> include = ahead.header();
+        ahead.skip_blanks();
+        if (!include || !ahead.accept(')')) return false;
+        if (!is_builtin_probe(word) || (in_call && !include->quoted)) found_.wraps_probe = true;
+        include->next = word.ends_with("_next");
+        include->is_probe = true;
+        found_.includes.push_back(std::move(*include));
+        walk = ahead;
+        return true;
     }
 
-    /// Whether this is in a line like `#define SOME_HAS_INCLUDE(X) __has_include(X)`.
-    bool defines_probe(std::size_t at) const {
-        // Such a line is short; a long one is not searched for each probe.
-        constexpr std::size_t farthest = 1024;
-        const std::string_view before = text_.substr(0, at).substr(at - std::min(at, farthest));
-        const std::size_t end_of_last = before.rfind('\n');
-        if (end_of_last == before.npos && at > farthest) return false;
-        const std::size_t line = end_of_last == before.npos ? 0 : at - before.size() + end_of_last + 1;
-        std::string_view words = text_.substr(line, at - line + farthest);
-        const auto skip = [&](std::string_view what) {
-            words.remove_prefix(std::min(words.find_first_not_of(what), words.size()));
-        };
-        skip(blanks);
-        if (!words.starts_with('#')) return false;
-        skip("# \t\r\v\f");
-        if (!words.starts_with("define")) return false;
-        words.remove_prefix(6);
-        skip(blanks);
-        const auto stop = std::find_if_not(words.begin(), words.end(), is_word);
-        const std::string_view name = words.substr(0, static_cast<std::size_t>(stop - words.begin()));
-        return name.ends_with("has_include") || name.ends_with("HAS_INCLUDE");
+    /// `#define __has_include(x) 0`, behind an #ifndef, changes nothing; `#define SOME_HAS_INCLUDE(x)
+    /// __has_include(x)` wraps it.
+    void read_definition(Walk walk) {
+        const std::size_t place = walk.place();
+        const std::string_view name = walk.word();
+        found_.macros.emplace(name);
+        if (!is_probe(name)) return;
+        plain_.push_back(place);
+        for (walk.skip_blanks(); !walk.at_end(); walk.skip_blanks()) {
+            const std::size_t at = walk.place();
+            const std::string_view word = walk.word();
+            if (is_probe(word)) {
+                plain_.push_back(at);
+                found_.wraps_probe = true;
+            }
+            if (word.empty()) walk.skip_piece();
+        }
+    }
+
+    /// Every word that no directive has shown to be plain.
+    void read_words() {
+        std::sort(plain_.begin(), plain_.end());
+        Inside hidden(hidden_);
+        auto plain = plain_.begin();
+        for (std::size_t at = 0; at < text_.size();) {
+            const std::size_t begin = at;
+            while (at < text_.size() && is_word(text_[at])) ++at;
+            if (at == begin) {
+                ++at;
+                continue;
+            }
+            const std::string_view word = text_.substr(begin, at - begin);
+            const bool fragment = is_fragment(word);
+            const bool decisive = is_probe(word) || tells_time(word);
+            if ((!fragment && !decisive) || hidden.contains(begin)) continue;
+            if (fragment) found_.fragments.emplace(word);
+            while (plain != plain_.end() && *plain < begin) ++plain;
+            if (decisive && (plain == plain_.end() || *plain != begin)) found_.doubtful = true;
+        }
     }
 
     std::string_view text_;
-    Quotations quotations_;
+    std::span<const Span> hidden_;
     std::size_t digraph_ = text_.find("%:"), hash_ = text_.find('#');
-    CommentEnds comment_ends_;
+    CommentEnds comment_ends_{text_};
+    std::vector<std::size_t> plain_;  // where a decisive word is used plainly
     IncludeDirectives found_;
 };
+
+/// A text without line splices. Reading everything, comments and literals too, is quick and needs no trust in
+/// where they end; only what this leaves in doubt is worth telling them apart.
+IncludeDirectives read_joined(std::string_view text, bool lines_were_joined) {
+    IncludeDirectives found = Reader(text, {}).read();
+    if (!found.computed && !found.doubtful && !found.wraps_probe) return found;
+    const std::optional<std::vector<Span>> hidden = quotations(text, lines_were_joined);
+    return hidden ? Reader(text, *hidden).read() : found;
+}
 
 /// The text with joined lines as one. Whether a blank behind the backslash matters differs among compilers.
 std::string unjoined(std::string_view text, bool with_blanks) {
@@ -211,19 +336,52 @@ std::string unjoined(std::string_view text, bool with_blanks) {
     return result;
 }
 
+IncludeDirectives read_splices(std::string_view text) {
+    const std::string strictly = unjoined(text, false);
+    const std::string widely = unjoined(text, true);
+    IncludeDirectives found = read_joined(strictly, strictly.size() != text.size());
+    if (widely == strictly) return found;
+    IncludeDirectives more = read_joined(widely, true);
+    found.includes.insert(found.includes.end(), more.includes.begin(), more.includes.end());
+    found.computed |= more.computed;
+    found.wraps_probe |= more.wraps_probe;
+    found.doubtful |= more.doubtful;
+    found.pastes |= more.pastes;
+    found.fragments.merge(more.fragments);
+    found.macros.merge(more.macros);
+    return found;
+}
+
+/// A NUL, or a carriage return that ends no line: some compilers end a line or a text there.
+bool has_odd_ends(std::string_view text) {
+    for (std::size_t at = text.find('\r'); at != text.npos; at = text.find('\r', at + 1)) {
+        if (text.substr(at, 2) != "\r\n") return true;
+    }
+    return text.find('\0') != text.npos;
+}
+
 }  // namespace
 
 IncludeDirectives include_directives(std::string_view text) {
-    if (text.find('\\') == text.npos) return Reader(text).read();
-    const std::string strictly = unjoined(text, false);
-    const std::string widely = unjoined(text, true);
-    IncludeDirectives found = Reader(strictly).read();
-    if (widely == strictly) return found;
-    IncludeDirectives more = Reader(widely).read();
-    found.includes.insert(found.includes.end(), more.includes.begin(), more.includes.end());
-    found.computed = found.computed || more.computed;
-    found.has_time = found.has_time || more.has_time;
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+    if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+    IncludeDirectives found = text.find('\\') == text.npos ? read_joined(text, false) : read_splices(text);
+    found.doubtful |= has_odd_ends(text);
     return found;
+}
+
+bool can_paste_probe(const std::set<std::string>& fragments) {
+    return std::any_of(decisive_words.begin(), decisive_words.end(), [&](std::string_view whole) -> bool {
+        std::vector<bool> reached(whole.size() + 1);
+        reached[0] = true;
+        for (std::size_t at = 0; at < whole.size(); ++at) {
+            if (!reached[at]) continue;
+            for (const std::string& fragment : fragments) {
+                if (whole.substr(at).starts_with(fragment)) reached[at + fragment.size()] = true;
+            }
+        }
+        return reached.back();
+    });
 }
 
 }  // namespace bascule

@@ -1,6 +1,8 @@
-// A text's #include lines and __has_include probes, whatever #if they are in.
+// A text's #include lines and __has_include probes, whatever #if they are in, and whether that is all that it
+// asks of the file system.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,18 +19,29 @@ struct Include {
     bool operator==(const Include&) const = default;
 };
 
-/// What a text asks of the file system. One header too many costs a look; one too few would be a stale hit.
+/// What a text asks of the file system. `includes` is complete unless one of the flags says otherwise: a text
+/// is doubtful until it is proven to be plain.
 struct IncludeDirectives {
+    /// Named by `#include "x"`, `#include <x>`, or `__has_include` of either directly in an #if or #elif. One
+    /// header too many costs a look; one too few would be a stale hit.
     std::vector<Include> includes;
-    /// Something names a header that only a preprocessor can know: #include MACRO, #embed, a probe of a
-    /// macro.
+    /// An #include whose name only a preprocessor can know: #include MACRO, #embed.
     bool computed = false;
-    /// The text mentions __DATE__, __TIME__ or __TIMESTAMP__.
-    bool has_time = false;
+    /// A macro that stands for __has_include is defined, or used with a literal name, as CCCL does. Its
+    /// arguments may be macros.
+    bool wraps_probe = false;
+    /// __has_include in any other form, __TIME__, or characters that compilers read differently.
+    bool doubtful = false;
+    bool pastes = false;              ///< has ##
+    std::set<std::string> fragments;  ///< words that ## may join to __has_include and the like
+    std::set<std::string> macros;     ///< that it defines or undefines
 };
 
-/// Reads a text once, in linear time. Comments and literals are not told apart from code, except where an
-/// #include without a literal name would otherwise make the whole program unknowable.
+/// Reads a text in linear time. Comments and literals are told apart from code where that decides, and where
+/// every compiler agrees on where they end.
 IncludeDirectives include_directives(std::string_view text);
+
+/// Whether ## can make __has_include, __TIME__ or another such word of these.
+bool can_paste_probe(const std::set<std::string>& fragments);
 
 }  // namespace bascule

@@ -25,26 +25,34 @@ std::size_t line_comment_end(std::string_view text, std::size_t at) noexcept {
     return at;
 }
 
-std::size_t behind(std::string_view text, std::string_view closing, std::size_t from) noexcept {
+/// Up to and with `closing`, which is looked for behind `from`; without one, up to the text's end.
+Piece piece_until(std::string_view closing, Piece::Kind kind, std::string_view text,
+                  std::size_t from) noexcept {
     const std::size_t found = text.find(closing, std::min(from, text.size()));
-    return found == text.npos ? text.size() : found + closing.size();
+    if (found == text.npos) return {kind, text.size(), false};
+    return {kind, found + closing.size()};
 }
 
-std::size_t literal_end(std::string_view text, std::size_t at) noexcept {
+/// `at`: of the quote that opens it.
+Piece literal_at(std::string_view text, std::size_t at) noexcept {
     const char quote = text[at];
     for (++at; at < text.size() && text[at] != '\n'; ++at) {
-        if (text[at] == quote) return at + 1;
+        if (text[at] == quote) return {Piece::Kind::literal, at + 1};
         if (text[at] == '\\' && at + 1 < text.size()) ++at;
     }
-    return at;
+    return {Piece::Kind::literal, at, false};
 }
 
-std::size_t raw_string_end(std::string_view text, std::size_t at) {
+Piece raw_string_at(std::string_view text, std::size_t at) {
     constexpr std::size_t longest = 16;  // that C++ allows between " and (
     const std::string_view delimiter = text.substr(at + 1, longest + 1);
-    const std::size_t length = delimiter.find('(');
-    if (length == delimiter.npos) return at + 1;
-    return behind(text, ")" + std::string(delimiter.substr(0, length)) + "\"", at + length + 2);
+    const std::size_t length = delimiter.find_first_of("( )\\\"\t\v\f\r\n");
+    if (length == delimiter.npos || delimiter[length] != '(')
+        return {Piece::Kind::literal, at + 1, false, true};
+    Piece piece = piece_until(")" + std::string(delimiter.substr(0, length)) + "\"", Piece::Kind::literal,
+                              text, at + length + 2);
+    piece.raw = true;
+    return piece;
 }
 
 bool is_prefix(std::string_view word) { return word == "L" || word == "u" || word == "U" || word == "u8"; }
@@ -55,11 +63,11 @@ Piece word_at(std::string_view text, std::size_t at) {
     const char quote = char_at(text, end);
     std::string_view word = text.substr(at, end - at);
     if ((quote != '"' && quote != '\'') || word.size() > 3) return {Piece::Kind::word, end};
-    if (is_prefix(word)) return {Piece::Kind::literal, literal_end(text, end)};
+    if (is_prefix(word)) return literal_at(text, end);
     const bool raw = quote == '"' && word.ends_with('R');
     if (raw) word.remove_suffix(1);
     if (!raw || (!word.empty() && !is_prefix(word))) return {Piece::Kind::word, end};
-    return {Piece::Kind::literal, raw_string_end(text, end)};
+    return raw_string_at(text, end);
 }
 
 /// Digit separators are not character literals.
@@ -148,10 +156,10 @@ Piece piece_at(std::string_view text, std::size_t at) {
     }
     if (c == '\\' && (next == '\n' || next == '\r')) return {Kind::blank, at + 1};
     if (c == '/' && next == '/') return {Kind::comment, line_comment_end(text, at)};
-    if (c == '/' && next == '*') return {Kind::comment, behind(text, "*/", at + 2)};
+    if (c == '/' && next == '*') return piece_until("*/", Kind::comment, text, at + 2);
     if (is_digit(c)) return {Kind::number, number_end(text, at)};
     if (continues_word(c)) return word_at(text, at);
-    if (c == '"' || c == '\'') return {Kind::literal, literal_end(text, at)};
+    if (c == '"' || c == '\'') return literal_at(text, at);
     const bool two = (c == ':' && next == ':') || (c == '-' && next == '>');
     return {Kind::mark, at + (two ? 2 : 1)};
 }

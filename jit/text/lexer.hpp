@@ -19,6 +19,8 @@ struct Piece {
     enum class Kind : std::uint8_t { blank, comment, word, number, literal, mark };
     Kind kind = Kind::mark;
     std::size_t end = 0;
+    bool closed = true;  ///< false: a comment or a literal that nothing ends
+    bool raw = false;    ///< R"(...)"
 
     /// Whether what is inside is not code.
     bool quotes() const noexcept { return kind == Kind::comment || kind == Kind::literal; }

@@ -10,10 +10,14 @@ from pathlib import Path
 from bascule import _bascule, config
 
 
-def locate() -> tuple[list[str], list[str]]:
-    """NVRTC libraries in order of preference, and directories of headers; what is empty leaves the usual places."""
+def locate() -> tuple[list[str], list[str], bool]:
+    """NVRTC libraries in order of preference, directories of headers, and whether those are an installation's.
+
+    What is empty leaves the usual places. Directories that a user names may hold the user's own files.
+    """
     libraries = [config.nvrtc_library] if config.nvrtc_library else _libraries()
-    return libraries, list(config.include_paths) or _found_headers()
+    named = list(config.include_paths)
+    return libraries, named or _found_headers(), not named
 
 
 def _wheel() -> str | None:

@@ -18,7 +18,7 @@ namespace bascule::testing {
 namespace {
 
 HeaderScan scan(const std::string& text, const std::vector<std::string>& include_paths,
-                const std::vector<std::string>& toolkit = {}) {
+                const std::vector<SearchPath>& toolkit = {}) {
     Source source;
     source.text = text;
     CompileOptions options;
@@ -129,6 +129,24 @@ TEST_CASE("a header that comes to stand before another is noticed, in whatever d
     CHECK_FALSE(manifest.holds(""));
 }
 
+TEST_CASE("a file that becomes another path's by a link is noticed, for #pragma once") {
+    const TemporaryDirectory directory;
+    const std::string one = directory.write("one.h", "#pragma once\n"),
+                      two = directory.write("two.h", "#pragma once\n");
+    const char* text = "#include <one.h>\n#include <two.h>\n";
+    const HeaderManifest apart = scan(text, {directory.path()}).manifest;
+    CHECK(apart.holds(""));
+    std::filesystem::remove(two);
+    std::filesystem::create_hard_link(one, two);
+    CHECK_FALSE(apart.holds(""));
+    const HeaderManifest together = scan(text, {directory.path()}).manifest;
+    CHECK(together.holds(""));
+    std::filesystem::remove(two);
+    directory.write("two.h", "#pragma once\n");
+    CHECK_FALSE(together.holds(""));
+    CHECK(apart.holds(""));
+}
+
 TEST_CASE("what was probed for is noticed when it comes and when it goes") {
     const TemporaryDirectory directory;
     const char* text = "#if __has_include(<a.h>)\n#endif\n";
@@ -209,27 +227,38 @@ TEST_CASE("in-memory headers are followed, and win over files of their name") {
     CHECK(files_of(found.manifest) == std::set<std::string>{deep});
 }
 
-TEST_CASE("raw options that name directories are followed, those that may read files otherwise are not") {
-    const TemporaryDirectory directory;
-    const std::string path = directory.write("a.h", "");
-    const auto with = [&](std::vector<std::string> extra) {
-        Source source;
-        source.text = "#include \"a.h\"";
+TEST_CASE("raw options that are known to read no file leave a program certain, all others do not") {
+    const auto with = [&](const std::string& extra) {
         CompileOptions options;
-        options.extra = std::move(extra);
-        return scan_headers(source, options, {});
+        options.extra = {extra};
+        Source source;
+        source.text = "#include <a.h>";
+        return scan_headers(source, options, {}).certain;
     };
-    for (const std::vector<std::string>& extra : {std::vector<std::string>{"-I" + directory.path()},
-                                                  {"-I", directory.path()},
-                                                  {"--include-path=" + directory.path()},
-                                                  {"--include-path", directory.path()}}) {
-        CHECK(files_of(with(extra).manifest) == std::set<std::string>{path});
+    for (const char* option : {"-w", "--fmad=false", "-diag-suppress=177", "--ptxas-options=-v"}) {
+        CHECK(with(option));
     }
-    CHECK(with({"-w", "-DPROFILE"}).certain);
-    for (const char* option : {"-include=a.h", "--pre-include=a.h", "-pch", "--use-pch=a",
-                               "-fdevice-time-trace=t", "-DA=__has_include(<b>)", "-I"}) {
-        CHECK_FALSE(with({option}).certain);
+    for (const char* option :
+         {"-include=a.h", "-pch", "--use-pch=a", "-fdevice-time-trace=t", "--undefine-macro=A",
+          "--no-source-include", "--ptxas-options=--options-file=a", "--whatever"}) {
+        CHECK_FALSE(with(option));
     }
+}
+
+TEST_CASE("defines are texts too") {
+    const auto with = [&](const std::string& name, const std::string& value) {
+        CompileOptions options;
+        options.defines = {{name, value}};
+        Source source;
+        source.text = "#define PASTE(a, b) a##b";
+        return scan_headers(source, options, {}).certain;
+    };
+    CHECK(with("A", "1"));
+    CHECK(with("A", "__has_"));
+    CHECK_FALSE(with("A", "__has_include"));
+    CHECK_FALSE(with("A(x)", "__has_include(x)"));
+    CHECK_FALSE(with("A", "__TIME__"));
+    CHECK_FALSE(with("A", "__has_ include"));  // for PASTE
 }
 
 TEST_CASE("headers that include each other, or themselves by longer and longer paths, end") {
@@ -259,6 +288,65 @@ TEST_CASE("a pipe that takes a header's place holds nobody up") {
     CHECK(files_of(scan("#include <a.h>", {directory.path()}).manifest).empty());
 }
 
+TEST_CASE("a file that came into a toolkit after its installation is a user's") {
+    const TemporaryDirectory directory;
+    directory.write("cuda_fp16.h", "");
+    directory.write("mine.h", "int a;");
+    const char* text = "#include <cuda_fp16.h>\n#include <mine.h>\n#if __has_include(<later.h>)\n#endif\n";
+    const auto count = [](const std::string& toolkit) {
+        const auto headers = TrackedHeaders::from_bytes(toolkit);
+        return headers ? headers->files.size() : 0;
+    };
+    const std::int64_t installed = installed_ns(directory.path());
+    CHECK(installed > place_at(directory.path() + "/cuda_fp16.h").identity.changed_ns);
+    CHECK(count(scan(text, {}, {{directory.path(), installed}}).manifest.toolkit) == 2);
+
+    // As if the installation were an hour old.
+    const HeaderManifest manifest =
+        scan(text, {}, {{directory.path(), installed - 3'600'000'000'000}}).manifest;
+    CHECK(count(manifest.toolkit) == 0);
+    CHECK(manifest.holds(""));
+    directory.write("mine.h", "int b;");
+    CHECK_FALSE(manifest.holds(""));
+    directory.write("mine.h", "int a;");
+    CHECK(manifest.holds(""));
+    directory.write("later.h", "");
+    CHECK_FALSE(manifest.holds(""));
+}
+
+TEST_CASE("a header that appears in a toolkit is noticed, whatever this process has verified") {
+    const TemporaryDirectory directory;
+    directory.write("cuda_fp16.h", "");
+    const std::vector<SearchPath> toolkit = {{directory.path(), installed_ns(directory.path())}};
+    const HeaderManifest manifest =
+        scan("#include <cuda_fp16.h>\n#if __has_include(<later.h>)\n#endif\n", {}, toolkit).manifest;
+    CHECK(manifest.holds(""));
+    directory.write("later.h", "");
+    CHECK_FALSE(manifest.holds(""));
+}
+
+TEST_CASE("only what is CCCL's may wrap a probe") {
+    const TemporaryDirectory directory;
+    directory.write("cuda/std/version", "#define X_HAS_INCLUDE(x) __has_include(x)\n");
+    directory.write("mine.h", "#define X_HAS_INCLUDE(x) __has_include(x)\n");
+    CHECK(scan("#include <cuda/std/version>\n", {directory.path()}).certain);
+    CHECK_FALSE(scan("#include <cuda/std/version>\n#if X_HAS_INCLUDE(<a>)\n", {directory.path()}).certain);
+    CHECK_FALSE(scan("#include <mine.h>\n", {directory.path()}).certain);
+}
+
+TEST_CASE("a macro that may change the names that Thrust composes makes a program doubtful") {
+    const TemporaryDirectory directory;
+    directory.write("cub/cub.cuh", "#include <thrust/sort.h>\n");
+    directory.write("thrust/sort.h", "#include COMPOSED\n");
+    directory.write("thrust/cpp/sort.h", "");
+    CHECK(scan("#include <cub/cub.cuh>\n", {directory.path()}).certain);
+    for (const char* macro : {"cpp", "sort", "__THRUST_SYSTEM_ROOT"}) {
+        CAPTURE(std::string(macro));
+        CHECK_FALSE(scan("#define " + std::string(macro) + " x\n#include <cub/cub.cuh>\n", {directory.path()})
+                        .certain);
+    }
+}
+
 TEST_CASE("a manifest survives its bytes, and damaged bytes are refused or are another manifest") {
     const TemporaryDirectory directory;
     directory.write("a.h", "#include <missing.h>\n");
@@ -277,6 +365,15 @@ TEST_CASE("a manifest survives its bytes, and damaged bytes are refused or are a
         const auto other = HeaderManifest::from_bytes(flipped);
         if (other) CHECK(other->to_bytes() == flipped);
     }
+}
+
+/// Where the NVRTC under test has its headers.
+std::vector<SearchPath> installed_paths() {
+    std::vector<SearchPath> paths;
+    for (const std::string& path : compiler().nvrtc()->include_paths()) {
+        paths.push_back({path, installed_ns(path)});
+    }
+    return paths;
 }
 
 /// The files that NVRTC itself says it read. In a child: NVRTC ends the process when it cannot write its
@@ -326,7 +423,7 @@ TEST_CASE("every header that NVRTC says it read is in the manifest") {
         CAPTURE(text);
         Program one = program(text);
         one.options.include_paths = {directory.path()};
-        const HeaderScan found = scan_headers(one.source, one.options, compiler().nvrtc()->include_paths());
+        const HeaderScan found = scan_headers(one.source, one.options, installed_paths());
         CHECK(found.certain);
         std::set<std::string> tracked;
         for (const std::string& path : files_of(found.manifest)) {

@@ -15,6 +15,13 @@ bool names(const IncludeDirectives& directives, const std::string& name) {
     return false;
 }
 
+/// Whether the text by itself proves what a compile of it reads.
+bool is_plain(const std::string& text) {
+    const IncludeDirectives found = include_directives(text);
+    const bool can_paste = found.pastes && can_paste_probe(found.fragments);
+    return !found.computed && !found.wraps_probe && !found.doubtful && !can_paste;
+}
+
 TEST_CASE("an include is seen however it is written") {
     for (const char* text : {"#include \"a.h\"",
                              "#include <a.h>",
@@ -36,11 +43,13 @@ TEST_CASE("an include is seen however it is written") {
                              "# /* over\nlines */ include <a.h>",
                              "\"unended\n#include <a.h>\n",
                              "'unended\n#include <a.h>\n",
-                             "#error don't\n#include <a.h>\n"}) {
+                             "#error don't\n#include <a.h>\n",
+                             "\xEF\xBB\xBF#include <a.h>\n",
+                             "#if 0\ndon't /*\n#endif\n#include <a.h>\n//*/\n",
+                             "#define S \"x\"R\"(\n#include <a.h>\n//)\"\n"}) {
         CAPTURE(std::string(text));
-        const IncludeDirectives found = include_directives(text);
-        CHECK(names(found, "a.h"));
-        CHECK_FALSE(found.computed);
+        CHECK(names(include_directives(text), "a.h"));
+        CHECK(is_plain(text));
     }
 }
 
@@ -56,35 +65,106 @@ TEST_CASE("quotes, brackets and next are told apart") {
 TEST_CASE("what only a preprocessor can know is computed") {
     for (const char* text :
          {"#include HEADER", "%:include HEADER", "#inc\\\nlude HEADER", "#include", "#include \"a.h\n",
-          "/* */ #include NAME(x)", "#embed \"data\"", "#if __has_include(HEADER)",
-          "#define X(a) __has_include(a)", "#if __has_\\\ninclude(HEADER)", "/* '\"' */ #include HEADER",
-          "R\"x(  )x\" /* */\n#include HEADER", "'\"'\n#include HEADER\n\"",
-          "1'000'000 //'\n#include HEADER"}) {
+          "/* */ #include NAME(x)", "#embed \"data\"", "/* '\"' */ #include HEADER",
+          "R\"x(  )x\" /* */\n#include HEADER", "'\"'\n#include HEADER\n\"", "1'000'000 //'\n#include HEADER",
+          "#include <a//b>", "#include \"a\\b\"", "#include \"\""}) {
         CAPTURE(std::string(text));
         CHECK(include_directives(text).computed);
     }
 }
 
-TEST_CASE("words in comments and literals make nothing computed") {
-    for (const char* text : {"/*\n#include HEADER\n*/", "// use #include to\n", "// # include it\n",
-                             "#ifdef __has_include\n#endif",
-                             "#if defined(__has_include) && __has_include(<a>)", "R\"(\n#include HEADER\n)\"",
-                             "#define MY_HAS_INCLUDE(X) __has_include(X)\n#if MY_HAS_INCLUDE(<b>)\n",
-                             "x = \"#include\";", "// __has_include(x) does\n"}) {
+TEST_CASE("a computed include is seen where compilers disagree on what hides it") {
+    for (const char* text :
+         {"#if 0\ndon't /*\n#endif\n#include HEADER\n//*/\n",
+          "#if 0\nsay \"t /*\n#endif\n#include HEADER\n//*/\n",
+          "#define S \"x\"R\"(\n#include HEADER\n//)\"\n", "#define S $R\"(\n#include HEADER\n//)\"\n",
+          "#define S \xC3\xA9R\"(\n#include HEADER\n//)\"\n",
+          "#define S R\"(\n)\\\n\" )\"\n#include HEADER\n", "// \\ \n#include HEADER\n",
+          "/* unended\n#include HEADER\n"}) {
         CAPTURE(std::string(text));
-        CHECK_FALSE(include_directives(text).computed);
+        CHECK(include_directives(text).computed);
     }
-    CHECK(names(include_directives("#if MY_HAS_INCLUDE(<b>)\n"), "b"));
 }
 
-TEST_CASE("texts that tell the time are known") {
-    CHECK(include_directives("const char* t = __TIME__;").has_time);
-    CHECK_FALSE(include_directives("int time;").has_time);
+TEST_CASE("a probe is plain directly in an #if, with a literal name, and doubtful otherwise") {
+    for (const char* text : {"#if __has_include(<a>)", "#elif __has_include ( \"a\" )",
+                             "#if (X && !__has_include(/* */ <a>)) || Y(1)", "#if X(__has_include(\"a\"))",
+                             "#if \\\n__has_include(<a>)"}) {
+        CAPTURE(std::string(text));
+        CHECK(names(include_directives(text), "a"));
+        CHECK(is_plain(text));
+    }
+    for (const char* text :
+         {"#define HAS __has_include", "#define Q MY_HAS_INCLUDE",
+          "#define MY_HAS_INCLUDE __has_include(OPT)", "#define MY_HAS_INCLUDE(X) __has_include(X)",
+          "#if MY_HAS_INCLUDE(<a>)", "#if __has_include(OPT)", "#if X(__has_include(<a>))",
+          "#if X(1)(__has_include(<a>))", "#if X(__has_include, <a>)", "int x = __has_include(<a>);",
+          "#define X __has_include(<a>)", "#if __has_include(\"a\" \"b\")", "#if __has_include \"a\"",
+          "#if __has_include(<a//b>)", "#if __has_embed(\"a\")", "#if __has_\\\ninclude(HEADER)",
+          "#if 0\ndon't\n#endif\n// __has_include(X)\n"}) {
+        CAPTURE(std::string(text));
+        CHECK_FALSE(is_plain(text));
+    }
+}
+
+TEST_CASE("words that ## can join to a probe are doubtful, in whatever parts") {
+    for (const char* text :
+         {"#define CAT(a, b) a##b\n#if CAT(__has_, include)(\"o.h\")",
+          "#define CAT(a, b) a%:%:b\n#if CAT(__has, _include)(\"o.h\")",
+          "#define CAT(a, b) a##b\nCAT(__TI, ME__)", "#define CAT(a, b, c) a## b##c\nCAT(_, _, DA TE__)"}) {
+        CAPTURE(std::string(text));
+        CHECK_FALSE(is_plain(text));
+    }
+    CHECK(is_plain("#define CAT(a, b) a##b\nint CAT(x_, include);"));
+    CHECK(is_plain("__has_ include __TI ME__"));
+    CHECK(is_plain("#define CAT(a, b) a##b\n#if __has_include(<a>)\n"));
+    CHECK(can_paste_probe({"__ha", "s_incl", "ude"}));
+    CHECK_FALSE(can_paste_probe({"__ha", "incl", "ude"}));
+    CHECK_FALSE(can_paste_probe({}));
+}
+
+TEST_CASE("words in comments and literals make nothing doubtful") {
+    for (const char* text :
+         {"/*\n#include HEADER\n*/", "// use #include to\n", "// # include it\n",
+          "#ifdef __has_include\n#endif", "#ifndef __has_include\n#endif",
+          "#if defined(__has_include) && __has_include(<a>)", "#if defined __has_include\n#endif",
+          "R\"(\n#include HEADER\n)\"", "#ifndef __has_include\n#define __has_include(x) 0\n#endif\n",
+          "x = \"#include\";", "// __has_include(x) does\n", "int time; // __TIME__\n",
+          "\"__has_include(x)\" '\\''", "#endif // __has_include(<a>)\n"}) {
+        CAPTURE(std::string(text));
+        CHECK(is_plain(text));
+    }
+}
+
+TEST_CASE("a macro that stands for a probe is told from other doubts, because CCCL has one") {
+    for (const char* text : {"#define X_HAS_INCLUDE(x) __has_include(x)\n", "#if X_HAS_INCLUDE(<b>)\n",
+                             "#if X(__has_include(<b>))\n"}) {
+        CAPTURE(std::string(text));
+        CHECK(include_directives(text).wraps_probe);
+        CHECK_FALSE(include_directives(text).doubtful);
+    }
+    CHECK(names(include_directives("#if X_HAS_INCLUDE(<b>)\n"), "b"));
+}
+
+TEST_CASE("texts that tell the time are doubtful, and so are those whose ends compilers see elsewhere") {
+    for (const std::string& text :
+         {std::string("const char* t = __TIME__;"), std::string("__DATE__"), std::string("__TIMESTAMP__"),
+          std::string("// a\r#include HEADER"), std::string("// a\0 b", 7)}) {
+        CAPTURE(text);
+        CHECK(include_directives(text).doubtful);
+    }
+    CHECK(is_plain("int time, __TIME;"));
+}
+
+TEST_CASE("what a text defines is known") {
+    CHECK(include_directives("#define A 1\n# undef B\n#define C(x) x\n// #define D\n").macros ==
+          std::set<std::string>{"A", "B", "C"});
 }
 
 TEST_CASE("a text takes linear time, whatever stands in it") {
     for (const std::string unit : {"#/*", "#include/*", "/*/", "__has_include(/*", "#\\\n", "R\"(", "\"",
-                                   "\\ \n", "#include \"", "%:", "HAS_INCLUDE(x"}) {
+                                   "\\ \n", "#include \"", "%:", "HAS_INCLUDE(x", "#if __has_include(",
+                                   "#if (((", "#if x__has_include ", "#define has_include("}) {
         std::string text;
         while (text.size() < 4'000'000) text += unit;
         CAPTURE(unit);

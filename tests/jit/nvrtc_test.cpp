@@ -22,7 +22,7 @@ const Nvrtc& nvrtc() {
 }
 
 TEST_CASE("without NVRTC the error lists every path tried and what to install") {
-    const ToolkitLocation nowhere{{"/nowhere/libnvrtc.so.13", "libnvrtc-not-there.so.99"}, {}};
+    const ToolkitLocation nowhere{{"/nowhere/libnvrtc.so.13", "libnvrtc-not-there.so.99"}, {}, false};
     try {
         Nvrtc library(nowhere);
         FAIL("loaded");

@@ -19,7 +19,7 @@ namespace bascule::testing {
 /// with. BASCULE_TEST_INCLUDE lists directories of headers for it, with colons between.
 inline ToolkitLocation toolkit() {
     if (const char* library = std::getenv("BASCULE_TEST_NVRTC")) {
-        ToolkitLocation named{{library}, {}};
+        ToolkitLocation named{{library}, {}, true};
         const char* include = std::getenv("BASCULE_TEST_INCLUDE");
         std::istringstream paths(include == nullptr ? "" : include);
         for (std::string path; std::getline(paths, path, ':');) named.include_paths.push_back(path);

@@ -35,7 +35,7 @@ bool can_be_shared(const std::string& text, const CompileOptions& options) {
     Source source;
     source.text = text;
     const HeaderScan scan = scan_headers(source, options, {});
-    return scan.certain && scan.manifest.empty();
+    return scan.certain && !scan.names_headers;
 }
 
 DiskCache& disk() { return Cache::process_default().disk(); }

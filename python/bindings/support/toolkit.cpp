@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,9 +27,11 @@ GilMutex preparing;
 
 ToolkitLocation locate() {
     using Paths = std::vector<std::string>;
-    auto [libraries, headers] =
-        py::module_::import("bascule._toolkit").attr("locate")().cast<std::pair<Paths, Paths>>();
-    return {.nvrtc_libraries = std::move(libraries), .include_paths = std::move(headers)};
+    auto [libraries, headers, found] =
+        py::module_::import("bascule._toolkit").attr("locate")().cast<std::tuple<Paths, Paths, bool>>();
+    return {.nvrtc_libraries = std::move(libraries),
+            .include_paths = std::move(headers),
+            .found_include_paths = found};
 }
 
 }  // namespace

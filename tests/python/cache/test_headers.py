@@ -145,3 +145,34 @@ def test_failures_are_not_kept() -> None:
         with pytest.raises(bascule.CompileError):
             bascule.compile("__global__ void wrong() { oops; }")
         assert bascule.cache.stats().nvrtc_calls > before
+
+
+def test_a_header_in_a_directory_of_the_configuration_is_watched(tmp_path: Path) -> None:
+    (tmp_path / "cuda_fp16.h").write_text("")  # a user's directory, whatever it looks like
+    text = "#include <watched.h>" + KERNEL
+    before = list(bascule.config.include_paths)
+    bascule.config.include_paths = [str(tmp_path)]
+    try:
+        for value in (21, 22, 23, 24):
+            define(tmp_path / "watched.h", value)
+            kernel = bascule.compile(text).fill
+            out = bascule.device_array(32, "f4")
+            kernel[1, 32](out, 32)
+            assert out.copy_to_host()[1] == value
+    finally:
+        bascule.config.include_paths = before
+
+
+def test_a_probe_of_a_system_header_is_not_taken_for_a_text_that_reads_no_file(tmp_path: Path) -> None:
+    text = "#if __has_include(<probed.h>)\n#define VALUE 32\n#else\n#define VALUE 31\n#endif" + KERNEL
+    before = list(bascule.config.include_paths)
+    bascule.config.include_paths = [str(tmp_path)]
+    try:
+        for value in (31, 31, 31, 32):
+            if value == 32:
+                define(tmp_path / "probed.h", 0)
+            out = bascule.device_array(32, "f4")
+            bascule.compile(text).fill[1, 32](out, 32)
+            assert out.copy_to_host()[1] == value
+    finally:
+        bascule.config.include_paths = before
