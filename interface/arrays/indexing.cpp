@@ -1,10 +1,13 @@
 // The rules are NumPy's, "Basic indexing"; those of slices are Python's.
 #include <algorithm>
+#include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/arrays/indexing.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 
 namespace bascule {
 namespace {
@@ -139,6 +142,40 @@ ArrayView index_array(const ArrayView& array, std::span<const IndexEntry> index)
     }
     builder.keep(rest);
     return builder.finish();
+}
+
+ArrayView field_of(const ArrayView& array, const std::string& name) {
+    if (array.layout == nullptr || array.layout->fields.empty()) {
+        fail(fmt::format("x[\"{}\"] selects a field of structures, and {} has no fields.", shortened(name),
+                         describe(array)));
+    }
+    const std::vector<StructField>& fields = array.layout->fields;
+    const auto field = std::ranges::find(fields, name, &StructField::name);
+    if (field == fields.end()) {
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("no field of name '{}': the elements are {}.", shortened(name),
+                                        to_string(*array.layout)),
+                            {.field = "index", .got = name});
+    }
+    ArrayView view = array;
+    if (!view.empty()) view.pointer += field->offset;
+    view.dtype = field->dtype;
+    view.layout =
+        field->nested.empty()
+            ? nullptr
+            : std::make_shared<const StructLayout>(StructLayout{field->dtype.itemsize, field->nested});
+    if (field->shape.size() > static_cast<std::size_t>(max_dimensions - view.ndim())) {
+        fail("an array has at most 64 dimensions.");
+    }
+    const Dimensions inner(field->shape);
+    const Dimensions steps = c_strides(inner, field->dtype.itemsize);
+    for (int d = 0; d < inner.size(); ++d) {
+        view.shape.push_back(inner[d]);
+        view.strides.push_back(steps[d]);
+        view.size *= static_cast<std::uint64_t>(inner[d]);
+    }
+    find_contiguity(view);
+    return view;
 }
 
 }  // namespace bascule

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <bascule/interface/arrays/array_interface.hpp>
 
@@ -22,5 +23,9 @@ struct IndexEntry {
 /// The elements that `index` names, in the same memory. Axes that it does not mention stay whole; an integer
 /// for every axis leaves a view of no dimensions. Throws: ArgumentError (index) in NumPy's words.
 ArrayView index_array(const ArrayView& array, std::span<const IndexEntry> index);
+
+/// The field of that name of every structure, in the same memory; a field that is an array adds its axes. Throws:
+/// ArgumentError (index for elements without named fields, value for a name that is not among them).
+ArrayView field_of(const ArrayView& array, const std::string& name);
 
 }  // namespace bascule

@@ -99,6 +99,7 @@ array([[0., 3.],
     bind_array_export(module, type);
     bind_array_refusals(type);
     bind_array_creation(module);
+    bind_filled_arrays(module);
     bind_array_import(module);
     bind_allocator(module);
     bind_pointer_attributes(module);

@@ -11,6 +11,7 @@
 #include "arrays/allocator.hpp"
 #include "arrays/mask.hpp"
 #include "context/device_object.hpp"
+#include "exchange/array_import.hpp"
 #include "launch/owners.hpp"
 #include "support/gil.hpp"
 #include "values/dtype_object.hpp"
@@ -54,15 +55,10 @@ ArrayView planned_view(const ArrayPlan& plan) {
     return view;
 }
 
-ArrayPlan plan_of(const py::object& shape, const py::object& dtype, MemoryKind kind) {
-    const py::object element = numpy().attr("dtype")(dtype);
-    return {
-        .shape = to_shape(shape), .dtype = dtype_of(element), .layout = numpy_layout(element), .kind = kind};
-}
-
 template <MemoryKind kind>
-ArrayObject new_array(const py::object& shape, const py::object& dtype, const py::object& stream) {
-    return allocate(plan_of(shape, dtype, kind), current_device(), stream);
+ArrayObject new_array_of(const py::object& shape, const py::object& dtype, const std::string& order,
+                         const py::object& stream) {
+    return new_array(kind, shape, dtype, order, stream);
 }
 
 }  // namespace
@@ -78,6 +74,38 @@ ArrayObject allocate(const ArrayPlan& plan, Device device, const py::object& str
     ArrayObject array{view, device, std::move(buffer), py::none(), py::none()};
     bind_stream(array, bound);
     return array;
+}
+
+ArrayObject new_array(MemoryKind kind, const py::object& shape, const py::object& dtype,
+                      const std::string& order, const py::object& stream) {
+    require_order(order, "CF");
+    const py::object element = numpy().attr("dtype")(dtype);
+    const ArrayPlan plan{.shape = to_shape(shape),
+                         .dtype = dtype_of(element),
+                         .layout = numpy_layout(element),
+                         .fortran = order == "F",
+                         .kind = kind};
+    return allocate(plan, current_device(), stream);
+}
+
+ArrayObject new_array_like(const py::object& array, const py::object& stream) {
+    ArrayView view;
+    Device device = current_device();
+    if (const ArrayObject* own = as_array(array.ptr())) {
+        view = own->view;
+        device = own->device;
+    } else if (is_cuda_array(array)) {
+        const ArrayObject other = as_cuda_array(array, false);
+        view = other.view;
+        device = other.device;
+    } else {
+        view = host_view(numpy().attr("asarray")(array));
+    }
+    return allocate({.shape = view.shape,
+                     .dtype = view.dtype,
+                     .layout = view.layout,
+                     .fortran = view.f_contiguous && !view.c_contiguous},
+                    device, stream);
 }
 
 ArrayObject to_device(const py::object& object, Device device, const py::object& stream) {
@@ -134,20 +162,31 @@ Raises ArgumentError for a dtype that no device has, and CudaError when there is
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(3)).shape
 (3,))");
-    module.def("device_array", &new_array<MemoryKind::device>, "shape"_a, "dtype"_a = "float32",
-               py::kw_only(), "stream"_a = py::none(),
+    module.def("device_array", &new_array_of<MemoryKind::device>, "shape"_a, "dtype"_a = "float32",
+               py::kw_only(), "order"_a = "C", "stream"_a = py::none(),
                R"(Create a DeviceArray with undefined contents.
 
 shape : int or tuple of ints.
 dtype : numpy.dtype or anything that makes one.
+order : 'C' or 'F'. Raw pointers take C order only.
 stream : bound to the array; None means the current stream, else the default stream.
 
 >>> import bascule
 >>> bascule.device_array((2, 3), "f8").nbytes
 48)");
     module.def(
-        "pinned_array", &new_array<MemoryKind::pinned>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
-        "stream"_a = py::none(),
+        "device_array_like", &new_array_like, "array"_a, py::kw_only(), "stream"_a = py::none(),
+        R"(Create a DeviceArray with undefined contents and the shape, dtype and order of another array.
+
+array : a device array, on whose device the new one is, or a host array or anything numpy.asarray takes.
+stream : as for `device_array`.
+
+>>> import numpy as np, bascule
+>>> bascule.device_array_like(np.zeros((2, 3), order="F")).strides
+(8, 16))");
+    module.def(
+        "pinned_array", &new_array_of<MemoryKind::pinned>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
+        "order"_a = "C", "stream"_a = py::none(),
         R"(Create an array in pinned host memory, which kernels and NumPy access in place; contents are undefined.
 
 `numpy.asarray(x)` is a view, not a copy, and keeps the array alive. NumPy does not wait for the device: synchronise the stream that
@@ -159,8 +198,8 @@ used the array first. Copies between it and the device run while the host contin
 >>> x.copy_to_host()
 array([1, 2, 3], dtype=int32))");
     module.def(
-        "managed_array", &new_array<MemoryKind::managed>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
-        "stream"_a = py::none(),
+        "managed_array", &new_array_of<MemoryKind::managed>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
+        "order"_a = "C", "stream"_a = py::none(),
         R"(Create an array in managed memory, which migrates to the processor that uses it; contents are undefined.
 
 As with `pinned_array`, `numpy.asarray(x)` is a view; synchronise before the host accesses it. Parameters as for `device_array`.

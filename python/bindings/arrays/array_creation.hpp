@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "arrays/array_object.hpp"
 
@@ -19,6 +20,13 @@ struct ArrayPlan {
 /// A new array with undefined contents, bound to `stream` (None: the default stream). Device memory comes
 /// from the allocator that is set. Throws: ArgumentError, CudaError; the allocator's own exception.
 ArrayObject allocate(const ArrayPlan& plan, Device device, const pybind11::object& stream);
+
+/// From what users pass: anything that NumPy makes a dtype of, and "C" or "F". Throws: as above.
+ArrayObject new_array(MemoryKind kind, const pybind11::object& shape, const pybind11::object& dtype,
+                      const std::string& order, const pybind11::object& stream);
+
+/// With the shape, dtype and order of any array; on the device of a device array. Throws: as above.
+ArrayObject new_array_like(const pybind11::object& array, const pybind11::object& stream);
 
 /// The host array's values in a new array. Throws: as above.
 ArrayObject to_device(const pybind11::object& host, Device device, const pybind11::object& stream);

@@ -94,7 +94,16 @@ ArrayObject copy(const py::object& self, const std::string& order, const py::obj
 py::object element_of(const ArrayView& view, const py::object& value) {
     const py::object dtype = numpy_dtype(view);
     py::object element = numpy().attr("zeros")(py::tuple(), "dtype"_a = dtype);
-    element[py::tuple()] = cast_values(as_opaque(value, dtype, {}), dtype);
+    const py::object converted = cast_values(as_opaque(value, dtype, {}), dtype);
+    const py::tuple shape = numpy().attr("shape")(converted);
+    if (!shape.empty()) {
+        throw ArgumentError(ErrorKind::value,
+                            fmt::format("every element is set to one value, got an array of shape {}. To "
+                                        "broadcast it use x[...] = values.",
+                                        std::string(py::str(shape))),
+                            {.field = "value"});
+    }
+    element[py::tuple()] = converted;
     return element;
 }
 
@@ -221,6 +230,39 @@ void copy_on_device(const py::object& array, const py::object& source, const py:
     enqueue(array, apart, chosen.cast<StreamObject&>().ref, converts ? &convert_elements : &copy_elements);
 }
 
+namespace {
+
+/// Every element set, in the order of the array's own stream.
+py::object filled(ArrayObject array, const py::object& value) {
+    const py::object stream = array.stream;
+    py::object result = py::cast(std::move(array));
+    fill(result, value, stream);
+    return result;
+}
+
+/// NumPy's `zeros` or `ones` of one element, which knows structures too.
+template <bool is_zero>
+py::object new_constant(const py::object& shape, const py::object& dtype, const std::string& order,
+                        const py::object& stream) {
+    const py::object one = numpy().attr(is_zero ? "zeros" : "ones")(py::tuple(), "dtype"_a = dtype);
+    return filled(new_array(MemoryKind::device, shape, dtype, order, stream), one);
+}
+
+py::object zeros_like(const py::object& array, const py::object& stream) {
+    ArrayObject result = new_array_like(array, stream);
+    const py::object zero = numpy().attr("zeros")(py::tuple(), "dtype"_a = numpy_dtype(result.view));
+    return filled(std::move(result), zero);
+}
+
+py::object full(const py::object& shape, const py::object& value, const py::object& dtype,
+                const std::string& order, const py::object& stream) {
+    const py::object element =
+        dtype.is_none() ? py::object(numpy().attr("asarray")(value).attr("dtype")) : dtype;
+    return filled(new_array(MemoryKind::device, shape, element, order, stream), value);
+}
+
+}  // namespace
+
 void bind_array_elements(ArrayClass& type) {
     type.def(
             "astype", &as_type, "dtype"_a, py::kw_only(), "stream"_a = py::none(),
@@ -255,6 +297,44 @@ stream : where the operation is enqueued; None means the current stream, else th
 >>> x.fill(1.5)
 >>> x.copy_to_host()
 array([1.5, 1.5, 1.5], dtype=float32))");
+}
+
+void bind_filled_arrays(py::module_& module) {
+    module.def(
+        "zeros", &new_constant<true>, "shape"_a, "dtype"_a = "float32", py::kw_only(), "order"_a = "C",
+        "stream"_a = py::none(),
+        R"(Create a DeviceArray of zeros, in the order of `stream`. Does not wait. Parameters as for `device_array`.
+
+>>> import bascule
+>>> bascule.zeros(3, "i4").copy_to_host()
+array([0, 0, 0], dtype=int32))");
+    module.def(
+        "ones", &new_constant<false>, "shape"_a, "dtype"_a = "float32", py::kw_only(), "order"_a = "C",
+        "stream"_a = py::none(),
+        R"(Create a DeviceArray of ones, in the order of `stream`. Does not wait. Parameters as for `device_array`.
+
+>>> import bascule
+>>> bascule.ones(2).copy_to_host()
+array([1., 1.], dtype=float32))");
+    module.def(
+        "zeros_like", &zeros_like, "array"_a, py::kw_only(), "stream"_a = py::none(),
+        R"(Create a DeviceArray of zeros with the shape, dtype and order of another array. Parameters as for `device_array_like`.
+
+>>> import numpy as np, bascule
+>>> bascule.zeros_like(np.arange(2)).copy_to_host()
+array([0, 0]))");
+    module.def(
+        "full", &full, "shape"_a, "value"_a, "dtype"_a = py::none(), py::kw_only(), "order"_a = "C",
+        "stream"_a = py::none(),
+        R"(Create a DeviceArray with every element set to `value`, in the order of `stream`. Does not wait.
+
+shape, order, stream : as for `device_array`.
+value : a number, or anything that NumPy can assign to one element of this dtype.
+dtype : None means NumPy's dtype of the value: float64 for 1.5, int64 for 3.
+
+>>> import bascule
+>>> bascule.full(2, 1.5, "f4").copy_to_host()
+array([1.5, 1.5], dtype=float32))");
 }
 
 }  // namespace bascule::python

@@ -1,4 +1,4 @@
-// Operations on the elements of a DeviceArray, on the device: `astype`, `copy` and `fill`.
+// Operations on the elements of a DeviceArray, on the device: `astype`, `copy` and `fill`; arrays that are filled.
 #pragma once
 
 #include "arrays/array_object.hpp"
@@ -18,5 +18,7 @@ void copy_on_device(const pybind11::object& array, const pybind11::object& sourc
                     const pybind11::object& stream);
 
 void bind_array_elements(ArrayClass& type);
+/// `zeros`, `ones`, `full` and `zeros_like`.
+void bind_filled_arrays(pybind11::module_& module);
 
 }  // namespace bascule::python

@@ -127,6 +127,7 @@ void assign(const py::object& array, const py::object& value) {
 
 /// The view that `x[key]` is. Throws: ArgumentError (index; not_supported for what would need a copy).
 ArrayView index_by(const ArrayView& array, const py::object& key) {
+    if (PyUnicode_Check(key.ptr())) return field_of(array, key.cast<std::string>());
     std::vector<IndexEntry> index;
     if (PyTuple_Check(key.ptr())) {
         for (py::handle entry : key.cast<py::tuple>()) index.push_back(entry_of(entry.ptr()));
@@ -137,6 +138,12 @@ ArrayView index_by(const ArrayView& array, const py::object& key) {
 }
 
 ArrayObject get_item(const ArrayObject& array, const py::object& key) {
+    if (array.mask && PyUnicode_Check(key.ptr())) {
+        throw ArgumentError(ArgumentError::Kind::not_supported,
+                            "a field of a masked array would lose which elements are valid: copy the values "
+                            "without the mask first.",
+                            {.field = "index"});
+    }
     return changed(array, [&](const ArrayView& view) { return index_by(view, key); });
 }
 
@@ -152,8 +159,9 @@ void bind_array_indexing(ArrayClass& type) {
     type.def("__getitem__", &get_item, "key"_a,
              R"(A view selected by integers, slices, `...` and None, by NumPy's rules.
 
-An integer for every axis gives a 0-dimensional view, not a number; `x[2, 3].copy_to_host()` has the number.
-Index arrays and masks are refused, because they would need a copy.
+An integer for every axis gives a 0-dimensional view, not a number; `x[2, 3].item()` waits for the device and returns
+the number. `x["field"]` is a view of one field of structures. Index arrays and masks are refused, because they would
+need a copy.
 
 >>> import numpy as np, bascule
 >>> x = bascule.to_device(np.arange(12).reshape(3, 4))

@@ -178,6 +178,33 @@ py::object copy_values_to_host(const py::object& self, const py::object& out, co
     return out.is_none() ? host : out;
 }
 
+/// Of an array of one element. Waits.
+py::object item(const py::object& self, const py::args& index) {
+    const py::object one = index.empty() ? self : py::object(self[index]);
+    const ArrayView& view = one.cast<const ArrayObject&>().view;
+    if (view.size != 1) {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format("only an array of one element becomes a Python scalar, and this one has "
+                        "shape {}. Use x.item(i), or x.copy_to_host().",
+                        bascule::to_string(view.shape)));
+    }
+    return copy_to_host(one, py::none(), py::none()).attr("item")();
+}
+
+/// `float(x[3])`: `type` is float, int or complex. Waits.
+py::object converted(const py::object& self, const char* type) {
+    const ArrayView& view = self.cast<const ArrayObject&>().view;
+    if (view.ndim() != 0) {
+        throw ArgumentError(
+            ArgumentError::Kind::type,
+            fmt::format("{0}(x) takes an array without axes, such as x[3], and this one has shape "
+                        "{1}. Use {0}(x.item()) for an array of one element.",
+                        type, bascule::to_string(view.shape)));
+    }
+    return py::module_::import("builtins").attr(type)(item(self, py::args()));
+}
+
 }  // namespace
 
 py::object copy_to_host(const py::object& self, const py::object& out, const py::object& stream) {
@@ -199,7 +226,7 @@ void copy_from_host(const py::object& self, const py::object& values, const py::
 }
 
 void bind_array_transfer(ArrayClass& type) {
-    type.def("copy_to_host", &copy_to_host, py::kw_only(), "out"_a = py::none(), "stream"_a = py::none(),
+    type.def("copy_to_host", &copy_to_host, "out"_a = py::none(), py::kw_only(), "stream"_a = py::none(),
              R"(Copy to a NumPy array, after all work enqueued on the bound stream, and wait for the copy.
 
 out : numpy.ndarray of the same shape and dtype, or a pinned or managed array, to fill and return; None for a new numpy.ndarray.
@@ -220,7 +247,23 @@ stream : where the copy is enqueued; None means the current stream, else the bou
 >>> x = bascule.device_array(2, "f4")
 >>> x.copy_from_host([1, 2])
 >>> x.copy_to_host()
-array([1., 2.], dtype=float32))");
+array([1., 2.], dtype=float32))")
+        .def(
+            "item", &item,
+            R"(The only element, or that at an index, as a Python scalar, after all work enqueued on the bound stream.
+
+Waits for the device: for many elements use one `copy_to_host`. `float(x[i])`, `int(x[i])` and `complex(x[i])` wait too.
+
+Raises ValueError for an array of another size than 1.
+
+>>> import numpy as np, bascule
+>>> x = bascule.to_device(np.array([1.5, 2.5]))
+>>> x.item(1), float(x[0])
+(2.5, 1.5))");
+    for (const char* name : {"float", "int", "complex"}) {
+        type.def(fmt::format("__{}__", name).c_str(),
+                 [name](const py::object& self) { return converted(self, name); });
+    }
 }
 
 }  // namespace bascule::python

@@ -249,6 +249,10 @@ another one. The current stream belongs to the thread, or to the asyncio task; b
             [](const StreamObject& self, const EventObject& event) { self.ref.wait(event.event.ref()); },
             "event"_a, "Make later work on this stream wait for `event`; the host does not wait.")
         .def(
+            "wait_event",
+            [](const StreamObject& self, const EventObject& event) { self.ref.wait(event.event.ref()); },
+            "event"_a, "The same as `wait`, by CuPy's and PyTorch's name.")
+        .def(
             "__cuda_stream__", [](const StreamObject& self) { return py::make_tuple(0, self.ref.handle()); },
             "The CUDA stream protocol: (version, handle).")
         .def("__eq__",
@@ -291,6 +295,7 @@ another one. The current stream belongs to the thread, or to the asyncio task; b
         .def("elapsed", &elapsed, "end"_a,
              "Milliseconds from this event to `end`. Both must be recorded, finished, and created with "
              "timing.")
+        .def("elapsed_time", &elapsed, "end"_a, "The same as `elapsed`, by Numba's and PyTorch's name.")
         .def_property_readonly(
             "device", [](const EventObject& self) { return self.event.device(); },
             "The device that the event was created on.")

@@ -19,7 +19,6 @@
 #include "kernels/kernel_loading.hpp"
 #include "kernels/template_arguments.hpp"
 #include "launch/bound_launch.hpp"
-#include "launch/brackets.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"

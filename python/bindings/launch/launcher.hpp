@@ -11,7 +11,10 @@ namespace bascule::python {
 
 /// A new bascule.Launcher.
 pybind11::object make_launcher(const Kernel& kernel, LaunchPlan plan);
-pybind11::object make_launcher_at(LaunchSite site, const Kernel& kernel, LaunchPlan plan);
+
+/// A launcher for kernel[grid, block], kernel[grid, block, stream], kernel[grid, block, stream, shared_bytes],
+/// kernel[LaunchConfig] or kernel[LaunchConfig, stream]. Throws: ArgumentError for any other key.
+pybind11::object launcher_of(const Kernel& kernel, const pybind11::object& key);
 
 void register_launcher(pybind11::module_& module);
 

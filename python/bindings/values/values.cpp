@@ -306,13 +306,12 @@ py::object arch_of(const CompileOptions& options) {
     return options.arch ? py::object(py::str(to_string(*options.arch))) : py::object(py::none());
 }
 
-/// A Python expression; options that have their default are omitted.
-std::string repr_of(const CompileOptions& options) {
+/// By name; options that have their default are omitted.
+py::dict changed_options(const CompileOptions& options) {
     const CompileOptions defaults;
-    std::string text;
+    py::dict given;
     const auto add = [&](const char* name, bool changed, const py::object& value) {
-        if (changed)
-            text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, std::string(py::repr(value)));
+        if (changed) given[name] = value;
     };
     add("std", options.std != defaults.std, py::str(options.std));
     add("defines", !options.defines.empty(), defines_of(options));
@@ -325,7 +324,16 @@ std::string repr_of(const CompileOptions& options) {
     add("arch", options.arch.has_value(), arch_of(options));
     add("pch", options.pch.has_value(), py::cast(options.pch));
     add("extra", !options.extra.empty(), py::cast(options.extra));
-    return fmt::format("bascule.CompileOptions({})", text);
+    return given;
+}
+
+/// A Python expression.
+std::string repr_of(const CompileOptions& options) {
+    std::vector<std::string> given;
+    for (const auto& [name, value] : changed_options(options)) {
+        given.push_back(fmt::format("{}={}", std::string(py::str(name)), std::string(py::repr(value))));
+    }
+    return fmt::format("bascule.CompileOptions({})", fmt::join(given, ", "));
 }
 
 void bind_compile_options(py::module_& module) {
@@ -366,6 +374,9 @@ extra : list of str, further NVRTC options, one per item
             "__eq__", [](const CompileOptions& a, const CompileOptions& b) { return a == b; },
             py::is_operator())
         .def("__hash__", [](const CompileOptions& options) { return py::hash(py::str(repr_of(options))); })
+        .def(py::pickle(
+            &changed_options,
+            [](const py::dict& changed) { return make_compile_options(py::args(), py::kwargs(changed)); }))
         .def("__repr__", [](const CompileOptions& options) { return repr_of(options); });
 }
 

@@ -8,9 +8,10 @@ import pytest
 
 import bascule
 
-METHODS = ["__getitem__", "__setitem__", "reshape", "transpose", "view", "astype", "copy", "fill", "copy_to_host",
-           "copy_from_host", "export"]  # fmt: skip
-FUNCTIONS = ["to_device", "device_array", "pinned_array", "managed_array", "as_cuda_array", "from_cuda_array_interface",
+METHODS = ["__getitem__", "__setitem__", "item", "ravel", "reshape", "transpose", "view", "astype", "copy", "fill",
+           "copy_to_host", "copy_from_host", "export"]  # fmt: skip
+FUNCTIONS = ["to_device", "device_array", "device_array_like", "zeros", "zeros_like", "ones", "full", "pinned_array",
+             "managed_array", "as_cuda_array", "from_cuda_array_interface",
              "is_cuda_array", "pointer_attributes", "set_allocator"]  # fmt: skip
 DOCUMENTED = {
     "DeviceArray": bascule.DeviceArray,

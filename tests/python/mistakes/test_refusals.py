@@ -1,0 +1,60 @@
+"""What a DeviceArray refuses stays refused, and is not in its help."""
+
+from __future__ import annotations
+
+import operator
+import pydoc
+
+import numpy as np
+import pytest
+
+import bascule
+
+BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift"]
+
+
+@pytest.fixture
+def x() -> bascule.DeviceArray:
+    return bascule.zeros(3)
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("other", [1, 2.5, np.ones(3), [1, 2, 3], "own"], ids=repr)
+def test_operators_name_cupy_on_either_side_and_in_place(name, other, x):
+    if isinstance(other, str):
+        other = bascule.ones(3)
+    calls = [(getattr(operator, name), x, other), (getattr(operator, "i" + name.rstrip("_")), x, other)]
+    if not (isinstance(other, list) and name in ("add", "mul")):  # those ask the list first
+        calls.append((getattr(operator, name), other, x))
+    for call, left, right in calls:
+        with pytest.raises(TypeError, match=r"no arithmetic \(.*cupy\.asarray\(x\)"):
+            call(left, right)
+
+
+def test_the_other_operators_say_what_to_use(x):
+    for call in (operator.neg, operator.pos, operator.invert, abs, lambda x: divmod(x, 2), lambda x: pow(x, 2, 5)):
+        with pytest.raises(TypeError, match="no arithmetic"):
+            call(x)
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge):
+        with pytest.raises(TypeError, match="no arithmetic"):
+            compare(x, 1)
+        with pytest.raises(TypeError, match="no arithmetic"):
+            compare(np.ones(3), x)
+    for call in (iter, list, sum, lambda x: np.array([*x])):
+        with pytest.raises(TypeError, match="not iterable.*copy_to_host"):
+            call(x)
+    with pytest.raises(TypeError, match="truth value"):
+        bool(x)
+    with pytest.raises(TypeError, match="`in` is not supported"):
+        1 in x  # noqa: B015
+    assert (x == x, x != x, x == 1, x != bascule.zeros(3)) == (True, False, False, True)
+    assert {x: 1}[x] == 1
+
+
+def test_help_shows_what_an_array_can_do_and_no_refusal():
+    text = pydoc.plain(pydoc.render_doc(bascule.DeviceArray))
+    for refused in ("__add__", "__radd__", "__iadd__", "__lt__", "__bool__", "__iter__", "__contains__", "__neg__"):
+        assert refused not in text
+    for able in ("copy_to_host", "astype", "ravel", "__getitem__"):
+        assert able in text
+    assert len(text.splitlines()) < 330
