@@ -12,7 +12,7 @@ using Paths = std::vector<std::filesystem::path>;
 
 constexpr const char* host_headers_name = "bascule_host_headers";
 
-bool has_cuda_headers(const std::filesystem::path& directory) {
+bool holds_cuda_headers(const std::filesystem::path& directory) {
     std::error_code ignored;
     const auto has = [&](const char* header) { return std::filesystem::exists(directory / header, ignored); };
     return has("cuda_runtime.h") || has("cuda_fp16.h") || has("cuda/std/version");
@@ -40,7 +40,7 @@ Paths headers_beside(const std::string& library) {
     Paths places;
     for (const std::filesystem::path& include :
          {root / "include", root / "targets/x86_64-linux/include", root.parent_path() / "include"}) {
-        if (!has_cuda_headers(include) && include != root / "include") continue;
+        if (!holds_cuda_headers(include) && include != root / "include") continue;
         places.push_back(include);
         places.push_back(include / "cccl");
     }
@@ -56,7 +56,7 @@ std::vector<std::string> header_search_path(const std::vector<std::string>& give
         paths = headers_beside(nvrtc_library);
         for (std::string& path : toolkit_headers()) paths.emplace_back(std::move(path));
     }
-    const auto first_of_cuda = std::find_if(paths.begin(), paths.end(), has_cuda_headers);
+    const auto first_of_cuda = std::find_if(paths.begin(), paths.end(), holds_cuda_headers);
     for (const std::filesystem::path& place : own_places()) {
         std::error_code ignored;
         if (!std::filesystem::is_directory(place / host_headers_name, ignored)) continue;
@@ -69,7 +69,7 @@ std::vector<std::string> header_search_path(const std::vector<std::string>& give
 std::vector<std::string> toolkit_headers() {
     for (const std::filesystem::path root : toolkit_roots()) {
         const std::filesystem::path include = root / "include";
-        if (has_cuda_headers(include)) return existing({include, include / "cccl"});
+        if (holds_cuda_headers(include)) return existing({include, include / "cccl"});
     }
     return {};
 }
