@@ -8,6 +8,7 @@
 #include <bascule/jit/compile/compile_plan.hpp>
 #include <bascule/jit/compile/precompiled_header.hpp>
 #include <bascule/jit/compile/prelude.hpp>
+#include <bascule/jit/compile/undeclared_kernels.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/types/reflection.hpp>
@@ -198,6 +199,47 @@ Image compile_variable(const Program& program, const Nvrtc& nvrtc, std::span<con
                         .architecture = to_string(program.arch)});
 }
 
+std::vector<std::string> lowered_names(const Image& image) {
+    std::vector<std::string> names;
+    for (const KernelImage& kernel : image.kernels) names.push_back(kernel.lowered_name);
+    return names;
+}
+
+/// The signatures of these names, of all that the compiler can give. One name that it refuses fails a compile: then
+/// each is asked for alone.
+std::vector<KernelImage> signatures_of(const std::vector<EntryName>& entries, const Program& program,
+                                       const Nvrtc& nvrtc) {
+    Program asked = program;
+    asked.purpose = Program::Purpose::signatures;
+    asked.instances.clear();
+    asked.functions_too = false;
+    for (const EntryName& entry : entries) asked.instances.push_back({entry.name, entry.name});
+    try {
+        std::vector<KernelImage> kernels = compile_once(asked, nvrtc, nullptr).kernels;
+        for (std::size_t i = 0; i < entries.size(); ++i) kernels[i].lowered_name = entries[i].lowered_name;
+        return kernels;
+    } catch (const CompileError&) {
+        if (entries.size() == 1) return {};
+    }
+    std::vector<KernelImage> kernels;
+    for (const EntryName& entry : entries) {
+        for (KernelImage& kernel : signatures_of({entry}, program, nvrtc))
+            kernels.push_back(std::move(kernel));
+    }
+    return kernels;
+}
+
+/// Kernels that macros and includes make come with the image unasked, and without their signatures.
+void add_undeclared_kernels(Image& image, const Program& program, const Nvrtc& nvrtc) {
+    std::vector<std::string> declared;
+    for (const KernelDeclaration& declaration : find_kernels(program.source.text))
+        declared.push_back(declaration.name);
+    const std::vector<EntryName> entries = undeclared_entries(image.ptx, lowered_names(image), declared);
+    if (entries.empty()) return;
+    for (KernelImage& kernel : signatures_of(entries, program, nvrtc))
+        image.kernels.push_back(std::move(kernel));
+}
+
 }  // namespace
 
 Image compile_once(const Program& program, const Nvrtc& nvrtc, const HeaderManifest* reached) {
@@ -223,7 +265,13 @@ Image compile_once(const Program& program, const Nvrtc& nvrtc, const HeaderManif
     // Ends: every round but the last drops a kernel, or splits one into overloads, which are not split again.
     while (true) {
         Nvrtc::Result result = compile();
-        if (result.succeeded) return make_image(std::move(result), plan, program, nvrtc);
+        if (result.succeeded) {
+            Image image = make_image(std::move(result), plan, program, nvrtc);
+            if (program.purpose == Program::Purpose::code &&
+                (program.instances.empty() || program.functions_too))
+                add_undeclared_kernels(image, program, nvrtc);
+            return image;
+        }
         if (result.bad_option) fail(explain_option(result.log, program, nvrtc), program, options, result.log);
         const std::vector<Diagnostic> diagnostics = parse_log(result.log);
         const bool only_names =

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bascule import _bascule, _errors, _places, _remembered
 from bascule._remembered import modules, with_options
+
+_FILES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
 
 
 @_bascule._public_with(modules)
@@ -16,8 +19,9 @@ def compile(
     source: str | None = None,
     *,
     file: str | os.PathLike[str] | None = None,
-    options: _bascule.CompileOptions | None = None,
+    options: _bascule.CompileOptions | Mapping[str, Any] | Sequence[str] | None = None,
     name_expressions: Sequence[str] = (),
+    **others: Any,
 ) -> _bascule.Module:
     """Compile CUDA C++ with NVRTC for the current device, or for `options.arch`.
 
@@ -27,7 +31,9 @@ def compile(
         CUDA C++. Every `__global__` function in it becomes an attribute of the module.
     file : path, instead of `source`
         A file of CUDA C++; its directory is searched first for quoted includes.
-    options : CompileOptions, optional
+    options : CompileOptions, dict or list of str, optional
+        A dict has the fields of CompileOptions. A list has NVRTC's flags: `["-std=c++20", "-DN=4", "-Iinclude"]`;
+        those that are fields of CompileOptions set them, the others are passed on.
     name_expressions : list of str, optional
         Instances of templates, like `"scale<float>"`, that are compiled in the same run and share the module's image
         and variables. Launches whose arguments mean one of them find it without a compile; other instances are compiled
@@ -51,11 +57,15 @@ def compile(
     CompileWarning
         NVRTC issued a warning: once per process and text, at the line in your file.
     """
-    if file is None and not name_expressions:
+    if file is None and not name_expressions and not others:
         try:  # a text alone was looked up before this function is called
             return with_options[source, id(options)][0]
         except (KeyError, TypeError):
             pass
+    for name in others:
+        from bascule._options import unexpected_keyword
+
+        raise unexpected_keyword(name)
     if (source is None) == (file is None):
         raise _errors.ArgumentTypeError("bascule.compile takes either a text or file=..., not both")
     if source is not None and not isinstance(source, str):
@@ -65,9 +75,6 @@ def compile(
         raise _errors.ArgumentTypeError(
             f'`name_expressions` is a list of str, like ["scale<float>"]; got {name_expressions!r:.80}'
         )
-    given = options
-    if options is None:
-        options = _bascule.CompileOptions()
     if file is not None:
         path = Path(file)
         module = _bascule._make_module(
@@ -75,25 +82,42 @@ def compile(
             os.fspath(path),
             1,
             os.fspath(path.resolve().parent),
-            options,
+            _checked(options),
             name_expressions,
         )
         module._compile()
         return module
-    module = compile_at(_places.place_of(str(source), sys._getframe(1)), str(source), options, name_expressions)
-    if type(source) is str and not name_expressions:
-        _remembered.keep(source, given, module)
+    text = str(source)
+    if text.endswith(_FILES) and "\n" not in text:
+        raise _errors.ArgumentValueError(
+            f"bascule.compile takes CUDA C++ text, and {text!r} is the name of a file: bascule.compile(file={text!r})"
+        )
+    module = compile_at(_places.place_of(text, sys._getframe(1)), text, options, name_expressions)
+    # A dict or a list may be another one by the next call.
+    if (
+        type(source) is str
+        and not name_expressions
+        and (options is None or isinstance(options, _bascule.CompileOptions))
+    ):
+        _remembered.keep(source, options, module)
     return module
 
 
 def compile_at(
-    place: _places.Place,
-    source: str,
-    options: _bascule.CompileOptions | None,
-    name_expressions: Sequence[str] = (),
+    place: _places.Place, source: str, options: Any, name_expressions: Sequence[str] = ()
 ) -> _bascule.Module:
     """Compile a text whose place is known."""
     name, first_line = place
-    module = _bascule._make_module(source, name, first_line, "", options or _bascule.CompileOptions(), name_expressions)
+    module = _bascule._make_module(source, name, first_line, "", _checked(options), name_expressions)
     module._compile()
     return module
+
+
+def _checked(options: Any) -> _bascule.CompileOptions:
+    if isinstance(options, _bascule.CompileOptions):
+        return options
+    if options is None:
+        return _bascule.CompileOptions()
+    from bascule._options import to_options
+
+    return to_options(options)

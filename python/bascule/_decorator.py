@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bascule import _bascule, _errors, _places
@@ -14,7 +14,10 @@ from bascule._compile import compile_at
 
 
 def kernel(
-    source: str, *, name: str | None = None, options: _bascule.CompileOptions | None = None
+    source: str,
+    *,
+    name: str | None = None,
+    options: _bascule.CompileOptions | Mapping[str, Any] | Sequence[str] | None = None,
 ) -> Callable[[Callable[..., Any]], LaunchRule]:
     """Decorate a launch rule: a function with the kernel's parameters that returns how many threads to launch.
 
@@ -27,7 +30,8 @@ def kernel(
         CUDA C++ with one `__global__` function, or with one named like the rule.
     name : str, optional
         The kernel, if it is named differently from the rule.
-    options : CompileOptions, optional
+    options : CompileOptions, dict or list of str, optional
+        As `bascule.compile` takes it.
 
     Examples
     --------
@@ -56,7 +60,7 @@ class LaunchRule:
         rule: Callable[..., Any],
         source: str,
         name: str | None,
-        options: _bascule.CompileOptions | None,
+        options: Any,
         sites: tuple[_places.Site, ...],
     ) -> None:
         functools.update_wrapper(self, rule)
@@ -133,7 +137,10 @@ class LaunchRule:
                 f"the launch rule {self.__name__!r} takes {len(rule)} parameters ({', '.join(rule)}), but the kernel "
                 f"is {found.signature}; give the rule the same parameters"
             )
-        different = [(r, d) for r, d in zip(rule, declared, strict=True) if r != d]
+        # A parameter without a name is called arg1, arg2, ...: kernels of macros have none that the compiler tells.
+        unnamed = [f"arg{i}" for i in range(1, len(declared) + 1)]
+        pairs = zip(rule, declared, unnamed, strict=True)
+        different = [(r, d) for r, d, u in pairs if d not in (r, u)]
         if different:
             raise _errors.ArgumentTypeError(
                 f"the launch rule {self.__name__!r} names a parameter {different[0][0]!r} that the kernel names "

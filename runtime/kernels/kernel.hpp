@@ -44,7 +44,7 @@ using NamedInstance = std::pair<std::string, TemplateArguments>;
 class Module {
   public:
     /// Finds the kernels of the text; compiles nothing yet. The instances that `name_expressions` name
-    /// ("ns::scale<float>") are part of the image of the functions. Throws: CompileError when there is no kernel;
+    /// ("ns::scale<float>") are part of the image of the functions. Throws: CompileError when there can be no kernel;
     /// ArgumentError for a name expression that does not say all of a template's arguments.
     explicit Module(Source source, CompileOptions options = {}, Cache& cache = Cache::process_default(),
                     const std::vector<std::string>& name_expressions = {});
@@ -58,7 +58,12 @@ class Module {
     /// compile before one is chosen.
     bool only_templates() const noexcept;
 
-    /// A kernel by its qualified name, or by its last component where only one has it.
+    /// The names of the kernels, each once: those of the text, and those that macros and includes make, as far as
+    /// they are compiled.
+    std::vector<std::string> kernel_names() const;
+
+    /// A kernel by its qualified name, or by its last component where only one has it; "scale<float>" is an
+    /// instance. Compiles where the text does not spell the name: a macro or an include may make the kernel.
     /// Throws: CompileError with the nearest names ("did you mean 'scale'?").
     Kernel kernel(const std::string& name) const;
 
@@ -67,8 +72,8 @@ class Module {
     /// one template, and for arguments that do not say all of it; CompileError, LibraryError.
     std::vector<Kernel> instantiate(const std::vector<NamedInstance>& wanted, Arch arch) const;
 
-    /// The image of the functions that are not templates; not loaded. Throws: CompileError,
-    /// LibraryError.
+    /// The image of the functions that are not templates; not loaded. Throws: CompileError, also when there is no
+    /// kernel at all; LibraryError.
     Cache::Lookup compile(Arch arch) const;
     /// That image, loaded for `device`. Throws: as `compile`, and CudaError.
     std::shared_ptr<const Library> library(Device device) const;
@@ -76,6 +81,7 @@ class Module {
   private:
     friend class Kernel;
     Instance instance_of(const NamedInstance& wanted) const;
+    std::optional<Kernel> undeclared_kernel(const std::string& name) const;
 
     std::shared_ptr<ModuleState> state_;
 };

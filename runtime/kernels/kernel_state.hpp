@@ -44,6 +44,8 @@ class Unit {
     bool has_instances() const noexcept { return !instances_.empty(); }
     Cache::Lookup compile(Arch arch);
     std::shared_ptr<const Image> compiled(Arch arch) const;
+    /// One that was compiled, for whichever architecture, or null.
+    std::shared_ptr<const Image> any_compiled() const;
     const Loaded& loaded(Device device);
     /// What was loaded already, or null.
     const Loaded* existing(Device device) const noexcept {
@@ -123,8 +125,12 @@ struct ModuleState {
     Unit* main =
         nullptr;  // the functions that are not templates, and instances that were asked for with them
 
-    std::mutex growing;      // guards what follows
-    std::deque<Unit> units;  // never moved
+    /// The family of this kernel, which the image has and the text does not spell, or null.
+    KernelFamily* undeclared_family(const std::string& name, const Image& image);
+
+    std::mutex growing;                   // guards what follows
+    std::deque<Unit> units;               // never moved
+    std::deque<KernelFamily> undeclared;  // never moved
     std::map<std::string, std::unique_ptr<KernelFunction>> functions;
     std::deque<KernelChoices> explicit_choices;
 

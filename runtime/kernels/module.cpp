@@ -6,6 +6,7 @@
 
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/faults/source_places.hpp>
@@ -35,11 +36,9 @@ void refuse_newer(Arch arch, Device device) {
 }
 
 [[noreturn]] void fail_without_kernels(const Source& source) {
-    throw CompileError(
-        fmt::format("{} has no __global__ function, so there is no kernel to launch. Write "
-                    "`__global__ void name(...)` in the text itself: functions that an #include "
-                    "or a macro brings are not seen.",
-                    source.name));
+    throw CompileError(fmt::format(
+        "{} has no __global__ function, so there is no kernel to launch. Write `__global__ void name(...)`.",
+        source.name));
 }
 
 [[noreturn]] void fail_name(const Source& source, const std::string& wanted,
@@ -69,7 +68,9 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
     : state_(std::make_shared<ModuleState>(std::move(source), std::move(options), cache)) {
     ModuleState& state = *state_;
     state.declarations = find_kernels(state.source.text);
-    if (state.declarations.empty()) fail_without_kernels(state.source);
+    // Without a directive there is neither a macro nor an include that could make one.
+    if (state.declarations.empty() && state.source.text.find('#') == std::string::npos)
+        fail_without_kernels(state.source);
     remember_place(state.source);
     describe_failures();
     for (const KernelDeclaration& declaration : state.declarations) {
@@ -105,26 +106,75 @@ Cache& Module::cache() const noexcept { return state_->cache; }
 const std::vector<KernelDeclaration>& Module::declarations() const noexcept { return state_->declarations; }
 
 bool Module::only_templates() const noexcept {
-    return !state_->main->has_instances() &&
+    return !state_->declarations.empty() && !state_->main->has_instances() &&
            std::all_of(state_->declarations.begin(), state_->declarations.end(),
                        [](const KernelDeclaration& each) { return each.is_template; });
 }
 
+std::vector<std::string> Module::kernel_names() const {
+    std::vector<std::string> names;
+    for (const KernelFamily& family : state_->families) names.push_back(family.name);
+    const std::shared_ptr<const Image> image =
+        state_->main == nullptr ? nullptr : state_->main->any_compiled();
+    if (image == nullptr) return names;
+    for (const KernelImage& kernel : image->kernels) {
+        if (std::find(names.begin(), names.end(), kernel.name) == names.end()) names.push_back(kernel.name);
+    }
+    return names;
+}
+
 Kernel Module::kernel(const std::string& name) const {
     const std::string wanted = name.rfind("::", 0) == 0 ? name.substr(2) : name;
-    std::vector<std::string> names;
     std::vector<std::string> matches;
     KernelFamily* match = nullptr;
     for (KernelFamily& family : state_->families) {
-        names.push_back(family.name);
         if (family.name == wanted) return {*this, &family, family.sole, &family.choices};
         if (last_component(family.name) != wanted) continue;
         matches.push_back(family.name);
         match = &family;
     }
     if (matches.size() > 1) fail_ambiguous(state_->source, name, matches);
-    if (match == nullptr) fail_name(state_->source, name, names);
-    return {*this, match, match->sole, &match->choices};
+    if (match != nullptr) return {*this, match, match->sole, &match->choices};
+    if (auto undeclared = undeclared_kernel(wanted)) return *undeclared;
+    if (wanted.ends_with('>')) {
+        const NamedInstance named = split_instance_name(wanted);
+        return kernel(named.first).instantiate(named.second);
+    }
+    fail_name(state_->source, name, kernel_names());
+}
+
+std::optional<Kernel> Module::undeclared_kernel(const std::string& name) const {
+    ModuleState& state = *state_;
+    if (state.main == nullptr) return std::nullopt;  // name expressions say what is to be compiled
+    std::shared_ptr<const Image> image = state.main->any_compiled();
+    if (image == nullptr) image = compile(state.options.arch.value_or(Device::current().arch())).image;
+    KernelFamily* family = state.undeclared_family(name, *image);
+    if (family == nullptr) return std::nullopt;
+    return Kernel(*this, family, family->sole, &family->choices);
+}
+
+KernelFamily* ModuleState::undeclared_family(const std::string& name, const Image& image) {
+    const auto has_name = [&](const auto& each) {
+        return each.name == name || (last_component(each.name) == name && name.find('<') == name.npos);
+    };
+    const auto in_image = std::find_if(image.kernels.begin(), image.kernels.end(), has_name);
+    if (in_image == image.kernels.end()) return nullptr;
+    KernelFunction& sole = function({{}, in_image->expression});
+    const std::lock_guard lock(growing);
+    const auto known = std::find_if(undeclared.begin(), undeclared.end(),
+                                    [&](const KernelFamily& each) { return each.name == in_image->name; });
+    if (known != undeclared.end()) return &*known;
+    KernelDeclaration declaration;
+    declaration.name = in_image->name;
+    for (const Parameter& parameter : in_image->signature.parameters) {
+        declaration.parameters.push_back(parameter.name);
+        declaration.parameter_types.push_back(parameter.spelling);
+    }
+    KernelFamily& family = undeclared.emplace_back();
+    family.name = in_image->name;
+    family.declarations.push_back(std::move(declaration));
+    family.sole = &sole;
+    return &family;
 }
 
 KernelFunction& ModuleState::function(const Instance& which) {
@@ -200,7 +250,11 @@ std::vector<Kernel> Module::instantiate(const std::vector<NamedInstance>& wanted
 
 // --- Images ------------------------------------------------------------------------------------------------
 
-Cache::Lookup Module::compile(Arch arch) const { return state_->main->compile(arch); }
+Cache::Lookup Module::compile(Arch arch) const {
+    Cache::Lookup lookup = state_->main->compile(arch);
+    if (state_->declarations.empty() && lookup.image->kernels.empty()) fail_without_kernels(state_->source);
+    return lookup;
+}
 
 std::shared_ptr<const Library> Module::library(Device device) const {
     return state_->main->loaded(device).library;
@@ -235,6 +289,11 @@ std::shared_ptr<const Image> Unit::compiled(Arch arch) const {
         if (known.image->arch == arch) return known.image;
     }
     return nullptr;
+}
+
+std::shared_ptr<const Image> Unit::any_compiled() const {
+    const std::lock_guard lock(compiling_);
+    return images_.empty() ? nullptr : images_.front().image;
 }
 
 const Unit::Loaded& Unit::loaded(Device device) {

@@ -313,18 +313,16 @@ the arrays decide first, then NumPy scalars, then Python numbers (bool, int, dou
 // --- Modules
 // --------------------------------------------------------------------------------------------------------
 
-std::vector<std::string> kernel_names(const Module& module) {
-    std::vector<std::string> names;
-    for (const KernelDeclaration& declaration : module.declarations()) {
-        if (std::find(names.begin(), names.end(), declaration.name) == names.end())
-            names.push_back(declaration.name);
-    }
-    return names;
+/// Compiles where a macro or an include may make the kernel.
+KernelObject find_kernel(const Module& module, const std::string& name) {
+    prepare_toolkit();
+    const GilReleased released;
+    return {module.kernel(name)};
 }
 
 std::string repr_of_module(const Module& module) {
     std::string names;
-    for (const std::string& name : kernel_names(module)) names += (names.empty() ? "" : ", ") + name;
+    for (const std::string& name : module.kernel_names()) names += (names.empty() ? "" : ", ") + name;
     return fmt::format("<bascule.Module {} with {}>", module.source().name,
                        names.empty() ? "no kernels" : names);
 }
@@ -333,7 +331,7 @@ KernelObject attribute(const Module& module, const std::string& name) {
     const bool dunder = name.size() > 4 && name.starts_with("__") && name.ends_with("__");
     if (dunder) throw py::attribute_error(name);
     try {
-        return KernelObject{module.kernel(name)};
+        return find_kernel(module, name);
     } catch (const CompileError& error) {
         raise_missing_attribute(error);
     }
@@ -402,10 +400,7 @@ void bind_module(py::module_& module) {
 `module.scale`, `module["ns::scale"]`. The module's own attributes win over kernels of the same name; `module["kernels"]` always
 means the kernel.)")
         .def("__getattr__", &attribute, "name"_a)
-        .def(
-            "__getitem__",
-            [](const Module& self, const std::string& name) { return KernelObject{self.kernel(name)}; },
-            "name"_a)
+        .def("__getitem__", &find_kernel, "name"_a)
         .def(
             "instantiate", &instantiate, "instances"_a, py::pos_only(),
             R"(Compile instances of templates together, in one run of the compiler: their headers are read once.
@@ -418,12 +413,13 @@ a compile. The instances share one image, and so one copy of the text's variable
 disk keeps the set: the same set is found in the next process, another set is compiled anew.
 
 >>> module.instantiate({"scale": [("float",), ("double",)], "block_sum": [{"T": "int", "BLOCK": 128}]}))")
-        .def_property_readonly("kernels", &kernel_names, "Names of the __global__ functions in the text.")
+        .def_property_readonly("kernels", &Module::kernel_names,
+                               "Names of the __global__ functions, those that macros and includes make too.")
         .def_property_readonly("source", [](const Module& self) { return self.source().text; })
         .def("__dir__",
              [](const py::object& self) {
                  py::list names = py::module_::import("builtins").attr("object").attr("__dir__")(self);
-                 for (const std::string& name : kernel_names(self.cast<const Module&>())) names.append(name);
+                 for (const std::string& name : self.cast<const Module&>().kernel_names()) names.append(name);
                  return names;
              })
         .def("__repr__", &repr_of_module)

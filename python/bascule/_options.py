@@ -1,0 +1,133 @@
+"""What `options=` takes beside CompileOptions: a dict of its fields or NVRTC's flags. Keywords of other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bascule import _bascule, _errors
+
+_FLAGS = {
+    "-std": "std",
+    "--std": "std",
+    "-D": "defines",
+    "--define-macro": "defines",
+    "-I": "include_paths",
+    "--include-path": "include_paths",
+    "-arch": "arch",
+    "--gpu-architecture": "arch",
+    "-maxrregcount": "max_registers",
+    "--maxrregcount": "max_registers",
+    "-lineinfo": "lineinfo",
+    "--generate-line-info": "lineinfo",
+    "-G": "debug",
+    "--device-debug": "debug",
+    "-use_fast_math": "fast_math",
+    "--use_fast_math": "fast_math",
+    "-pch": "pch",
+    "--pch": "pch",
+}
+_SWITCHES = {"lineinfo", "debug", "fast_math", "pch"}
+
+# Keywords of CuPy's RawKernel and RawModule, PyCUDA's SourceModule, torch.cuda._compile_kernel and cuda.core's Program.
+_ELSEWHERE = {
+    "backend": "leave it out: NVRTC always compiles",
+    "jitify": "leave it out: headers of the C++ standard library are found without it",
+    "translate_cucomplex": "leave it out: #include <cuComplex.h> or <cuda/std/complex>",
+    "enable_cooperative_groups": "launch with bascule.LaunchConfig(grid, block, cooperative=True) instead",
+    "code": "the text is the first argument: bascule.compile(text)",
+    "kernel_source": "the text is the first argument: bascule.compile(text)",
+    "name": "compile the text, then take the kernel: bascule.compile(text).NAME",
+    "kernel_name": "compile the text, then take the kernel: bascule.compile(text).NAME",
+    "path": "give the file by name: bascule.compile(file=...)",
+    "nvcc": "leave it out: NVRTC always compiles",
+    "keep": "leave it out; kernel.ptx and kernel.cubin are what was made",
+    "no_extern_c": 'leave it out: nothing is wrapped in extern "C"',
+    "cache_dir": "set BASCULE_CACHE_DIR in the environment",
+    "arch": 'bascule.compile(text, options=bascule.CompileOptions(arch="sm_90"))',
+    "compute_capability": 'bascule.compile(text, options=bascule.CompileOptions(arch="sm_90"))',
+    "include_dirs": "bascule.compile(text, options=bascule.CompileOptions(include_paths=[...]))",
+    "cuda_include_dirs": "bascule.compile(text, options=bascule.CompileOptions(include_paths=[...]))",
+    "nvcc_options": "give the flags as a list: bascule.compile(text, options=[...])",
+    "code_type": "leave it out: the text is CUDA C++",
+    "target_type": "leave it out: the image is what the device takes",
+}
+
+
+def to_options(given: Any) -> _bascule.CompileOptions:
+    """CompileOptions from what a caller gave as `options`."""
+    if given is None:
+        return _bascule.CompileOptions()
+    if isinstance(given, _bascule.CompileOptions):
+        return given
+    if isinstance(given, dict):
+        return _bascule.CompileOptions(**{str(name): value for name, value in given.items()})
+    if isinstance(given, (list, tuple)):
+        return _bascule.CompileOptions(**_fields(list(given)))
+    hint = f": write options=[{given!r}]" if isinstance(given, str) else ""
+    raise _errors.ArgumentTypeError(
+        "options takes a bascule.CompileOptions, a dict of its fields, or a list of NVRTC flags, "
+        f"got {type(given).__name__}{hint}"
+    )
+
+
+def unexpected_keyword(name: str) -> _errors.ArgumentTypeError:
+    """The error for a keyword that `bascule.compile` does not have."""
+    if name in _ELSEWHERE:
+        hint = _ELSEWHERE[name]
+    elif name in dir(_bascule.CompileOptions) and not name.startswith("_"):
+        hint = f"it is one of the options: bascule.compile(text, options=bascule.CompileOptions({name}=...))"
+    else:
+        hint = "it takes source, file and options"
+    return _errors.ArgumentTypeError(f"bascule.compile has no parameter {name!r}: {hint}")
+
+
+def _fields(flags: list[Any]) -> dict[str, Any]:
+    for i, flag in enumerate(flags):
+        if not isinstance(flag, str):
+            raise _errors.ArgumentTypeError(
+                f"options[{i}] is {flag!r} ({type(flag).__name__}); NVRTC's flags are str, such as '-std=c++20'"
+            )
+    fields: dict[str, Any] = {}
+    rest = iter(flags)
+    for flag in rest:
+        name, value = _split(flag)
+        field = _FLAGS.get(name)
+        if field is None:
+            fields.setdefault("extra", []).append(flag)
+        elif field in _SWITCHES:
+            fields[field] = value != "false"
+        else:
+            _set(fields, field, _value_of(name, value, rest))
+    return fields
+
+
+def _split(flag: str) -> tuple[str, str | None]:
+    """-DN=4 is -D with N=4, as is --define-macro=N=4."""
+    if flag[:2] in ("-D", "-I") and flag not in _FLAGS:
+        return flag[:2], flag[2:].removeprefix("=")
+    name, equals, value = flag.partition("=")
+    return name, value if equals else None
+
+
+def _value_of(name: str, value: str | None, rest: Iterator[str]) -> str:
+    """The value of a flag, which may be the next element."""
+    following = next(rest, None) if value is None else value
+    if following is None:
+        raise _errors.ArgumentValueError(f"options ends with {name!r}, which takes a value")
+    return following
+
+
+def _set(fields: dict[str, Any], field: str, value: str) -> None:
+    if field == "defines":
+        macro, equals, text = value.partition("=")
+        # A macro that is defined as nothing: without a blank it would be 1, as after -DNAME.
+        fields.setdefault("defines", {})[macro] = (text or " ") if equals else None
+    elif field == "include_paths":
+        fields.setdefault("include_paths", []).append(value)
+    elif field == "max_registers":
+        if not value.isdigit():
+            raise _errors.ArgumentValueError(f"-maxrregcount takes a number of registers, got {value!r}")
+        fields[field] = int(value)
+    else:
+        fields[field] = value
