@@ -367,15 +367,6 @@ TEST_CASE("a manifest survives its bytes, and damaged bytes are refused or are a
     }
 }
 
-/// Where the NVRTC under test has its headers.
-std::vector<SearchPath> installed_paths() {
-    std::vector<SearchPath> paths;
-    for (const std::string& path : compiler().nvrtc()->include_paths()) {
-        paths.push_back({path, installed_ns(path)});
-    }
-    return paths;
-}
-
 /// The files that NVRTC itself says it read. In a child: NVRTC ends the process when it cannot write its
 /// report.
 std::set<std::string> files_read_by_nvrtc(const Program& program, const std::string& report) {

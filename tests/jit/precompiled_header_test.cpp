@@ -38,8 +38,7 @@ Program heavy(const std::string& text, int number, std::optional<bool> pch) {
 }
 
 HeaderManifest reached_by(const Program& program) {
-    const HeaderScan scan =
-        scan_headers(program.source, program.options, compiler().nvrtc()->include_paths());
+    const HeaderScan scan = scan_headers(program.source, program.options, installed_paths());
     REQUIRE(scan.certain);
     return scan.manifest;
 }

@@ -9,9 +9,11 @@
 #include <string>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/compiler.hpp>
+#include <bascule/jit/headers/header_scan.hpp>
 
 namespace bascule::testing {
 
@@ -35,6 +37,15 @@ inline ToolkitLocation toolkit() {
 inline Compiler& compiler() {
     static Compiler& compiler = *new Compiler(toolkit());
     return compiler;
+}
+
+/// Where the NVRTC under test has its headers.
+inline std::vector<SearchPath> installed_paths() {
+    std::vector<SearchPath> paths;
+    for (const std::string& path : compiler().nvrtc()->include_paths()) {
+        paths.push_back({path, installed_ns(path)});
+    }
+    return paths;
 }
 
 inline Program program(std::string text) {
