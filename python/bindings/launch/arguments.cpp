@@ -303,9 +303,12 @@ void ArgumentReader::set_by_rules(ArgumentPack& pack, int index, const Parameter
     pack.set(index, read(argument, index, parameter));
 }
 
+/// Arrays of ours have tables and interfaces too, which tell less of them than they know.
 void ArgumentReader::read_other(ArgumentPack& pack, int index, const Parameter& parameter,
                                 PyObject* argument) {
-    if (const TypeProfile* known = remembered_profile(Py_TYPE(argument))) [[likely]] {
+    const TypeProfile* known =
+        as_array(argument) == nullptr ? remembered_profile(Py_TYPE(argument)) : nullptr;
+    if (known != nullptr) [[likely]] {
         if (known->table != nullptr) {
             PlainArray plain;
             if (named(index, parameter, [&] {
