@@ -13,6 +13,10 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
 from bascule import _errors, cache, config, emulated
 from bascule._bascule import (
     BitMask,
@@ -62,7 +66,6 @@ from bascule._bascule import (
     zeros,
     zeros_like,
 )
-from bascule._benchmark import BenchmarkResult, benchmark
 from bascule._compile import compile
 from bascule._debug import debug
 from bascule._decorator import LaunchRule, kernel
@@ -79,8 +82,11 @@ from bascule._errors import (
     RaceError,
     UnorderedProducerWarning,
 )
-from bascule._explain import ArgumentExplanation, Explanation
 from bascule._producers import register_producer
+
+if TYPE_CHECKING:
+    from bascule._benchmark import BenchmarkResult, benchmark
+    from bascule._explain import ArgumentExplanation, Explanation
 
 __all__ = [
     "ArgumentError",
@@ -179,10 +185,7 @@ for _public in (
     Device,
     DeviceArray,
     Diagnostic,
-    ArgumentExplanation,
-    BenchmarkResult,
     Event,
-    Explanation,
     ExportedArray,
     Graph,
     Kernel,
@@ -191,11 +194,26 @@ for _public in (
     Module,
     PointerAttributes,
     Stream,
-    benchmark,
     register_producer,
 ):
     _public.__module__ = "bascule"
 del _public
+
+# Imported when they are used: what they import takes as long as the rest of Bascule.
+_LAZY = {
+    "ArgumentExplanation": "_explain",
+    "BenchmarkResult": "_benchmark",
+    "Explanation": "_explain",
+    "benchmark": "_benchmark",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'bascule' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
+    value = getattr(importlib.import_module(f"bascule.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

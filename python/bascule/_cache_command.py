@@ -76,7 +76,7 @@ def _import(arguments: argparse.Namespace) -> int:
 def _print_entries(entries: list[cache.Entry], as_json: bool) -> None:
     total = sum(entry.bytes for entry in entries)
     if as_json:
-        rows = [{**vars(entry), "last_used": entry.last_used.isoformat()} for entry in entries]
+        rows = [{**entry._asdict(), "last_used": entry.last_used.isoformat()} for entry in entries]
         report = {"directory": cache.directory(), "limit_bytes": cache.limit_bytes, "bytes": total, "entries": rows}
         print(json.dumps(report, indent=2))
         return

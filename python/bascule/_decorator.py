@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -65,6 +64,8 @@ class LaunchRule:
     ) -> None:
         functools.update_wrapper(self, rule)
         self._rule = rule
+        import inspect
+
         self._rule_signature = inspect.signature(rule)
         self._source = source
         self._name = name

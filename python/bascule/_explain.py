@@ -175,3 +175,6 @@ def explanation(*, arguments: list[dict[str, Any]], waits: list[tuple[str, int]]
         stream = order["stream"] if order else None
         explained.append(ArgumentExplanation(**argument, stream=stream, order=_sentence(order) if order else ""))
     return Explanation(arguments=tuple(explained), waits=tuple(waits), **facts)
+
+
+ArgumentExplanation.__module__ = Explanation.__module__ = "bascule"

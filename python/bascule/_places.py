@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import functools
-import inspect
 import itertools
 import linecache
 import os
 import sys
-import textwrap
 from collections.abc import Iterator
 from types import CodeType, FrameType
 
@@ -70,6 +67,8 @@ def holds_one_tuple(code: CodeType, instruction: int) -> bool:
     if not lines:
         return False
     end = sum(map(len, lines[:-1])) + end_column
+    import ast
+
     try:
         text = f"({b''.join(lines)[column:end].decode()})"
         subscript = ast.parse(text, mode="eval").body
@@ -132,6 +131,9 @@ def _evaluated(text: str, content: str) -> Iterator[int]:
 def _changes(value: str) -> Iterator[tuple[str, int]]:
     """What is commonly done to a literal, and how many lines that takes away before it."""
     yield value, 0
+    import inspect
+    import textwrap
+
     yield textwrap.dedent(value), 0
     lines = value.split("\n")
     blank = next((i for i, line in enumerate(lines) if line.strip()), 0)
@@ -141,6 +143,8 @@ def _changes(value: str) -> Iterator[tuple[str, int]]:
 @functools.lru_cache(maxsize=8)
 def _literals(content: str) -> tuple[tuple[str, int, int], ...]:
     """Value, first and last line of every string constant."""
+    import ast
+
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError):

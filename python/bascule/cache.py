@@ -24,8 +24,7 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bascule import _bascule, _errors, _remembered
 
@@ -52,8 +51,7 @@ __all__ = [
 limit_bytes: int | None
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A compiled program on disk.
 
     Attributes

@@ -7,15 +7,14 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from bascule import _bascule
 
 __all__ = ["Operation", "RaceStatistics", "checks", "race_statistics", "trace"]
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(NamedTuple):
     """One operation, as the host issued it.
 
     kind : 'record', 'wait', 'launch', 'copy', 'fill', 'allocate', 'free', 'synchronize', 'create', 'destroy',
@@ -45,8 +44,7 @@ def trace() -> Iterator[list[Operation]]:
         operations.extend(Operation(*fields) for fields in _bascule._trace_stop())
 
 
-@dataclass(frozen=True)
-class RaceStatistics:
+class RaceStatistics(NamedTuple):
     """What the search for races has compared since the start of the process.
 
     "No race" means something only where these counts grow. nodes : operations. edges : orders between operations.

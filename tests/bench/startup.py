@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-import bench_device  # noqa: F401
+import bench_device
 import measuring
 from measuring import Benchmark, Row
 
@@ -29,6 +29,8 @@ assert x.copy_to_host()[31] == 62
 def milliseconds(code: str) -> float:
     """Of processor time, from the start of an interpreter that runs this to its end."""
     environment = {**os.environ, "BASCULE_EMULATED_EXECUTE": "1", "PYTHONWARNINGS": "ignore"}
+    environment["PYTHONPYCACHEPREFIX"] = os.path.join(bench_device.CACHE, "bytecode")  # as an installed package has it
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     process = os.posix_spawn(sys.executable, [sys.executable, "-c", code], environment)
     _, status, usage = os.wait4(process, 0)
     if status != 0:

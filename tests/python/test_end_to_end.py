@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -304,3 +308,21 @@ def test_a_struct_of_another_size_names_both_sizes():
         apply[1, 128](x, b"12345678901", 10)
     with pytest.raises(bascule.ArgumentError, match=r"argument 2 's'.*raw_bytes\(its 12 bytes\)"):
         apply[1, 128](x, {"scale": 1}, 10)
+
+
+def test_an_import_loads_neither_numpy_nor_modules_that_cost_as_much_as_bascule_itself():
+    """Without `site`, whose .pth files may import anything."""
+    code = "import sys, bascule; print([m for m in ('numpy', 'inspect', 'statistics', 'html') if m in sys.modules])"
+    package = str(Path(bascule.__file__).parents[1])
+    answer = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=os.environ | {"PYTHONPATH": package}, capture_output=True, text=True
+    )
+    assert (answer.stdout, answer.stderr) == ("[]\n", "")
+
+
+def test_what_is_loaded_at_its_first_use_is_there_like_everything_else():
+    for name in ("benchmark", "BenchmarkResult", "Explanation", "ArgumentExplanation"):
+        assert name in dir(bascule)
+        assert getattr(bascule, name).__module__ == "bascule"
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        bascule.nothing  # noqa: B018

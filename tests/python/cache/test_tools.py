@@ -120,7 +120,7 @@ def test_the_list_has_sizes_times_and_kernels(directory: Path) -> None:
     run(directory, *TEXTS[:2], arch="sm_80")
     for hours, path in enumerate(entries(directory)):
         make_old(path, hours * 5)
-    program = "import json; print(json.dumps([{**vars(e), 'last_used': e.last_used.timestamp()} "
+    program = "import json; print(json.dumps([{**e._asdict(), 'last_used': e.last_used.timestamp()} "
     listed = json.loads(printed(directory, program + "for e in bascule.cache.list()]))"))
     assert [entry["name"] for entry in listed] == [path.name for path in entries(directory)]
     for entry, path in zip(listed, entries(directory), strict=True):
