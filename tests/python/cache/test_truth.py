@@ -1,0 +1,20 @@
+"""Random headers under random changes, in a process of their own."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_a_hundred_random_sequences_get_no_old_code() -> None:
+    command = [sys.executable, str(Path(__file__).with_name("truth.py")), "--sequences", "100", "--seed", "1"]
+    outcome = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    report = outcome.stdout.splitlines()[-1]
+    assert "100 sequences" in report
+    assert "stale 0" in report
+    # Otherwise the sequences would prove nothing.
+    for count in ("doubtful", "compiled", "from memory", "from disk"):
+        match = re.search(rf"{count} (\d+)", report)
+        assert match, report
+        assert int(match[1]) > 20, report

@@ -1,0 +1,304 @@
+"""Random headers under random changes: what the cache gives must be what a compile without it gives.
+
+    python tests/python/cache/truth.py --sequences 10000 --seed 1
+
+A sequence is a tree of headers, a text that reads them, and changes of the tree. After each change the text is compiled
+through memory and, with the memory forgotten, through the disk. Whenever the cache had an image, the same text is
+compiled without the cache, and both must be equal byte for byte. Exits with 1 if an image was stale.
+
+Sequences take turns, so that headers grow older than the clock of the file system ticks: both ways of checking a header
+are used, its content and its times. Everything but time is determined by the seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import mmap
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+if __name__ == "__main__":
+    os.environ.setdefault("BASCULE_DEVICE", "emulated")
+    os.environ["BASCULE_CACHE_DIR"] = tempfile.mkdtemp(prefix="bascule-truth-")
+
+import bascule
+
+HEADERS = 6
+DIRECTORIES = ("source", "first", "second", "second/deep")
+AT_ONCE = 100  # sequences that take turns
+
+PASTE = "#define CAT_(a, b) a##b\n#define CAT(a, b) CAT_(a, b)\n"
+# Ways in which a text asks for a header NAME; a proof cannot follow those in DOUBTFUL.
+PLAIN = (
+    '#if __has_include("NAME")\n#include "NAME"\n#endif\n',
+    "#if __has_include(<NAME>)\n#include <NAME>\n#endif\n",
+    '#if defined(__has_include) && \\\n    __has_include("NAME") /* why */\n# include <NAME>\n#endif\n',
+    '#if 0\n#elif (1 && __has_include ( <NAME> ))\n%:include "NAME" // why\n#endif\n',
+    '#if __has_include("deep/NAME")\n#include "deep/NAME"\n#endif\n',
+    "#if __has_include(<NAME>)\n#define PROBED_NUMBER 1\n#endif\n",
+    '#if 0\ndon\'t /*\n#endif\n#if __has_include("NAME")\n#include "NAME"\n#endif\n//*/\n',
+    "// #include H\n/*\n#include H\n*/\n#if __has_include(<../first/NAME>)\n#include <../first/NAME>\n#endif\n",
+)
+DOUBTFUL = (
+    '#undef HAS\n#define HAS __has_include\n#if HAS("NAME")\n#include "NAME"\n#endif\n',
+    "#undef WRAP\n#undef Q\n#define WRAP(x) __has_include(x)\n#define Q WRAP\n#if Q(<NAME>)\n#include <NAME>\n#endif\n",
+    '#undef OPT\n#undef HAS_OPT\n#define OPT "NAME"\n#define HAS_OPT __has_include(OPT)\n'
+    "#if HAS_OPT\n#include OPT\n#endif\n",
+    PASTE + '#if CAT(__has_, include)("NAME")\n#include "NAME"\n#endif\n',
+    '#undef H\n#define H "NAME"\n#if 0\ndon\'t /*\n#endif\n#if __has_include(H)\n#include H\n#endif\n//*/\n',
+    '#undef H\n#define H <NAME>\n#define S_NUMBER "x"R"(\n#if __has_include(H)\n#include H\n#endif\n//)"\n',
+    '#undef H\n#define H "NAME"\n// \\ \n#if __has_include(H)\n#include H\n#endif\n',
+    "#define ID(x) x\n#if ID(__has_include(<NAME>))\n#include <NAME>\n#endif\n",
+)
+SYMBOLS = "".join(
+    f"#ifndef VALUE_{i}\n#define VALUE_{i} 0\n#endif\n#ifndef TWICE_{i}\n#define TWICE_{i} 0\n#endif\n"
+    f"#ifdef PROBED_{i}\n#define SEEN_{i} 1\n#else\n#define SEEN_{i} 0\n#endif\n"
+    for i in range(HEADERS)
+)
+KERNEL = (
+    SYMBOLS
+    + 'extern "C" __global__ void k(int* p) {\n'
+    + "".join(f"p[{i}] = VALUE_{i} + 10 * TWICE_{i} + 20 * SEEN_{i};\n" for i in range(HEADERS))
+    + "}\n"
+)
+
+
+def ask_for(chance: random.Random, number: int, doubtful: float) -> str:
+    form = chance.choice(DOUBTFUL if chance.random() < doubtful else PLAIN)
+    return form.replace("NAME", f"h{number}.h").replace("NUMBER", str(number))
+
+
+class Sequence:
+    """One tree of headers and the text that reads them."""
+
+    def __init__(self, seed: int, number: int, root: Path) -> None:
+        self.chance = random.Random(f"{seed}:{number}")
+        self.number = number
+        self.root = root
+        self.changes: list[str] = []  # their names
+        self.doubtful = self.chance.choice((0.0, 0.0, 0.2, 1.0))  # how often a form is
+        for directory in DIRECTORIES:
+            (root / directory).mkdir(parents=True, exist_ok=True)
+        for _ in range(self.chance.randint(2, 8)):
+            path = self.some_path()
+            path.write_text(self.some_header(path))
+        text = "".join(ask_for(self.chance, i, self.doubtful) for i in range(HEADERS) if self.chance.random() < 0.7)
+        self.text = f"// {number}\n{text}{KERNEL}"
+        self.file: Path | None = None
+        if self.chance.random() < 0.3:
+            self.file = root / "source" / "text.cu"
+            self.file.write_text(self.text)
+        self.kept: dict[str, str] = {}  # contents that were overwritten
+        self.steps = self.chance.randint(4, 8)
+
+    def some_path(self) -> Path:
+        return self.root / self.chance.choice(DIRECTORIES) / f"h{self.chance.randrange(HEADERS)}.h"
+
+    def some_header(self, path: Path) -> str:
+        number = int(path.stem[1:])
+        begin = self.chance.choice(("#pragma once\n", f"#ifndef GUARD_{number}\n#define GUARD_{number}\n"))
+        end = "" if begin.startswith("#p") else "#endif\n"
+        value = (
+            f"#ifdef VALUE_{number}\n#define TWICE_{number} 1\n#else\n#define VALUE_{number} {self.digit()}\n#endif\n"
+        )
+        # Only of higher numbers: every tree of includes ends.
+        others = range(number + 1, HEADERS)
+        asked = [ask_for(self.chance, each, self.doubtful) for each in others if self.chance.random() < 0.3]
+        return begin + value + "".join(asked) + end
+
+    def digit(self) -> int:
+        return self.chance.randrange(1, 10)
+
+    def compile(self) -> tuple[str, str]:
+        """The PTX, and where it came from."""
+        options = bascule.CompileOptions(include_paths=[self.root / "first", self.root / "second"], arch="compute_80")
+        try:
+            if self.file is None:
+                kernel = bascule.compile(self.text, options=options).k
+            else:
+                kernel = bascule.compile(file=self.file, options=options).k
+            return kernel.ptx, kernel.origin
+        except bascule.CompileError:
+            return "does not compile", "compiled"
+
+    def change(self) -> None:
+        """One change of the tree."""
+        changes: list[Callable[[], None]] = [self.edit, self.edit_quietly, self.replace, self.map, self.restore]
+        changes += [self.write, self.write, self.delete, self.rename, self.link, self.hard_link, self.directory]
+        changes += [self.permit, self.touch, self.leave]
+        change = self.chance.choice(changes)
+        self.steps -= 1
+        self.changes.append(change.__name__)
+        try:
+            change()
+        except OSError:
+            self.changes[-1] += " (refused)"  # a directory or a broken link is in the way
+
+    def existing(self) -> Path:
+        """A header that is there, if there is one."""
+        found = sorted(self.root.rglob("h?.h"))
+        return self.chance.choice(found) if found else self.some_path()
+
+    def edited(self, path: Path) -> str:
+        """Its content with another digit: of the same size."""
+        text = path.read_text()
+        self.kept[str(path)] = text
+        at = text.find("#define VALUE_") + len("#define VALUE_0 ")
+        return text[:at] + str(self.digit()) + text[at + 1 :]
+
+    def edit(self) -> None:
+        path = self.existing()
+        path.write_text(self.edited(path))
+
+    def edit_quietly(self) -> None:
+        path = self.existing()
+        text, before = self.edited(path), path.stat()
+        path.write_text(text)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    def replace(self) -> None:
+        path = self.existing()
+        text, before = self.edited(path), path.stat()
+        new = path.with_suffix(".new")
+        new.write_text(text)
+        os.utime(new, ns=(before.st_atime_ns, before.st_mtime_ns))
+        new.replace(path)
+
+    def map(self) -> None:
+        path = self.existing()
+        text = self.edited(path).encode()
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+            mapped[:] = text
+
+    def write(self) -> None:
+        path = self.some_path()
+        path.write_text(self.some_header(path))
+
+    def restore(self) -> None:
+        if self.kept:
+            path, text = self.chance.choice(sorted(self.kept.items()))
+            Path(path).write_text(text)
+
+    def delete(self) -> None:
+        self.existing().unlink()
+
+    def rename(self) -> None:
+        path = self.existing()
+        path.rename(self.root / self.chance.choice(DIRECTORIES) / path.name)
+
+    def link(self) -> None:
+        target, path = self.existing(), self.some_path()
+        path.unlink(missing_ok=True)
+        path.symlink_to(target)
+
+    def hard_link(self) -> None:
+        target, path = self.existing(), self.some_path()
+        path.unlink(missing_ok=True)
+        path.hardlink_to(target)
+
+    def directory(self) -> None:
+        self.some_path().mkdir()
+
+    def permit(self) -> None:
+        path = self.existing()
+        path.chmod(0o000 if path.stat().st_mode & 0o400 else 0o644)
+
+    def touch(self) -> None:
+        os.utime(self.existing(), (1, 1))
+
+    def leave(self) -> None:
+        pass
+
+
+class Oracle:
+    """Runs sequences and counts what came of them."""
+
+    def __init__(self, seed: int, root: Path) -> None:
+        self.seed = seed
+        self.root = root
+        self.counts: Counter[str] = Counter()
+        self.stale: list[str] = []
+
+    def run(self, numbers: range) -> None:
+        """These sequences, taking turns."""
+        running = [Sequence(self.seed, number, self.root / str(number)) for number in numbers]
+        while running:
+            true = [self.compile_through_memory(sequence) for sequence in running]
+            bascule.cache.clear()
+            for sequence, expected in zip(running, true, strict=True):
+                self.compile_through_disk(sequence, expected)
+            for sequence in running:
+                sequence.change()
+            self.counts["sequences"] += sum(not sequence.steps for sequence in running)
+            running = [sequence for sequence in running if sequence.steps]
+        shutil.rmtree(self.root)
+        bascule.cache.clear(disk=True)
+
+    def compile_through_memory(self, sequence: Sequence) -> str:
+        """The PTX that is true now."""
+        got, origin = sequence.compile()
+        self.counts["steps"] += 1
+        self.counts[origin] += 1
+        if origin == "compiled":
+            return got
+        with bascule.cache.disabled():
+            true, _ = sequence.compile()
+        self.compare(sequence, origin, got, true)
+        return true
+
+    def compile_through_disk(self, sequence: Sequence, true: str) -> None:
+        got, origin = sequence.compile()
+        if origin != "compiled":
+            self.counts[origin] += 1
+        else:
+            self.counts["refused" if true == "does not compile" else "doubtful"] += 1
+        self.compare(sequence, origin, got, true)
+
+    def compare(self, sequence: Sequence, origin: str, got: str, true: str) -> None:
+        if got != true:
+            done = ", ".join(sequence.changes) or "the first compile"
+            self.stale.append(f"sequence {sequence.number} of seed {self.seed}, from {origin}, after {done}")
+
+    def report(self) -> str:
+        counts = self.counts
+        return (
+            f"seed {self.seed}: {counts['sequences']} sequences, {counts['steps']} steps; stale {len(self.stale)}, "
+            f"doubtful {counts['doubtful']}, do not compile {counts['refused']}; "
+            f"compiled {counts['compiled']}, from memory {counts['memory']}, from disk {counts['disk']}"
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sequences", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first sequence")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no more batches after this time")
+    arguments = parser.parse_args()
+    root = Path(tempfile.mkdtemp(prefix="bascule-truth-"))
+    oracle = Oracle(arguments.seed, root)
+    end = time.monotonic() + arguments.seconds
+    try:
+        last = arguments.first + arguments.sequences
+        for begin in range(arguments.first, last, AT_ONCE):
+            if time.monotonic() > end:
+                break
+            oracle.run(range(begin, min(begin + AT_ONCE, last)))
+            print(oracle.report(), flush=True)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(os.environ["BASCULE_CACHE_DIR"], ignore_errors=True)
+    for stale in oracle.stale:
+        print("stale:", stale)
+    return 1 if oracle.stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
