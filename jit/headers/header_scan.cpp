@@ -11,6 +11,7 @@
 #include <bascule/jit/headers/header_facts.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
+#include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/text/lexer.hpp>
 
 namespace bascule {
@@ -201,6 +202,7 @@ class Scan {
         if (!composing_libraries_.insert(root.path + library).second) return;
         for (const std::string& path : search_) {
             if (join(path, "") == root.path) break;
+            if (is_host_headers(path)) continue;  // Thrust composes none of their names
             // A part of the library in a directory that is searched first: any of its headers may be taken.
             const std::string shadow = join(path, library);
             if (kind_of(shadow) != PlaceKind::missing) return fail();

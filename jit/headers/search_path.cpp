@@ -66,6 +66,12 @@ std::vector<std::string> header_search_path(const std::vector<std::string>& give
     return existing(paths);
 }
 
+bool is_host_headers(std::string_view directory) noexcept {
+    while (directory.ends_with('/')) directory.remove_suffix(1);
+    return directory.ends_with(host_headers_name) &&
+           directory[directory.size() - std::string_view(host_headers_name).size() - 1] == '/';
+}
+
 std::vector<std::string> toolkit_headers() {
     for (const std::filesystem::path root : toolkit_roots()) {
         const std::filesystem::path include = root / "include";

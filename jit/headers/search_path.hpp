@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bascule {
@@ -12,6 +13,9 @@ namespace bascule {
 /// installed among the host's own headers. What is named before it is the user's, and wins over the stand-ins.
 std::vector<std::string> header_search_path(const std::vector<std::string>& given,
                                             const std::string& nvrtc_library);
+
+/// Whether this is the directory of Bascule's stand-ins, by its name.
+bool is_host_headers(std::string_view directory) noexcept;
 
 /// Of the first toolkit that has CUDA's headers; empty where none is installed.
 std::vector<std::string> toolkit_headers();

@@ -242,7 +242,7 @@ TEST_CASE(
          {},
          "arguments 2 'x' and 3 'y' of kernel 'k' disagree on T: 'x' is a float32 array (T = float), 'y' is "
          "a float64 array "
-         "(T = double). Convert one of them (y.astype(\"f4\")), or give them template parameters of their "
+         "(T = double). Convert one of them, or give them template parameters of their "
          "own."},
         {"two ranks",
          "template <int N> __global__ void k(bascule::array_view<int, N> x, bascule::array_view<int, N> y) "
