@@ -86,12 +86,16 @@ def test_a_text_without_kernels_is_an_error_as_ever() -> None:
 
 
 def test_the_launch_rule_of_a_decorator_finds_it() -> None:
-    @bascule.kernel(MACRO)
-    def add_f32(x, y):
-        return x.size
+    @bascule.kernel("""
+#define ADD(NAME, T) __global__ void NAME(T* x, T y, int n) { if (threadIdx.x < n) x[threadIdx.x] += y; }
+ADD(add_f32, float)
+ADD(add_i32, int)
+""")
+    def add_f32(x, y, n):
+        return n
 
     x = bascule.to_device(np.arange(4, dtype="f4"))
-    add_f32(x, 1)
+    add_f32(x, 1, 4)
     np.testing.assert_array_equal(x.copy_to_host(), [1, 2, 3, 4])
 
 
