@@ -49,6 +49,19 @@ bool is_void(PyObject* object) {
     return std::string(py::str(value.attr("dtype").attr("kind"))) == "V";
 }
 
+bool is_ctypes_structure(PyObject* object) {
+    return PyObject_CheckBuffer(object) != 0 &&
+           PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "_fields_") != 0;
+}
+
+/// The numbers of a small host array, for a vector type.
+std::optional<ScalarTuple> read_lanes(PyObject* array) {
+    constexpr int most_lanes = 16;
+    if (!py::hasattr(array, "ndim") || py::handle(array).attr("ndim").cast<int>() != 1) return std::nullopt;
+    if (py::len(array) > most_lanes) return std::nullopt;
+    return read_tuple(py::tuple(py::reinterpret_borrow<py::object>(array)).ptr());
+}
+
 /// What `action` returns; its errors name the argument.
 template <class Action>
 auto named(int index, const Parameter& parameter, Action&& action) {
@@ -76,6 +89,12 @@ std::string describe_absence(const std::string& absence) {
                         "element.",
                         parameter.spelling, got),
             {.expected = parameter.spelling, .got = got});
+    }
+    if (parameter.bytes > 0 && !takes_arrays(parameter.type)) {
+        throw ArgumentError(ErrorKind::type,
+                            fmt::format("the kernel declares `{}`, got {}. It is passed by value: pass {}.",
+                                        parameter.spelling, got, what_to_pass(parameter)),
+                            {.expected = parameter.spelling, .got = got});
     }
     throw ArgumentError(
         ErrorKind::type,
@@ -115,9 +134,23 @@ bool ArgumentReader::read_bytes(PyObject* argument, RawBytes& bytes) {
 
 /// A structured scalar, or bytes without a meaning.
 ArgumentValue ArgumentReader::read_void(PyObject* argument) {
+    return read_structure(argument, py::handle(argument).attr("dtype"));
+}
+
+/// By its fields where NumPy knows them: bit fields it does not.
+ArgumentValue ArgumentReader::read_ctypes(PyObject* argument) {
+    py::object dtype = numpy().attr("dtype")("V1");
+    try {
+        dtype = numpy().attr("dtype")(py::type::handle_of(argument));
+    } catch (const py::error_already_set&) {
+        // Its size is checked.
+    }
+    return read_structure(argument, dtype);
+}
+
+ArgumentValue ArgumentReader::read_structure(PyObject* argument, const py::object& dtype) {
     RawBytes bytes;
     if (!read_bytes(argument, bytes)) throw py::error_already_set();
-    const py::object dtype = py::handle(argument).attr("dtype");
     if (dtype.attr("names").is_none()) return bytes;
     const std::shared_ptr<const StructLayout> layout = numpy_layout(dtype);
     if (layout == nullptr) {
@@ -142,6 +175,7 @@ std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
         if (read_bytes(argument, bytes)) return bytes;
     }
     if (is_numpy_scalar(argument) && is_void(argument)) return read_void(argument);
+    if (is_ctypes_structure(argument)) return read_ctypes(argument);
     if (PyTuple_Check(argument)) {
         if (auto tuple = read_tuple(argument)) return *std::move(tuple);
     }
@@ -221,6 +255,9 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     }
     if (is_host_array(argument)) {
         if (py::hasattr(argument, "ndim") && is_void(argument)) return read_void(argument);
+        if (parameter.type.kind == ParameterType::Kind::vector) {
+            if (auto lanes = read_lanes(argument)) return *std::move(lanes);
+        }
         fail_host_array(argument, parameter);
     }
     ImportedTensor tensor;

@@ -88,6 +88,8 @@ class ArgumentReader {
     std::optional<ArgumentValue> read_value(PyObject* argument);
     bool read_bytes(PyObject* argument, RawBytes& bytes);
     ArgumentValue read_void(PyObject* argument);
+    ArgumentValue read_ctypes(PyObject* argument);
+    ArgumentValue read_structure(PyObject* argument, const pybind11::object& dtype);
 
     Home home_;
     OwnerList* owners_;
