@@ -59,6 +59,9 @@ def _header_directories() -> list[str]:
     found: list[str] = []
     for name in ("cudart", "cccl", "curand"):
         located = pathfinder.locate_nvidia_header_directory(name)
+        # A toolkit's are added behind all wheels; of a wheel of CUDA 12, cuRAND's have a directory of their own.
+        if name == "curand" and (located is None or located.found_via != "site-packages"):
+            continue
         if located and located.abs_path and os.path.isdir(located.abs_path):
             found.append(located.abs_path)
     return found

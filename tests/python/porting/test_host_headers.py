@@ -49,7 +49,7 @@ def test_all_headers_compile_together_and_beside_libcudacxx(ours_first: bool, re
 
 
 def test_most_headers_need_no_libcudacxx(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, directories = _toolkit.locate()
+    _, directories, _ = _toolkit.locate()
     without = [path for path in directories if not (Path(path) / "cuda" / "std").is_dir()]
     assert without
     monkeypatch.setattr(bascule.config, "include_paths", without)
