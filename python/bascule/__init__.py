@@ -79,6 +79,7 @@ from bascule._errors import (
     EmulatedDeviceWarning,
     Error,
     LibraryError,
+    OutOfMemoryError,
     RaceError,
     UnorderedProducerWarning,
 )
@@ -115,6 +116,7 @@ __all__ = [
     "Launcher",
     "LibraryError",
     "Module",
+    "OutOfMemoryError",
     "PointerAttributes",
     "RaceError",
     "Stream",
@@ -168,6 +170,7 @@ for _public in (
     CudaError,
     Error,
     LibraryError,
+    OutOfMemoryError,
     RaceError,
     CacheWarning,
     EmulatedDeviceWarning,

@@ -156,6 +156,10 @@ class CudaError(Error, RuntimeError):
     launch: str
 
 
+class OutOfMemoryError(CudaError, MemoryError):
+    """The device has no memory left for an array, or for a module's variables."""
+
+
 class RaceError(Error, RuntimeError):
     """Operations on different streams touched the same bytes, and nothing ordered them: a wait is missing.
 

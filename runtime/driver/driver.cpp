@@ -55,7 +55,8 @@ bool is_absent(const LibraryError& error) {
 bool has_report(CUresult code) noexcept {
     return loses_context(code) || code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_INVALID_PTX ||
            code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_NOT_INITIALIZED ||
-           code == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES || code == CUDA_ERROR_TIMEOUT;
+           code == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES || code == CUDA_ERROR_TIMEOUT ||
+           code == CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }

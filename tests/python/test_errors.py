@@ -408,3 +408,21 @@ def test_signatures_name_types_as_python_knows_them():
     ]
     assert len(signatures) > 50
     assert [signature for signature in signatures if "::" in signature] == []
+
+
+def test_variables_that_the_device_has_no_memory_for_are_a_memory_error(emulated: None) -> None:
+    source = (
+        "__device__ char a[1 << 30], b[1 << 30], c[1 << 30]; __global__ void k(char* p) { *p = a[0] + b[0] + c[0]; }"
+    )
+    module = bascule.compile(source)
+    x = bascule.to_device(np.zeros(4, "i1"))
+    for use in (lambda: module.k[1, 1](x), lambda: module.get_global("a")):
+        with pytest.raises(MemoryError, match=r"variables of this module need 3221225472 bytes, and \d+ of") as caught:
+            use()
+        assert isinstance(caught.value, bascule.CudaError)
+    assert (x.copy_to_host() == 0).all()  # the context goes on
+
+
+def test_an_array_that_the_device_has_no_memory_for_is_a_memory_error() -> None:
+    with pytest.raises(bascule.OutOfMemoryError, match="allocating 1099511627776 bytes of device memory"):
+        bascule.device_array(1 << 40, "u1")

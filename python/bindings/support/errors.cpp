@@ -88,7 +88,8 @@ void raise_cuda_error(const CudaError& error) {
     const CudaError::Details& details = error.details();
     const bool lost = loses_context(static_cast<CUresult>(details.code));
     if (raise_interruption(lost ? error.what() : details.report)) return;
-    raise("CudaError", error.what(), attribute("code", details.code),
+    const bool out_of_memory = details.code == CUDA_ERROR_OUT_OF_MEMORY;
+    raise(out_of_memory ? "OutOfMemoryError" : "CudaError", error.what(), attribute("code", details.code),
           attribute("code_name", details.code_name), attribute("call", details.call),
           attribute("doing", details.doing), attribute("report", details.report),
           attribute("launch", details.launch));

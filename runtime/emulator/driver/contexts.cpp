@@ -87,7 +87,7 @@ EMULATED_API(cuCtxCreate, CUcontext* context, CUctxCreateParams* parameters, uns
     EMULATED_REQUIRE(plain, CUDA_ERROR_NOT_SUPPORTED);
     Context& made = Process::get().create_context(device);
     made.flags = flags;
-    EMULATED_REQUIRE(context_stack().push(&made), CUDA_ERROR_OUT_OF_MEMORY);
+    EMULATED_REQUIRE(context_stack().push(&made), emulated::driver::out_of_memory());
     *context = to(&made);
     emulated::driver::trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuCtxCreate");
     return CUDA_SUCCESS;
@@ -128,7 +128,7 @@ EMULATED_API(cuCtxPushCurrent, CUcontext context) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     Context* found = find_context(context);
     EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    return context_stack().push(found) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return context_stack().push(found) ? CUDA_SUCCESS : emulated::driver::out_of_memory();
 }
 
 EMULATED_API(cuCtxPopCurrent, CUcontext* context) {

@@ -6,6 +6,7 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 
 #include <cuda.h>
@@ -19,15 +20,18 @@ std::tuple<Parameters...> parameters_of(CUresult (*)(Parameters...));
 template <std::size_t Index, auto Body>
 using Parameter = std::tuple_element_t<Index, decltype(parameters_of(Body))>;
 
+/// CUDA_ERROR_OUT_OF_MEMORY, with a report that says more; none replaces that of an earlier error.
+CUresult out_of_memory(const std::string& report = {}) noexcept;
+
 /// Calls the body. What it throws becomes a code: C programs cannot catch.
 template <auto Body, class... Arguments>
 CUresult guarded(Arguments... arguments) noexcept {
     try {
         return Body(arguments...);
     } catch (const std::bad_alloc&) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return out_of_memory();
     } catch (const std::length_error&) {  // more than a container can ever hold
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return out_of_memory();
     } catch (const std::exception&) {
         return CUDA_ERROR_UNKNOWN;
     }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "driver/exported.hpp"
 #include "driver/interruption.hpp"
 
 namespace emulated::driver {
@@ -255,6 +256,11 @@ void Context::fail(CUresult code, std::string report) {
 CUresult Context::take_error() noexcept {
     const CUresult lasting = error.load(std::memory_order_acquire);
     return lasting != CUDA_SUCCESS ? lasting : passing_error.exchange(CUDA_SUCCESS);
+}
+
+CUresult out_of_memory(const std::string& report) noexcept {
+    Process::get().set_report(report);
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void Process::set_report(std::string text) {

@@ -72,6 +72,16 @@ std::shared_ptr<const Instance> instance_of(Library& library, Context& context) 
     return instance;
 }
 
+CUresult no_room_for_variables(const Library& library, const Context& context) {
+    std::uint64_t bytes = 0;
+    for (const program::Global& global : library.module->globals) bytes += global.bytes;
+    const memory::Heap& heap = Process::get().heap();
+    return out_of_memory(fmt::format(
+        "the __device__ and __constant__ variables of this module need {} bytes, and {} of the device's {} "
+        "are free",
+        bytes, heap.capacity(context.device) - heap.used(context.device), heap.capacity(context.device)));
+}
+
 int max_dynamic_shared_bytes(const KernelHandle& handle, int device) noexcept {
     const int set = handle.settings->max_dynamic_shared_bytes[static_cast<std::size_t>(device)].load();
     return set >= 0 ? set : limits::shared_per_block - static_cast<int>(handle.kernel->static_shared_bytes);
@@ -155,8 +165,9 @@ CUresult load(void** out, const void* code, Context* context, unsigned int count
     library->module = std::get<std::shared_ptr<const emulated::program::Module>>(std::move(loaded));
     library->context = context;
     if (context != nullptr && emulated::driver::instance_of(*library, *context) == nullptr) {
-        return refuse(CUDA_ERROR_OUT_OF_MEMORY,
-                      "the device has not enough free memory for the variables of this module");
+        const CUresult error = emulated::driver::no_room_for_variables(*library, *context);
+        errors.write(Process::get().report());
+        return error;
     }
     errors.write("");
     notes.write(refusals(*library->module));
@@ -199,7 +210,10 @@ CUresult find_global(CUdeviceptr* address, std::size_t* bytes, const void* libra
     EMULATED_REQUIRE(global != globals.end(), CUDA_ERROR_NOT_FOUND);
     const auto instance = emulated::driver::instance_of(
         *library, library->context == nullptr ? *current_context() : *library->context);
-    EMULATED_REQUIRE(instance != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+    if (instance == nullptr) {
+        return emulated::driver::no_room_for_variables(
+            *library, library->context == nullptr ? *current_context() : *library->context);
+    }
     if (address != nullptr) *address = instance->globals[static_cast<std::size_t>(global - globals.begin())];
     if (bytes != nullptr) *bytes = global->bytes;
     return CUDA_SUCCESS;

@@ -302,7 +302,7 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
     EMULATED_REQUIRE(fits(config, *handle, context.device), CUDA_ERROR_INVALID_VALUE);
     EMULATED_CHECK(check_attributes(config, *handle, context.device));
     auto instance = emulated::driver::instance_of(*handle->library, context);
-    EMULATED_REQUIRE(instance != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+    EMULATED_REQUIRE(instance != nullptr, emulated::driver::no_room_for_variables(*handle->library, context));
 
     Job job{std::move(handle),
             std::move(instance),

@@ -25,7 +25,7 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind
         for (Context* each : Process::get().contexts()) each->graph.drain();
         made = Process::get().heap().allocate(context.device, bytes, kind);
     }
-    EMULATED_REQUIRE(made.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
+    EMULATED_REQUIRE(made.has_value(), emulated::driver::out_of_memory());
     Process::get().own(*made, kind, context);
     *address = *made;
     emulated::driver::trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, bytes, "cuMemAlloc");

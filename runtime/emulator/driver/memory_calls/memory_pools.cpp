@@ -84,14 +84,14 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr
     EMULATED_CHECK(gate.state);
     if (gate.captures()) return emulated::driver::detail::refuse_allocation(name);
     Process& process = Process::get();
-    EMULATED_REQUIRE(pool->take(bytes), CUDA_ERROR_OUT_OF_MEMORY);
+    EMULATED_REQUIRE(pool->take(bytes), emulated::driver::out_of_memory());
     PoolShare share(pool, bytes);
     auto made = process.heap().reserve(pool->device(), bytes);
     if (!made) {  // frees that are pending may make room
         for (Context* context : process.contexts()) context->graph.drain();
         made = process.heap().reserve(pool->device(), bytes);
     }
-    EMULATED_REQUIRE(made.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
+    EMULATED_REQUIRE(made.has_value(), emulated::driver::out_of_memory());
     process.own(*made, Allocation::Kind::device, *target.context, std::move(share));
     *address = *made;
     emulated::driver::trace(BASCULE_EMULATED_ALLOCATE, handle, nullptr, bytes, name);
