@@ -14,6 +14,9 @@
 using client::Device;
 using client::Library;
 
+// The library's own keeps a report besides.
+CUresult emulated::driver::out_of_memory(const std::string&) noexcept { return CUDA_ERROR_OUT_OF_MEMORY; }
+
 namespace {
 
 Library& shared() {

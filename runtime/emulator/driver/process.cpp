@@ -123,7 +123,10 @@ Process::Process()
           number_from("BASCULE_EMULATED_WORKERS", std::max(1U, std::thread::hardware_concurrency())))),
       time_limits_(time_limits_from_environment(complaint_)),
       looks_for_races_(races_from_environment(complaint_)),
-      scheduler_(schedule_from_environment(complaint_), &drop_pending_if_interrupted),
+      scheduler_(schedule_from_environment(complaint_),
+                 [] {
+                     if (interrupted()) get().drop_pending();
+                 }),
       heap_(
           std::make_unique<memory::Heap>(devices_, number_from("BASCULE_EMULATED_MEMORY", default_memory))) {
     for (int device = 0; device < devices_; ++device) {
@@ -158,6 +161,25 @@ void Process::forget_all_in_child() noexcept {
 void Process::end() noexcept {
     Process& process = get();
     if (!process.forked_) process.scheduler_.retire(last_moment);
+}
+
+void Process::end_soon(std::chrono::milliseconds left) {
+    using Clock = std::chrono::steady_clock;
+    begin_ending();
+    if (left == left.zero()) return;
+    interrupt_at(Clock::now() + left);
+    for (Context* context : contexts()) context->graph.synchronize_all();
+    interrupt_at(Clock::time_point::max());
+}
+
+void Process::drop_pending() {
+    for (Context* context : contexts()) {
+        if (!context->graph.busy()) continue;
+        context->interrupted = true;
+        context->fail(
+            CUDA_ERROR_LAUNCH_TIMEOUT,
+            "interrupted: the program stopped waiting, and everything that was pending was dropped");
+    }
 }
 
 Context& Process::create_context(int device) {
@@ -363,3 +385,8 @@ PerThreadDefault::~PerThreadDefault() { null_is_per_thread = false; }
 bool PerThreadDefault::active() noexcept { return null_is_per_thread; }
 
 }  // namespace emulated::driver
+
+extern "C" __attribute__((visibility("default"))) void bascule_emulated_end(std::uint32_t milliseconds) {
+    emulated::driver::Process& process = emulated::driver::Process::get();
+    if (process.initialised()) process.end_soon(std::chrono::milliseconds(milliseconds));
+}

@@ -144,6 +144,11 @@ class Process {
     void destroy_context(Context& context);
     std::vector<Context*> contexts();
 
+    /// What is pending in any context is never done, what runs ends soon, and those contexts have an error from now on.
+    void drop_pending();
+    /// The process is about to end: what is pending has `left` to finish, and is dropped then. Zero: it stays pending.
+    void end_soon(std::chrono::milliseconds left);
+
     /// Remembers which context an allocation belongs to, until `disown` or the end of the context.
     void own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context,
              PoolShare share = {});

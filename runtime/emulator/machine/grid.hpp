@@ -1,10 +1,12 @@
 // A grid: what is asked for, and the fault that may end it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -92,6 +94,24 @@ struct Fault : FaultPlace {
     std::vector<Place> waiting = {};  ///< where other threads of the block wait
     std::optional<Place> loop = {};   ///< where the innermost loop around the place begins
     std::string message = {};         ///< one sentence more, without places; may be empty
+};
+
+/// What all workers of a launch share.
+struct GridState {
+    const LaunchRequest* request = nullptr;
+    const program::Code* code = nullptr;
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+    std::uint32_t alone_budget = 0;  ///< backward branches and calls between two looks at the clock
+    std::uint64_t blocks = 0;
+    std::atomic<std::uint64_t> next_block{0};
+    std::atomic<bool> cancelled{false};
+    std::mutex mutex;  ///< guards `fault`
+    std::optional<Fault> fault;
+
+    /// For a thread that waits for those that run blocks: is the grid still wanted?
+    void ask() {
+        if (request->cancelled && request->cancelled()) cancelled = true;
+    }
 };
 
 }  // namespace emulated::machine

@@ -39,24 +39,6 @@ struct Warp {
     std::vector<Group> groups;  ///< those that do not run
 };
 
-/// What all workers of a launch share.
-struct GridState {
-    const LaunchRequest* request = nullptr;
-    const program::Code* code = nullptr;
-    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
-    std::uint32_t alone_budget = 0;  ///< backward branches and calls between two looks at the clock
-    std::uint64_t blocks = 0;
-    std::atomic<std::uint64_t> next_block{0};
-    std::atomic<bool> cancelled{false};
-    std::mutex mutex;  ///< guards `fault`
-    std::optional<Fault> fault;
-
-    /// For a thread that waits for those that run blocks: is the grid still wanted?
-    void ask() {
-        if (request->cancelled && request->cancelled()) cancelled = true;
-    }
-};
-
 /// What bar.red counts of the threads that have arrived.
 struct Votes {
     std::uint32_t threads = 0, yes = 0;

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "machine/warp.hpp"
-
 namespace emulated::machine {
 
 void Watchdog::start(GridState& grid, Lanes& lanes) {

@@ -4,12 +4,11 @@
 #include <chrono>
 #include <cstdint>
 
+#include "machine/grid.hpp"
 #include "machine/lanes.hpp"
 #include "races/access_log.hpp"
 
 namespace emulated::machine {
-
-struct GridState;
 
 /// Watches the block that a worker runs. A block makes progress when one of its threads ends, and when it writes
 /// a byte of global memory that it has not written before; both can happen only so often. It remembers what it

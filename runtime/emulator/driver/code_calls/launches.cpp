@@ -12,6 +12,7 @@
 #include "driver/code_calls/occupancy.hpp"
 #include "driver/interruption.hpp"
 #include "driver/limits.hpp"
+#include "driver/own_operation.hpp"
 #include "driver/stream_calls/capture.hpp"
 #include "machine/launch.hpp"
 #include "report/report.hpp"
@@ -208,7 +209,7 @@ struct Job {
         if (context->error.load(std::memory_order_relaxed) != CUDA_SUCCESS) return true;
         if (!emulated::driver::interrupted()) return false;
         if (Process::get().scheduler().policy() != emulated::streams::Policy::eager)
-            emulated::driver::drop_pending();
+            Process::get().drop_pending();
         return true;
     }
 

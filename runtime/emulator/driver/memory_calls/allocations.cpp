@@ -183,7 +183,7 @@ EMULATED_API(cuMemHostRegister, void* host, std::size_t bytes, unsigned int flag
 EMULATED_API(cuMemHostUnregister, void* host) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_CHECK(unsafe_now("cuMemHostUnregister"));
-    if (emulated::driver::ending()) emulated::driver::drop_pending();  // the memory is gone soon
+    if (emulated::driver::ending()) Process::get().drop_pending();  // the memory is gone soon
     for (Context* context : Process::get().contexts()) context->graph.drain();
     return Process::get().heap().unregister_host(host) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

@@ -6,6 +6,7 @@
 
 #include "driver/interruption.hpp"
 #include "driver/older_versions.hpp"
+#include "driver/own_operation.hpp"
 #include "driver/stream_calls/capture.hpp"
 
 using emulated::driver::CaptureGate;
