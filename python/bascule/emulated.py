@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bascule import _bascule
 
-__all__ = ["Operation", "RaceStatistics", "checks", "race_statistics", "trace"]
+__all__ = ["Operation", "RaceStatistics", "checks", "race_statistics", "reset", "trace"]
 
 
 class Operation(NamedTuple):
@@ -96,6 +96,27 @@ def checks(*, races: bool) -> Iterator[None]:
         _bascule._raise_races(_finish())
     finally:
         _bascule._look_for_races(before)
+
+
+def reset() -> None:
+    """Make the emulated device usable again after a fault, without a restart of the process.
+
+    What is pending on every device is dropped. Arrays in device memory are lost: using one raises CudaError that says
+    so, and dropping it frees its memory as ever. Graphs are lost too; capture them again. Everything else goes on:
+    kernels and modules with the values of their variables, streams, events, pinned and managed arrays. Other threads
+    that are waiting for the device meanwhile get CudaError.
+
+    Raises LibraryError when kernels run on a GPU, where only a restart of the process helps.
+
+    >>> try:
+    ...     kernel[8, 128](x)  # out of bounds
+    ... except bascule.CudaError as error:
+    ...     print(error)
+    ...     bascule.emulated.reset()
+    >>> x = bascule.to_device(host)
+    """
+    _bascule.current_device()
+    _bascule._reset_devices()
 
 
 def _finish() -> list[str]:

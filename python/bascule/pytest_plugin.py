@@ -1,4 +1,5 @@
-"""Plugin for pytest: with `--bascule-races` a test fails if its work has a race between streams.
+"""Plugin for pytest: with `--bascule-races` a test fails if its work has a race between streams; and a kernel
+that faults on the emulated device does not make the tests after it fail.
 
 BASCULE_EMULATED_CHECKS=races in the environment does the same. The host waits for the work of a test when the test
 ends, so that the right test reports a race. The terminal summary tells how much was compared, and names tests that
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from bascule import _bascule
-from bascule.emulated import RaceStatistics, race_statistics
+from bascule.emulated import RaceStatistics, race_statistics, reset
 
 _VARIABLE = "BASCULE_EMULATED_CHECKS"
 
@@ -25,6 +26,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="look for races between CUDA streams on the emulated device; a race makes the test fail",
     )
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_teardown() -> Generator[None, Any, Any]:
+    """A kernel's fault is the error of its own test: on the emulated device the next one begins with a new context."""
+    try:
+        return (yield)
+    finally:
+        if _bascule._is_context_lost() and _bascule._driver_info()["emulated"]:
+            reset()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -56,7 +56,7 @@ bool has_report(CUresult code) noexcept {
     return loses_context(code) || code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_INVALID_PTX ||
            code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_NOT_INITIALIZED ||
            code == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES || code == CUDA_ERROR_TIMEOUT ||
-           code == CUDA_ERROR_OUT_OF_MEMORY;
+           code == CUDA_ERROR_OUT_OF_MEMORY || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
@@ -255,6 +255,7 @@ std::string Driver::message_of(CUresult code, std::string_view doing, const std:
     if (!report.empty()) message += "\n" + report;
     if (loses_context(code)) {
         message += "\nThe context is lost: all later calls return this error. Restart the process";
+        if (emulated()) message += ", or call bascule.emulated.reset() and make the arrays again";
         message += report.empty() ? "; the fault may be an earlier kernel's." : ".";
     }
     return message;

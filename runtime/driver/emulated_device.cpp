@@ -67,6 +67,7 @@ EmulatedFunctions find_emulated_functions(const DynamicLibrary& library) {
     find(library, "bascule_emulated_set_site", functions.set_site);
     find(library, "bascule_emulated_set_interrupt", functions.set_interrupt);
     find(library, "bascule_emulated_end", functions.end);
+    find(library, "bascule_emulated_reset", functions.reset);
     find(library, "bascule_emulated_take_races", functions.take_races);
     find(library, "bascule_emulated_race_statistics", functions.race_statistics);
     find(library, "bascule_emulated_call_count", functions.call_count);

@@ -24,6 +24,7 @@ struct EmulatedFunctions {
     decltype(&bascule_emulated_set_site) set_site = nullptr;
     decltype(&bascule_emulated_set_interrupt) set_interrupt = nullptr;
     decltype(&bascule_emulated_end) end = nullptr;
+    decltype(&bascule_emulated_reset) reset = nullptr;
     decltype(&bascule_emulated_take_races) take_races = nullptr;
     decltype(&bascule_emulated_race_statistics) race_statistics = nullptr;
     decltype(&bascule_emulated_call_count) call_count = nullptr;

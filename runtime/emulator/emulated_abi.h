@@ -100,6 +100,12 @@ void bascule_emulated_race_statistics(BasculeEmulatedRaceStatistics* out);
 typedef int (*BasculeEmulatedInterrupt)(void);
 void bascule_emulated_set_interrupt(BasculeEmulatedInterrupt interrupt);
 
+/* The device is as after a restart of the process, but that contexts, streams, events, code and its variables go on, and
+ * so does host memory: what is pending is dropped, errors are forgotten, and device memory that was allocated is lost.
+ * Calls that are given a lost address return CUDA_ERROR_CONTEXT_IS_DESTROYED, with a report; so do launches of graphs
+ * that were captured before. Lost memory is freed as ever. Not to be called while another thread resets the device. */
+void bascule_emulated_reset(int device);
+
 /* The process is about to end. What is pending has so many milliseconds left (0: is left pending), then it is dropped as
  * bascule_emulated_set_interrupt says. From now on frees and unloads succeed and do nothing, because they would wait. */
 void bascule_emulated_end(uint32_t milliseconds);

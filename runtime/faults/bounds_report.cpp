@@ -133,6 +133,15 @@ std::uint32_t remember_parameters(const Image& image) {
     return all.last_number;
 }
 
+void forget_bounds_reports() noexcept {
+    Records& all = records();
+    const std::lock_guard lock(all.mutex);
+    for (const PlacedRecord& placed : all.placed) {
+        if (placed.host != nullptr)
+            *const_cast<BoundsRecord*>(placed.host) = {};
+    }
+}
+
 void place_bounds_record(std::uint64_t hook, std::size_t bytes, std::uint32_t number, Device device) {
     const Hook content{record_address(device), number};
     // A stream of its own: nothing that the user enqueued is waited for.

@@ -29,4 +29,7 @@ void place_bounds_record(std::uint64_t hook, std::size_t bytes, std::uint32_t nu
 /// Calls no driver. Thread-safe.
 std::string bounds_report();
 
+/// Empties the records, while no kernel runs.
+void forget_bounds_reports() noexcept;
+
 }  // namespace bascule

@@ -232,6 +232,11 @@ std::string blame(int ordinal, const std::string& report) {
     return all.verdicts.emplace(ordinal, certain.empty() ? verdict(ordinal, report) : certain).first->second;
 }
 
+void forget_blame(int ordinal) noexcept {
+    const std::lock_guard lock(history_registry().mutex);
+    history_registry().verdicts.erase(ordinal);
+}
+
 void wait_for_suspect(const LoadedKernel& kernel, StreamRef stream, LaunchSite site,
                       const ArgumentPack& args) {
     {

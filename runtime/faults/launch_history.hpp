@@ -36,6 +36,9 @@ void note_finished(Device device, KeptMark mark) noexcept;
 /// Empty when nothing was launched.
 std::string blame(int ordinal, const std::string& report);
 
+/// The context of this device goes on: a later loss is another launch's.
+void forget_blame(int ordinal) noexcept;
+
 /// Waits for a launch that was just made: an error is caused by this launch. Not on a stream that is
 /// being captured, where nothing runs. Throws: CudaError that names the launch and its arguments.
 void wait_for_suspect(const LoadedKernel& kernel, StreamRef stream, LaunchSite site,

@@ -10,10 +10,12 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/faults/device_reset.hpp>
 #include <bascule/runtime/faults/race_check.hpp>
 
 #include "context/device_object.hpp"
 #include "support/gil.hpp"
+#include "support/interruption.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -93,6 +95,7 @@ bool set_races(bool on) {
 void end_devices(std::uint32_t milliseconds) {
     const Driver* driver = Driver::existing();
     if (driver == nullptr || driver->emulated_functions() == nullptr) return;
+    end_of_program();
     driver->emulated_functions()->end(milliseconds);
 }
 
@@ -104,6 +107,8 @@ void bind_races(py::module_& module) {
     module.def("_raise_races", [](std::vector<std::string> races) {
         if (!races.empty()) throw RaceError(std::move(races));
     });
+    module.def("_reset_devices", &reset_emulated_devices, py::call_guard<GilReleased>());
+    module.def("_is_context_lost", &is_context_lost);
     module.def("_finish_devices", &finish_devices, py::call_guard<GilReleased>());
     module.def("_end_devices", &end_devices, py::call_guard<GilReleased>());
     module.def("_race_statistics", &race_statistics);

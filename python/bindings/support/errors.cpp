@@ -86,6 +86,7 @@ void raise_library_error(const LibraryError& error) {
 
 void raise_cuda_error(const CudaError& error) {
     const CudaError::Details& details = error.details();
+    stop_daemon_thread_at_end();
     const bool lost = loses_context(static_cast<CUresult>(details.code));
     if (raise_interruption(lost ? error.what() : details.report)) return;
     const bool out_of_memory = details.code == CUDA_ERROR_OUT_OF_MEMORY;

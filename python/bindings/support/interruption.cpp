@@ -16,6 +16,7 @@ namespace bascule::python {
 namespace {
 
 std::atomic<unsigned long> main_thread{0};
+std::atomic<bool> is_ending{false};
 
 /// What a handler raised, until it is raised in the program. Used by the main thread only; never destroyed, because
 /// the interpreter may be gone then.
@@ -61,6 +62,14 @@ void run_signal_handlers_while_waiting() {
     const py::object thread = py::module_::import("threading").attr("main_thread")();
     main_thread = thread.attr("ident").cast<unsigned long>();
     driver->emulated_functions()->set_interrupt(&bascule_python_interrupted);
+}
+
+void end_of_program() noexcept { is_ending = true; }
+
+void stop_daemon_thread_at_end() noexcept {
+    if (!is_ending || PyThread_get_thread_ident() == main_thread.load(std::memory_order_relaxed)) return;
+    const GilReleased released;
+    stop_this_thread();
 }
 
 bool raise_interruption(const std::string& note) noexcept {

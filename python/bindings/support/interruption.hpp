@@ -14,4 +14,11 @@ void run_signal_handlers_while_waiting();
 /// when there is none. The GIL is held. If nobody calls this, the interpreter raises the exception soon.
 bool raise_interruption(const std::string& note) noexcept;
 
+/// The interpreter is about to end, and only daemon threads are left beside the main one.
+void end_of_program() noexcept;
+
+/// In a daemon thread after `end_of_program`: does not return. What it waited for is dropped then, and nobody needs to
+/// read its error. The GIL is held.
+void stop_daemon_thread_at_end() noexcept;
+
 }  // namespace bascule::python

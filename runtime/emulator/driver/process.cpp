@@ -233,6 +233,26 @@ void Process::destroy_context(Context& context) {
     context.interrupted = false;
 }
 
+void Process::reset(int device) {
+    resets_.fetch_add(1);
+    std::vector<Context*> affected = contexts();
+    std::erase_if(affected, [&](const Context* context) { return context->device != device; });
+    for (Context* context : affected) context->error = CUDA_ERROR_CONTEXT_IS_DESTROYED;  // ends what runs
+    for (Context* context : affected) context->graph.drain();
+    scheduler_.exclusively([&] {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [address, owned] : owners_) {
+            if (owned.context->device == device && owned.kind == memory::Allocation::Kind::device)
+                heap_->lose(address);
+        }
+    });
+    for (Context* context : affected) {
+        context->error = CUDA_SUCCESS;
+        context->passing_error = CUDA_SUCCESS;
+        context->interrupted = false;
+    }
+}
+
 void Process::own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context,
                   PoolShare share) {
     if (const memory::Allocation* made = heap_->find_known(address))

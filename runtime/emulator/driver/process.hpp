@@ -143,6 +143,10 @@ class Process {
     /// Runs what is pending, then frees everything that belongs to the context.
     void destroy_context(Context& context);
     std::vector<Context*> contexts();
+    /// Drops what is pending in the contexts of a device, and loses its memory (bascule_emulated_reset).
+    void reset(int device);
+    /// Counts resets: graphs that were captured before the last one have lost what they work on.
+    std::uint64_t resets() const noexcept { return resets_.load(std::memory_order_relaxed); }
 
     /// What is pending in any context is never done, what runs ends soon, and those contexts have an error from now on.
     void drop_pending();
@@ -175,6 +179,7 @@ class Process {
     std::atomic<bool> initialised_{false};
     std::atomic<bool> forked_{false};
     std::atomic<std::uint64_t> next_id_{16};  // above the special stream handles
+    std::atomic<std::uint64_t> resets_{0};
     int devices_ = 1;
     bool executes_ = true;
     unsigned workers_ = 1;

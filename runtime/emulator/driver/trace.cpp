@@ -111,6 +111,11 @@ EMULATED_EXPORT void bascule_emulated_name_allocation(uint64_t address, const ch
     Process::get().heap().set_name(address, name);
 }
 
+EMULATED_EXPORT void bascule_emulated_reset(int device) {
+    Process& process = Process::get();
+    if (process.initialised() && process.is_device(device)) process.reset(device);
+}
+
 EMULATED_EXPORT uint64_t bascule_emulated_call_count(const char* driver_function) {
     return emulated::driver::CallCounter::calls_of(driver_function);
 }

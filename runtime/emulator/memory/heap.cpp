@@ -133,7 +133,8 @@ struct Heap::State {
     using Allocations = std::map<DeviceAddress, std::unique_ptr<Allocation>>;  // by base
 
     mutable std::shared_mutex mutex;  // of what follows
-    Allocations live, reserved;
+    Allocations live, reserved, lost;
+    std::atomic<std::size_t> lost_count{0};
     std::unordered_map<DeviceAddress, std::string> names;
     std::vector<AddressSpace> free_ranges;  // by device
     std::deque<Freed> quarantine;           // oldest first
@@ -272,19 +273,40 @@ bool Heap::commit(DeviceAddress address) {
 bool Heap::free(DeviceAddress address, Allocation::Kind kind, FreedBy by) {
     State& state = *state_;
     const std::unique_lock lock(state.mutex);
-    const auto found = state.live.find(address);
-    if (found == state.live.end() || found->second->kind != kind || found->second->serial == 0) return false;
+    const bool is_lost = state.lost.contains(address);
+    State::Allocations& among = is_lost ? state.lost : state.live;
+    const auto found = among.find(address);
+    if (found == among.end() || found->second->kind != kind || found->second->serial == 0) return false;
     std::unique_ptr<Allocation> allocation = std::move(found->second);
-    state.live.erase(found);
+    among.erase(found);
     std::string name;
     if (const auto known = state.names.extract(address)) name = std::move(known.mapped());
-    if (is_in_window(kind)) {
+    if (is_lost) {
+        --state.lost_count;
+    } else if (is_in_window(kind)) {
         state.used[static_cast<std::size_t>(allocation->device)] -= allocation->bytes;
     } else {
         unmap_pages(*allocation);
     }
     state.put_in_quarantine(std::move(allocation), std::move(name), by);
     return true;
+}
+
+void Heap::lose(DeviceAddress address) {
+    State& state = *state_;
+    const std::unique_lock lock(state.mutex);
+    auto found = state.live.extract(address);
+    if (found.empty()) found = state.reserved.extract(address);
+    if (found.empty() || found.mapped()->kind != Allocation::Kind::device) return;
+    state.used[static_cast<std::size_t>(found.mapped()->device)] -= found.mapped()->bytes;
+    state.lost.insert(std::move(found));
+    ++state.lost_count;
+}
+
+bool Heap::is_lost(DeviceAddress address) const noexcept {
+    if (state_->lost_count.load(std::memory_order_relaxed) == 0) return false;
+    const std::shared_lock lock(state_->mutex);
+    return State::containing(state_->lost, address) != nullptr;
 }
 
 bool Heap::register_host(void* host, std::uint64_t bytes, int device) {
@@ -374,6 +396,8 @@ std::string Heap::describe(DeviceAddress address, std::uint64_t access_bytes) co
             "inside {}, whose stream-ordered allocation (cuMemAllocAsync) nothing orders before this",
             called(*later));
     }
+    if (const Allocation* lost = State::containing(state.lost, address))
+        return fmt::format("inside {}, which was lost when the device was reset", called(*lost));
     for (auto freed = state.quarantine.rbegin(); freed != state.quarantine.rend(); ++freed) {
         const bool was_ours = freed->allocation->serial != 0;  // registered memory is its owner's again
         if (was_ours && address - freed->allocation->base < freed->allocation->bytes) {

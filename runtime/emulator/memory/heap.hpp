@@ -35,6 +35,11 @@ class Heap final : public Memory {
     enum class FreedBy : std::uint8_t { host, stream };
     /// False when no live allocation starts at `address`, or it is of another kind. The range is quarantined.
     bool free(DeviceAddress address, Allocation::Kind kind, FreedBy by = FreedBy::host);
+    /// Device memory that nothing is found at any more. Its bytes count as free at once; its address is not used again
+    /// before `free`, because its owner does not know yet.
+    void lose(DeviceAddress address);
+    /// Whether memory that was lost, and not freed since, contains `address`. Fast while there is none.
+    bool is_lost(DeviceAddress address) const noexcept;
     /// Host memory of the client that kernels may use (cuMemHostRegister); its address stays what it is.
     bool register_host(void* host, std::uint64_t bytes, int device);
     bool unregister_host(void* host);

@@ -36,6 +36,7 @@ struct CapturedNode {
     // What an executable graph cannot be updated to have otherwise.
     const void* context = nullptr;
     std::uint64_t attributes = 0;
+    std::uint64_t resets = 0;  ///< of the device, before it was captured
     std::array<std::uint64_t, 8> operands{};
 
     SharedWork work;                             ///< null for a graph and for an empty node

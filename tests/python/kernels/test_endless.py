@@ -194,6 +194,7 @@ def test_ctrl_c_reaches_a_main_thread_that_waits_for_another_threads_kernel() ->
         def work():
             try:
                 module.barriers[1, 64](x, runs)
+                bascule.synchronize()
             except bascule.CudaError as error:
                 errors.append(str(error))
         thread = threading.Thread(target=work)

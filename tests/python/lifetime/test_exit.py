@@ -250,7 +250,7 @@ def test_work_that_a_daemon_thread_has_queued_does_not_keep_the_process(
 
 
 @pytest.mark.parametrize("checks", ["memory", "races"])
-@pytest.mark.parametrize("schedule", ["lazy", "threads", "random:7"])
+@pytest.mark.parametrize("schedule", ["lazy", "threads"])
 def test_neither_does_work_of_the_main_thread(schedule: str, checks: str, emulated: None) -> None:
     program = "for _ in range(50):\n    long[1, 64](x)\n"
     ended = run(

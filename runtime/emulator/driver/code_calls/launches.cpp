@@ -126,6 +126,24 @@ CUresult pack(std::vector<std::byte>& buffer, const emulated::program::Kernel& k
     return CUDA_SUCCESS;
 }
 
+/// Before the kernel makes a fault of it.
+CUresult refuse_lost_memory(const emulated::program::Kernel& kernel, std::span<const std::byte> values) {
+    if (Process::get().resets() == 0) return CUDA_SUCCESS;
+    const emulated::memory::Heap& heap = Process::get().heap();
+    for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
+        const auto& parameter = kernel.parameters[i];
+        for (std::size_t at = 0; at + sizeof(CUdeviceptr) <= parameter.bytes; at += sizeof(CUdeviceptr)) {
+            CUdeviceptr address = 0;
+            std::memcpy(&address, values.data() + parameter.offset + at, sizeof address);
+            if (!heap.is_lost(address)) continue;
+            Process::get().set_report(fmt::format("argument {} is {:#x}, {}: make the array again", i + 1,
+                                                  address, heap.describe(address, 1)));
+            return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
 /// Device memory for a cooperative grid while it runs, used again by the context's later ones.
 class Workspace {
   public:
@@ -315,6 +333,7 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
             {},
             is_cooperative(config)};
     EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
+    EMULATED_CHECK(refuse_lost_memory(*job.handle->kernel, job.parameters));
     emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
     if (gate.captures()) return capture(gate, std::move(job));
     const OwnOperation operation;

@@ -39,14 +39,25 @@ CUresult not_freeable(CUdeviceptr address) {
     return CUDA_ERROR_INVALID_VALUE;
 }
 
+/// As `ready`, but a fault does not keep memory from being freed: its owner does not ask again.
+CUresult ready_to_free() {
+    const CUresult state = emulated::driver::ready();
+    const Context* context = current_context();
+    const bool failed = context != nullptr && context->alive && state == context->error.load();
+    return failed ? CUDA_SUCCESS : state;
+}
+
 /// Freeing waits for everything that may still use the memory.
 CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> kinds) {
     EMULATED_CHECK(unsafe_now("cuMemFree"));
     if (emulated::driver::ending()) return CUDA_SUCCESS;
     Process& process = Process::get();
     for (Context* context : process.contexts()) context->graph.drain();
-    EMULATED_CHECK(current_context()->error.load());
     const bool freed = process.scheduler().exclusively([&] {
+        if (process.heap().is_lost(address)) {
+            process.disown(address);
+            return process.heap().free(address, Allocation::Kind::device);
+        }
         const Allocation* allocation = process.heap().find(address);
         const bool fits = allocation != nullptr && allocation->base == address && allocation->serial != 0 &&
                           std::find(kinds.begin(), kinds.end(), allocation->kind) != kinds.end();
@@ -54,6 +65,7 @@ CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> ki
         process.disown(address);  // first: host memory's address may be another's as soon as it is free
         return process.heap().free(address, allocation->kind);
     });
+    EMULATED_CHECK(current_context()->error.load());
     if (!freed) return not_freeable(address);
     emulated::driver::trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
     return CUDA_SUCCESS;
@@ -128,7 +140,7 @@ EMULATED_API(cuMemAlloc, CUdeviceptr* address, std::size_t bytes) {
 }
 
 EMULATED_API(cuMemFree, CUdeviceptr address) {
-    EMULATED_NEEDS_CONTEXT();
+    EMULATED_CHECK(ready_to_free());
     if (address == 0) return CUDA_SUCCESS;
     return release(address, {Allocation::Kind::device, Allocation::Kind::managed});
 }

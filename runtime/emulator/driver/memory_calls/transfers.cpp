@@ -67,7 +67,8 @@ CUresult refuse(const char* name, const char* role, const Rows& rows, const Exte
     if (known != nullptr && Process::get().is_being_freed(known->base))
         report += "; a stream-ordered free (cuMemFreeAsync) of it was issued before";
     Process::get().set_report(std::move(report));
-    return CUDA_ERROR_INVALID_VALUE;
+    return Process::get().heap().is_lost(rows.address) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+                                                       : CUDA_ERROR_INVALID_VALUE;
 }
 
 /// The bytes of an end when the operation runs; null, and the context has a fault, when they are gone or not

@@ -105,6 +105,7 @@ void CaptureGate::ask() {
 
 CUresult CaptureGate::add(CapturedNode node) const {
     node.context = target_.context;
+    node.resets = Process::get().resets();
     node.announced = races::Detector::take_announcement();
     return to_result(
         Captures::get().add(capture_target(target_), std::make_shared<CapturedNode>(std::move(node))));

@@ -26,6 +26,17 @@ std::shared_ptr<GraphObject> find_graph(CUgraph handle) {
     return Process::get().handles().find<GraphObject>(handle);
 }
 
+/// Its operations would use memory that is lost.
+bool outlived_by_a_reset(const CapturedGraph& graph) {
+    const std::uint64_t resets = Process::get().resets();
+    const auto before = [&](const auto& node) {
+        return node->resets != resets || (node->child != nullptr && outlived_by_a_reset(*node->child));
+    };
+    if (resets == 0 || std::none_of(graph.nodes.begin(), graph.nodes.end(), before)) return false;
+    Process::get().set_report("this graph was captured before the device was reset: capture it again");
+    return true;
+}
+
 std::shared_ptr<GraphExecObject> find_exec(CUgraphExec handle) {
     return Process::get().handles().find<GraphExecObject>(handle);
 }
@@ -237,6 +248,7 @@ EMULATED_API(cuGraphLaunch, CUgraphExec handle, CUstream stream) {
     EMULATED_CHECK(gate.state);
     emulated::driver::trace(BASCULE_EMULATED_GRAPH_LAUNCH, stream, nullptr, 0, "cuGraphLaunch");
     const std::lock_guard lock(exec->mutex);
+    EMULATED_REQUIRE(!outlived_by_a_reset(exec->graph()), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     if (gate.captures()) {
         CapturedNode node;
         node.kind = CapturedNode::Kind::graph;

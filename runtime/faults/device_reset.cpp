@@ -1,0 +1,54 @@
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/faults/bounds_report.hpp>
+#include <bascule/runtime/faults/device_reset.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
+
+namespace bascule {
+
+void reset_emulated_devices() {
+    const EmulatedFunctions* emulated = Driver::get().emulated_functions();
+    if (emulated == nullptr) {
+        throw LibraryError(
+            "kernels run on a GPU, and only the emulated device can be reset. Restart the process.",
+            {.library = "emulated device", .paths_tried = {}, .loader_message = {}});
+    }
+    static std::mutex& one_at_a_time = *new std::mutex;
+    const std::lock_guard lock(one_at_a_time);
+    for (const Device device : Device::used()) {
+        const KeptMark mark = kept_so_far();
+        emulated->reset(device.ordinal());
+        note_finished(device, mark);
+        release_finished(device, mark);
+        forget_blame(device.ordinal());
+    }
+    forget_bounds_reports();
+    forget_pointer(0, std::numeric_limits<std::uint64_t>::max());
+}
+
+bool is_context_lost() noexcept {
+    const Driver* driver = Driver::existing();
+    if (driver == nullptr) return false;
+    try {
+        const auto devices = Device::used();
+        return std::any_of(devices.begin(), devices.end(), [&](Device device) {
+            const ContextGuard context(device.context());
+            std::size_t available = 0;
+            std::size_t total = 0;
+            return loses_context(driver->api().cuMemGetInfo(&available, &total));
+        });
+    } catch (...) {  // no memory, or a driver that is gone
+        return false;
+    }
+}
+
+}  // namespace bascule
