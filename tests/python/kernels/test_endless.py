@@ -257,8 +257,8 @@ def test_handlers_of_signals_run_while_a_kernel_runs(policy: str) -> None:
         """
         x = array()
         def first(number, frame):
-            print("first", flush=True)
             signal.signal(signal.SIGTERM, second)
+            print("first", flush=True)  # the next signal may come at once
         def second(number, frame):
             sys.exit(7)
         signal.signal(signal.SIGTERM, first)
