@@ -16,12 +16,6 @@ std::atomic<bool> closed{false};
 thread_local std::int64_t inside_here = 0;
 thread_local bool closed_here = false;
 
-void close_gate() noexcept {
-    closed_here = true;
-    closed.store(true);
-    while (inside.load() > inside_here) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
 /// A forked child has the thread that forked and no other.
 void forget_other_threads() noexcept { inside.store(inside_here); }
 
@@ -39,6 +33,12 @@ InsideNvrtc::InsideNvrtc() noexcept {
 InsideNvrtc::~InsideNvrtc() {
     --inside_here;
     inside.fetch_sub(1);
+}
+
+void close_gate() noexcept {
+    closed_here = true;
+    closed.store(true);
+    while (inside.load() > inside_here) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void close_gate_at_exit() noexcept {

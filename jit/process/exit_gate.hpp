@@ -18,4 +18,8 @@ class InsideNvrtc {
 /// asked for after they were is closed before they are destroyed.
 void close_gate_at_exit() noexcept;
 
+/// Closes it now, where it is known that the process is about to end: what a compile makes later than the last
+/// close_gate_at_exit would be destroyed before that gate is closed. Compiles of the calling thread go on.
+void close_gate() noexcept;
+
 }  // namespace bascule

@@ -134,9 +134,9 @@ def _end(process: int = os.getpid()) -> None:
     if os.getpid() != process:
         return
     if not _bascule._looks_for_races():
-        _bascule._end_devices(0)
+        _bascule._end_program(0)
         return
-    _bascule._end_devices(_LAST_MILLISECONDS)
+    _bascule._end_program(_LAST_MILLISECONDS)
     for race in _bascule._take_races():
         print(
             f"bascule: a race that no call raised, because the program ended before it waited.\n{race}", file=sys.stderr

@@ -8,6 +8,7 @@
 #include <pybind11/stl.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/process/exit_gate.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/faults/device_reset.hpp>
@@ -91,8 +92,9 @@ bool set_races(bool on) {
     return look_for_races(on);
 }
 
-/// Nothing that a GPU needs.
-void end_devices(std::uint32_t milliseconds) {
+/// NVRTC and the emulated device are not used by other threads any more. Nothing else that a GPU needs.
+void end_program(std::uint32_t milliseconds) {
+    close_gate();
     const Driver* driver = Driver::existing();
     if (driver == nullptr || driver->emulated_functions() == nullptr) return;
     end_of_program();
@@ -110,7 +112,7 @@ void bind_races(py::module_& module) {
     module.def("_reset_devices", &reset_emulated_devices, py::call_guard<GilReleased>());
     module.def("_is_context_lost", &is_context_lost);
     module.def("_finish_devices", &finish_devices, py::call_guard<GilReleased>());
-    module.def("_end_devices", &end_devices, py::call_guard<GilReleased>());
+    module.def("_end_program", &end_program, py::call_guard<GilReleased>());
     module.def("_race_statistics", &race_statistics);
 #ifdef BASCULE_TEST_HOOKS
     module.def("_drop_operation", [](std::uint64_t number) { return functions().drop(number); });

@@ -1,5 +1,7 @@
 #include "support/call_errors.hpp"
 
+#include "support/gil.hpp"
+
 namespace py = pybind11;
 
 namespace bascule::python {
@@ -29,15 +31,17 @@ void describe_error(PyObject* const* arguments, Py_ssize_t flags, PyObject* name
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(described.ptr())), described.ptr());
 }
 
-PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t flags, PyObject* names) noexcept {
-    PyObject* const result = pybind_dispatch(self, arguments, flags, names);
-    if (result != nullptr || !PyErr_ExceptionMatches(PyExc_TypeError)) return result;
-    try {
-        describe_error(arguments, flags, names);
-    } catch (py::error_already_set& error) {
-        error.restore();
-    }
-    return nullptr;
+PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t flags, PyObject* names) {
+    return into_python([&]() -> PyObject* {
+        PyObject* const result = pybind_dispatch(self, arguments, flags, names);
+        if (result != nullptr || !PyErr_ExceptionMatches(PyExc_TypeError)) return result;
+        try {
+            describe_error(arguments, flags, names);
+        } catch (py::error_already_set& error) {
+            error.restore();
+        }
+        return nullptr;
+    });
 }
 
 void redirect(py::handle value) {

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <structmember.h>
 
+#include "support/gil.hpp"
+
 namespace py = pybind11;
 
 namespace bascule::python {
@@ -43,7 +45,7 @@ void hide_own_frames() {
     PyErr_SetObject(error.type().ptr(), error.value().ptr());
 }
 
-PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) noexcept {
+PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) {
     const auto& function = *reinterpret_cast<PublicFunction*>(self);
     if (function.results != nullptr && PyVectorcall_NARGS(flags) == 1 && names == nullptr &&
         PyUnicode_CheckExact(arguments[0])) {
@@ -51,14 +53,16 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, Py
             return Py_NewRef(known);
         PyErr_Clear();
     }
-    PyObject* const result = PyObject_Vectorcall(function.function, arguments, flags, names);
-    if (result != nullptr || wants_all_frames()) return result;
-    try {
-        hide_own_frames();
-    } catch (py::error_already_set& error) {
-        error.restore();
-    }
-    return nullptr;
+    return into_python([&]() -> PyObject* {
+        PyObject* const result = PyObject_Vectorcall(function.function, arguments, flags, names);
+        if (result != nullptr || wants_all_frames()) return result;
+        try {
+            hide_own_frames();
+        } catch (py::error_already_set& error) {
+            error.restore();
+        }
+        return nullptr;
+    });
 }
 
 PyObject* bind_to(PyObject* self, PyObject* object, PyObject*) {
