@@ -18,6 +18,8 @@ import os, signal, sys, threading, time
 import numpy as np
 import bascule
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in its background
+
 module = bascule.compile(r'''
 __device__ __noinline__ int twice(volatile int* p, int n) {
     return n == 0 ? p[1] : twice(p, n - 1) + twice(p, n - 1);
@@ -119,7 +121,8 @@ def test_ctrl_c_ends_a_kernel_whatever_waits_for_it(policy: str, wait: str) -> N
     output, errors = finish(process)
     assert process.returncode == 0, errors
     assert output.startswith("interrupted")
-    if policy != "random:3":  # there another call than the one that waits may run it
+    # Under `threads` the kernel runs before the program waits for it; under `random` another call may run it.
+    if policy in ("eager", "lazy"):
         assert "kernel 'barriers'" in output
     assert errors == ""
 
