@@ -35,7 +35,7 @@ REFUSALS = {
     "cp.async": r"\bcp\.async\.",
     "mbarrier": r"\bmbarrier\.",
     "tex": r"\b(tex|tld4|txq|suld|sust|sured|suq)\.",
-    "malloc in kernels": r"call\S* of '(malloc|free)'",
+    "malloc in kernels": r"'(malloc|free)' in a kernel is not supported",
     "video instructions": r"\bv(add|sub|absdiff|avrg|min|max)[24]\.",
 }
 
