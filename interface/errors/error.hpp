@@ -54,6 +54,20 @@ class ArgumentError : public Error {
     Details details_;
 };
 
+/// A file that cannot be read.
+class FileError : public Error {
+  public:
+    FileError(const std::string& message, std::string path, int code)
+        : Error(message), path_(std::move(path)), code_(code) {}
+
+    const std::string& path() const noexcept { return path_; }
+    int code() const noexcept { return code_; }  ///< of errno, such as ENOENT
+
+  private:
+    std::string path_;
+    int code_;
+};
+
 /// CUDA C++ text that NVRTC refused, or a kernel name that the text does not define.
 class CompileError : public Error {
   public:

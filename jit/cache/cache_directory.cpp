@@ -1,5 +1,4 @@
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <bascule/jit/cache/cache_directory.hpp>
+#include <bascule/jit/files/environment.hpp>
 
 namespace bascule {
 namespace {
@@ -50,11 +50,6 @@ class Descriptor {
   private:
     int number_;
 };
-
-std::string value_of(const char* variable) {
-    const char* value = std::getenv(variable);
-    return value == nullptr ? "" : value;
-}
 
 /// Whether another user could have made a directory of this path first.
 bool is_shared(const std::string& path) {
@@ -194,10 +189,10 @@ int publish_in(int directory, const std::string& name, std::string_view bytes) {
 }  // namespace
 
 std::string default_cache_directory() {
-    if (const char* named = std::getenv("BASCULE_CACHE_DIR")) return named;
-    const std::string caches = value_of("XDG_CACHE_HOME");
+    if (const auto named = path_from_environment("BASCULE_CACHE_DIR")) return *named;
+    const std::string caches = path_from_environment("XDG_CACHE_HOME").value_or("");
     if (caches.starts_with('/')) return caches + "/bascule";
-    const std::string home = without_trailing_slashes(value_of("HOME"));
+    const std::string home = without_trailing_slashes(path_from_environment("HOME").value_or(""));
     if (!home.starts_with('/') || home == "/" || is_shared(home)) return "";
     return home + "/.cache/bascule";
 }

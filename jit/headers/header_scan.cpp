@@ -8,6 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <bascule/jit/headers/header_facts.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
@@ -124,7 +126,7 @@ class Scan {
         for (const auto& [name, text] : options.headers) in_memory_.insert(name);
         if (!std::all_of(options.extra.begin(), options.extra.end(), leaves_files_alone)) fail();
         for (const auto& [name, value] : options.defines) {
-            follow(include_directives("#define " + name + " " + value), "", Owner::user);
+            follow(include_directives(fmt::format("#define {} {}", name, value)), "", Owner::user);
         }
 
         // The canonical name of a program is a path of this directory, and NVRTC looks beside it.

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
+#include <bascule/jit/files/environment.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/process/own_places.hpp>
 
@@ -83,8 +83,8 @@ std::vector<std::string> toolkit_headers() {
 std::vector<std::string> toolkit_roots() {
     std::vector<std::string> roots;
     for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-        const char* root = std::getenv(variable);
-        if (root != nullptr && *root != '\0') roots.emplace_back(root);
+        if (auto root = path_from_environment(variable); root && !root->empty())
+            roots.push_back(*std::move(root));
     }
     roots.emplace_back("/usr/local/cuda");
     return roots;

@@ -74,7 +74,10 @@ Source read_source(const std::string& path) {
     const bool readable = file && (file.peek() != std::ifstream::traits_type::eof() || errno == 0);
     std::ostringstream text;
     if (readable) text << file.rdbuf();
-    if (!readable) throw Error(fmt::format("cannot read the file {}: {}.", path, std::strerror(errno)));
+    if (!readable) {
+        const int code = errno;
+        throw FileError(fmt::format("cannot read the file {}: {}.", path, std::strerror(code)), path, code);
+    }
     Source source;
     source.text = text.str();
     source.name = path;

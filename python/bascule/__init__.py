@@ -17,7 +17,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from bascule import _errors, cache, config, emulated
+from bascule import _environment, _errors, cache, config, emulated
 from bascule._bascule import (
     BitMask,
     BoundLaunch,
@@ -78,6 +78,7 @@ from bascule._errors import (
     CudaError,
     EmulatedDeviceWarning,
     Error,
+    FileError,
     LibraryError,
     OutOfMemoryError,
     RaceError,
@@ -109,6 +110,7 @@ __all__ = [
     "Event",
     "Explanation",
     "ExportedArray",
+    "FileError",
     "Graph",
     "Kernel",
     "LaunchConfig",
@@ -169,6 +171,7 @@ for _public in (
     CompileWarning,
     CudaError,
     Error,
+    FileError,
     LibraryError,
     OutOfMemoryError,
     RaceError,
@@ -183,6 +186,7 @@ for _public in (
     _errors.ArgumentIndexError,
     _errors.ArgumentNotImplementedError,
     _errors.KernelAttributeError,
+    _errors.MissingFileError,
     BitMask,
     CompileOptions,
     Device,
@@ -201,6 +205,8 @@ for _public in (
 ):
     _public.__module__ = "bascule"
 del _public
+
+_environment.check()
 
 # Imported when they are used: what they import takes as long as the rest of Bascule.
 _LAZY = {

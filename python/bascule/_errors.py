@@ -111,6 +111,24 @@ class KernelAttributeError(CompileError, AttributeError):
     """A module has no kernel of this name."""
 
 
+class FileError(Error, OSError):
+    """A file of CUDA C++ cannot be read.
+
+    Attributes
+    ----------
+    errno : int
+        Such as errno.EACCES.
+    filename : str
+        The path as it was given.
+    """
+
+    __str__ = Exception.__str__  # OSError would compose its own
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """There is no such file."""
+
+
 class LibraryError(Error, OSError):
     """NVRTC, the driver or the emulated device cannot be loaded.
 
@@ -194,7 +212,11 @@ def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning at the innermost line that is not the package's own."""
     package = os.path.join(os.path.dirname(__file__), "")
     frame = sys._getframe().f_back
-    while frame is not None and frame.f_code.co_filename.startswith(package) and frame.f_back is not None:
+    while (
+        frame is not None
+        and frame.f_code.co_filename.startswith((package, "<frozen importlib"))
+        and frame.f_back is not None
+    ):
         frame = frame.f_back
     if frame is None:  # called by C code alone
         warnings.warn(message, category, stacklevel=1)

@@ -69,6 +69,7 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
 
 /// What Python calls at the import. The check comes first: before Python 3.12 pybind11 waits for ever in a
 /// subinterpreter.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): Python composes the name
 extern "C" PYBIND11_EXPORT PyObject* PyInit__bascule() {
     if (in_main_interpreter()) return PyInit_bascule_in_main_interpreter();
     PyErr_SetString(PyExc_ImportError, only_in_main);

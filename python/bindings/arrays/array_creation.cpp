@@ -1,5 +1,6 @@
 #include "arrays/array_creation.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -41,13 +42,19 @@ ArrayView planned_view(const ArrayPlan& plan) {
     raw.shape = plan.shape;
     raw.typestr = typestr;
     raw.pointer = 1;  // checked for size first, placed afterwards
-    if (plan.fortran) {
-        raw.has_strides = true;
-        std::int64_t stride = plan.dtype.itemsize;
-        for (int d = 0; d < plan.shape.size(); ++d) {
-            raw.strides.push_back(stride);
-            if (__builtin_mul_overflow(stride, plan.shape[d], &stride)) raw.has_strides = false;
+    raw.has_strides = plan.fortran;
+    std::int64_t bytes = plan.dtype.itemsize;
+    for (const std::int64_t extent : plan.shape) {
+        raw.strides.push_back(bytes);
+        if (!__builtin_mul_overflow(bytes, extent, &bytes)) continue;
+        if (std::ranges::find(plan.shape, 0) != plan.shape.end()) {
+            raw.has_strides = false;  // empty: nobody follows its strides
+            break;
         }
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("an array of shape {} and dtype {} would have more than 2**63 bytes.",
+                                        bascule::to_string(plan.shape), bascule::to_string(plan.dtype)),
+                            {.field = "shape"});
     }
     ArrayView view = validate(raw);
     view.dtype = plan.dtype;  // with its ml_dtypes format, which a typestr lacks

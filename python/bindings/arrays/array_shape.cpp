@@ -25,31 +25,8 @@ py::object alone_or_all(const py::args& arguments) {
     return py::isinstance<py::tuple>(only) || py::isinstance<py::list>(only) ? only : py::object(arguments);
 }
 
-Dimensions integers_of(const py::object& numbers, const char* field) {
-    const py::tuple tuple(numbers);
-    if (tuple.size() > max_dimensions) {
-        throw ArgumentError(ArgumentError::Kind::value, "an array has at most 64 dimensions.",
-                            {.field = field});
-    }
-    Dimensions result;
-    for (py::handle number : tuple) {
-        const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr()));
-        if (!integer) throw py::error_already_set();
-        const long long value = PyLong_AsLongLong(integer.ptr());
-        if (value == -1 && PyErr_Occurred() != nullptr) {
-            PyErr_Clear();
-            throw ArgumentError(
-                ArgumentError::Kind::overflow,
-                fmt::format("`{}` has {}, which does not fit 64 bits.", field, std::string(py::str(integer))),
-                {.field = field});
-        }
-        result.push_back(value);
-    }
-    return result;
-}
-
 ArrayObject reshaped(const ArrayObject& array, const py::args& shape) {
-    const Dimensions extents = integers_of(alone_or_all(shape), "shape");
+    const Dimensions extents = to_integers(alone_or_all(shape), "shape");
     return changed(array, [&](const ArrayView& view) { return reshape(view, extents); });
 }
 
@@ -83,7 +60,7 @@ ArrayObject transposed(const ArrayObject& array, const py::args& axes) {
     if (axes.empty() || (axes.size() == 1 && axes[0].is_none())) {
         return reversed(array);
     }
-    const Dimensions order = integers_of(given, "axes");
+    const Dimensions order = to_integers(given, "axes");
     return changed(array, [&](const ArrayView& view) {
         return transpose(view, {order.begin(), order.end()});
     });

@@ -85,12 +85,13 @@ bool is_cuda_array(const py::object& object) {
 ArrayObject as_cuda_array(const py::object& object, bool sync) {
     InterfaceSnapshot snapshot;
     if (!read_interface(object.ptr(), snapshot)) {
+        const std::string& why = snapshot.absence;
         throw ArgumentError(
             ArgumentError::Kind::type,
             fmt::format(
-                "as_cuda_array takes an object with __cuda_array_interface__, got {} ({}). Copy a host "
-                "array to the device with bascule.to_device(array).",
-                Py_TYPE(object.ptr())->tp_name, snapshot.absence));
+                "as_cuda_array takes an object with __cuda_array_interface__, got {}{}. Copy a host array to "
+                "the device with bascule.to_device(array).",
+                Py_TYPE(object.ptr())->tp_name, why.empty() ? "" : fmt::format(" (which says: {})", why)));
     }
     return wrap(snapshot, object, sync, object.ptr());
 }

@@ -514,6 +514,15 @@ ArrayView read_view(PyObject* object, PyObject* descriptor, py::object& mask) {
     return view;
 }
 
+namespace {
+
+/// Nothing where Python itself says that there is no such attribute.
+std::string own_words(std::string message) {
+    return message.ends_with("has no attribute '__cuda_array_interface__'") ? std::string() : message;
+}
+
+}  // namespace
+
 py::object get_interface(PyObject* object, PyObject* getter, std::string* absence) {
     PyObject* found = nullptr;
     if (getter != nullptr) [[likely]] {
@@ -531,7 +540,7 @@ py::object get_interface(PyObject* object, PyObject* getter, std::string* absenc
             throw py::error_already_set();
         }
         const py::error_already_set error;
-        if (absence != nullptr) *absence = utf8_of(py::str(error.value()).ptr());
+        if (absence != nullptr) *absence = own_words(utf8_of(py::str(error.value()).ptr()));
         return {};
     }
     auto descriptor = py::reinterpret_steal<py::object>(found);

@@ -19,12 +19,12 @@ struct InterfaceSnapshot {
     pybind11::object mask;  ///< what `mask` names, unread; null where it is missing or None
     pybind11::object typestr;
     std::shared_ptr<const StructLayout> layout;  ///< of `descr`, where it names fields
-    std::string absence;  ///< why there is no descriptor: the words of the AttributeError
+    std::string absence;  ///< why there is no descriptor, in the object's own words, if it has any
 };
 
 /// `object.__cuda_array_interface__`, read exactly once, by the `interface` of its type's profile; null when it raises
-/// AttributeError, whose words go to `absence`, unless it is null. Throws: ArgumentError for a class in place of an
-/// object; a producer's own exception unchanged.
+/// AttributeError, whose words go to `absence`, unless they are Python's own or it is null. Throws: ArgumentError for
+/// a class in place of an object; a producer's own exception unchanged.
 pybind11::object get_interface(PyObject* object, PyObject* getter, std::string* absence);
 
 /// Reads a descriptor that is what most producers say: a dict of tuples, short ints and a typestr of numbers, C

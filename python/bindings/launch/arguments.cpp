@@ -73,9 +73,10 @@ auto named(int index, const Parameter& parameter, Action&& action) {
     }
 }
 
-/// Appended to a message: why reading the interface failed, where it did.
+/// Appended to a message: the object's own words for why it has no interface.
 std::string describe_absence(const std::string& absence) {
-    return absence.empty() ? std::string() : fmt::format(" (Reading the interface said: {}.)", absence);
+    return absence.empty() ? std::string()
+                           : fmt::format(" (Its __cuda_array_interface__ says: {}.)", absence);
 }
 
 /// `absence` is why the object has no interface, where it was asked for one.
@@ -108,12 +109,13 @@ std::string describe_absence(const std::string& absence) {
 [[noreturn]] void fail_unknown(PyObject* object, const Parameter& parameter, const std::string& absence) {
     const std::string got = fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
     std::string wanted = what_to_pass(parameter);
+    const std::string why = takes_arrays(parameter.type) ? describe_absence(absence) : "";
     if (wanted == "a device array") wanted += " (anything with __cuda_array_interface__)";
     if (wanted == "a number") wanted = "a Python or NumPy scalar";
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got,
-                                    wanted, describe_absence(absence)),
-                        {.expected = parameter.spelling, .got = got});
+    throw ArgumentError(
+        ErrorKind::type,
+        fmt::format("the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got, wanted, why),
+        {.expected = parameter.spelling, .got = got});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "support/errors.hpp"
 
+#include <cerrno>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -107,6 +108,9 @@ void translate(std::exception_ptr exception) {
         raise_library_error(error);
     } catch (const CudaError& error) {
         raise_cuda_error(error);
+    } catch (const FileError& error) {
+        raise(error.code() == ENOENT ? "MissingFileError" : "FileError", error.what(),
+              attribute("errno", error.code()), attribute("filename", error.path()));
     } catch (const RaceError& error) {
         raise("RaceError", error.what(), attribute("races", to_list(error.races())));
     } catch (const Error& error) {

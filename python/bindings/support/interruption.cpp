@@ -35,7 +35,7 @@ bool holds_gil() noexcept {
     return current != nullptr && current == PyGILState_GetThisThreadState();
 }
 
-int raise_in_the_program(void*) noexcept { return raise_interruption("") ? -1 : 0; }
+int raise_in_the_program(void*) { return raise_interruption("") ? -1 : 0; }
 
 }  // namespace
 
@@ -72,7 +72,7 @@ void stop_daemon_thread_at_end() noexcept {
     stop_this_thread();
 }
 
-bool raise_interruption(const std::string& note) noexcept {
+bool raise_interruption(const std::string& note) {
     if (!raised() || PyThread_get_thread_ident() != main_thread.load(std::memory_order_relaxed)) return false;
     try {
         if (!note.empty()) raised()->value().attr("add_note")(note);

@@ -12,7 +12,7 @@ void run_signal_handlers_while_waiting();
 
 /// Sets the exception that a signal handler raised during the call that ends now, with `note` added to it. False
 /// when there is none. The GIL is held. If nobody calls this, the interpreter raises the exception soon.
-bool raise_interruption(const std::string& note) noexcept;
+bool raise_interruption(const std::string& note);
 
 /// The interpreter is about to end, and only daemon threads are left beside the main one.
 void end_of_program() noexcept;

@@ -1,6 +1,7 @@
 #include "values/dtype_object.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,21 +28,41 @@ bool has_fields(const py::object& dtype) {
 
 std::vector<StructField> fields_of(const py::object& dtype, const std::string& path, int depth);
 
-DType element_of(const py::object& dtype, const std::string& path) {
+/// Throws. `subject` begins the sentence: "the dtype is".
+[[noreturn]] void refuse_dtype(const py::object& dtype, const std::string& subject,
+                               const std::string& field) {
+    const std::string name = py::str(dtype);
     const std::string kind = py::str(dtype.attr("kind"));
     const bool is_text = kind == "O" || kind == "S" || kind == "U" || kind == "T";
-    try {
-        if (!is_text) return dtype_of(dtype);
-    } catch (const ArgumentError&) {
-        // The message below names the field.
+    std::string why = "devices have no such type: use numbers of 1 to 8 bytes, or complex ones of up to 16";
+    if (is_text) why = "devices have no Python objects and strings: use numbers, or bytes ('V8')";
+    if (!dtype.attr("isnative").cast<bool>()) {
+        const std::string native = py::str(dtype.attr("newbyteorder")("=").attr("str"));
+        why = fmt::format("devices are little-endian: convert the array first, x.astype('{}')", native);
     }
-    throw ArgumentError(
-        is_text ? ErrorKind::type : ErrorKind::value,
-        fmt::format("field '{}' has the dtype {}, which has no type on a device{}", shortened(path),
-                    shortened(std::string(py::str(dtype))),
-                    is_text ? ": use numbers or bytes ('V8') instead of Python objects and strings."
-                            : ": use numbers of 1 to 8 bytes in native byte order."),
-        {.field = path, .got = std::string(py::str(dtype))});
+    throw ArgumentError(is_text ? ErrorKind::type : ErrorKind::value,
+                        fmt::format("{} {}, and {}.", subject, shortened(name), why),
+                        {.field = field, .got = name});
+}
+
+/// Nothing where no device has such a type. Structures are opaque.
+std::optional<DType> find_dtype(const py::object& dtype) {
+    DType plain;
+    try {
+        plain = parse_typestr(std::string(py::str(dtype.attr("str"))));
+    } catch (const ArgumentError&) {
+        return std::nullopt;
+    }
+    if (plain.kind != DType::Kind::opaque || has_fields(dtype)) return plain;
+    // A typestr does not tell ml_dtypes' types from bytes; the scalar type does.
+    const py::object module = py::getattr(dtype.attr("type"), "__module__", py::none());
+    if (!py::isinstance<py::str>(module) || std::string(py::str(module)) != "ml_dtypes") return plain;
+    return dtype_named(std::string(py::str(dtype.attr("name")))).value_or(plain);
+}
+
+DType element_of(const py::object& dtype, const std::string& path) {
+    if (const auto known = find_dtype(dtype)) return *known;
+    refuse_dtype(dtype, fmt::format("field '{}' has the dtype", shortened(path)), path);
 }
 
 StructField field_of(const py::handle& name, const py::tuple& description, const std::string& path,
@@ -102,12 +123,8 @@ std::string struct_text(const py::object& given, const std::string& name) {
 py::object numpy() { return py::module_::import("numpy"); }
 
 DType dtype_of(const py::object& dtype) {
-    const DType plain = parse_typestr(std::string(py::str(dtype.attr("str"))));
-    if (plain.kind != DType::Kind::opaque || has_fields(dtype)) return plain;
-    // A typestr does not tell ml_dtypes' types from bytes; the scalar type does.
-    const py::object module = py::getattr(dtype.attr("type"), "__module__", py::none());
-    if (!py::isinstance<py::str>(module) || std::string(py::str(module)) != "ml_dtypes") return plain;
-    return dtype_named(std::string(py::str(dtype.attr("name")))).value_or(plain);
+    if (const auto known = find_dtype(dtype)) return *known;
+    refuse_dtype(dtype, "the dtype is", "dtype");
 }
 
 std::shared_ptr<const StructLayout> numpy_layout(const py::object& dtype) {

@@ -8,11 +8,17 @@
 #include <bascule/interface/errors/error.hpp>
 
 #include "exchange/interface_reader.hpp"
+#include "support/safe_repr.hpp"
 #include "values/dtype_object.hpp"
 
 namespace py = pybind11;
 
 namespace bascule::python {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+}  // namespace
 
 py::tuple to_tuple(const Dimensions& dimensions) {
     py::tuple tuple(dimensions.size());
@@ -20,16 +26,49 @@ py::tuple to_tuple(const Dimensions& dimensions) {
     return tuple;
 }
 
+Dimensions to_integers(const py::object& numbers, const char* field) {
+    const py::tuple tuple(numbers);
+    if (tuple.size() > max_dimensions) {
+        throw ArgumentError(ErrorKind::value,
+                            fmt::format("`{}` has {} entries, and an array has at most {} dimensions.", field,
+                                        tuple.size(), max_dimensions),
+                            {.field = field});
+    }
+    Dimensions result;
+    for (const py::handle number : tuple) {
+        if (PyIndex_Check(number.ptr()) == 0) {
+            const std::string got = safe_repr(number.ptr());
+            throw ArgumentError(ErrorKind::type,
+                                fmt::format("`{}` must be an int or a tuple of ints, got {} ({}).", field,
+                                            got, Py_TYPE(number.ptr())->tp_name),
+                                {.field = field, .expected = "an int or a tuple of ints", .got = got});
+        }
+        const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr()));
+        if (!integer) throw py::error_already_set();
+        const long long value = PyLong_AsLongLong(integer.ptr());
+        if (value == -1 && PyErr_Occurred() != nullptr) {
+            PyErr_Clear();
+            throw ArgumentError(
+                ErrorKind::overflow,
+                fmt::format("`{}` has {}, which does not fit 64 bits.", field, std::string(py::str(integer))),
+                {.field = field});
+        }
+        result.push_back(value);
+    }
+    return result;
+}
+
 Dimensions to_shape(const py::object& shape) {
-    RawInterface raw;
-    py::dict descriptor;
-    descriptor["shape"] = py::isinstance<py::int_>(shape) ? py::object(py::make_tuple(shape)) : shape;
-    descriptor["typestr"] = "|u1";
-    descriptor["data"] = py::make_tuple(0, false);
-    descriptor["version"] = 3;
-    InterfaceSnapshot snapshot;
-    read_descriptor(descriptor.ptr(), snapshot);
-    return snapshot.raw.shape;
+    const bool several = py::isinstance<py::tuple>(shape) || py::isinstance<py::list>(shape);
+    Dimensions extents = to_integers(several ? shape : py::object(py::make_tuple(shape)), "shape");
+    for (const std::int64_t extent : extents) {
+        if (extent >= 0) continue;
+        throw ArgumentError(
+            ErrorKind::value,
+            fmt::format("`shape` is {}: an extent cannot be negative.", bascule::to_string(extents)),
+            {.field = "shape", .got = bascule::to_string(extents)});
+    }
+    return extents;
 }
 
 py::object numpy_dtype(const ArrayView& view) {
@@ -69,6 +108,10 @@ py::object as_opaque(const py::object& values, const py::object& dtype, const Di
 }
 
 ArrayView host_view(const py::object& array) {
+    // These name the dtype, where the rules of the interface would name its keys. They know the ml_dtypes
+    // formats, too, which typestr and descr do not.
+    const DType dtype = dtype_of(array.attr("dtype"));
+    const std::shared_ptr<const StructLayout> layout = numpy_layout(array.attr("dtype"));
     const py::dict fields = array.attr("__array_interface__");
     py::dict copy;
     for (const char* key : {"shape", "typestr", "data", "strides", "descr"}) copy[key] = fields[key];
@@ -76,9 +119,8 @@ ArrayView host_view(const py::object& array) {
     InterfaceSnapshot snapshot;
     read_descriptor(copy.ptr(), snapshot);
     ArrayView view = validate(snapshot.raw);
-    // The dtype also has the ml_dtypes format, which typestr and descr do not.
-    view.dtype = dtype_of(array.attr("dtype"));
-    view.layout = numpy_layout(array.attr("dtype"));
+    view.dtype = dtype;
+    view.layout = layout;
     return view;
 }
 

@@ -9,7 +9,12 @@ namespace bascule::python {
 
 pybind11::tuple to_tuple(const Dimensions& dimensions);
 
-/// A shape: an integer, or a tuple or list of integers. Throws: ArgumentError.
+/// Integers, or what has `__index__`, of a tuple or list. `field` is their name in messages. Throws:
+/// ArgumentError for anything else, for numbers beyond 64 bits, and for more than 64 of them.
+Dimensions to_integers(const pybind11::object& numbers, const char* field);
+
+/// The shape of a new array: an integer, or a tuple or list of integers, none negative. Throws:
+/// ArgumentError.
 Dimensions to_shape(const pybind11::object& shape);
 
 /// The numpy.dtype of an array's elements, with the fields of its layout.

@@ -16,68 +16,6 @@
 namespace emulated::driver {
 namespace {
 
-constexpr std::uint64_t default_memory = std::uint64_t{2} << 30;
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-    const char* text = std::getenv(variable);
-    if (text == nullptr || *text == '\0') return otherwise;
-    char* end = nullptr;
-    const unsigned long long value = std::strtoull(text, &end, 10);
-    return *end == '\0' && value > 0 ? value : otherwise;
-}
-
-bool is_set_to(const char* variable, const char* value) {
-    const char* text = std::getenv(variable);
-    return text != nullptr && std::strcmp(text, value) == 0;
-}
-
-constexpr const char* checks_variable = "BASCULE_EMULATED_CHECKS";
-constexpr const char* schedule_variable = "BASCULE_EMULATED_SCHEDULE";
-constexpr const char* timeout_variable = "BASCULE_EMULATED_TIMEOUT";
-
-/// `eager` unless another is asked for: what runs is then on the stack of the call that asked for it,
-/// for debuggers and profilers, and the same program does the same every time.
-streams::Schedule schedule_from_environment(std::string& complaint) {
-    const char* text = std::getenv(schedule_variable);
-    if (text == nullptr || *text == '\0') return {};
-    if (const auto schedule = streams::schedule_from(text)) return *schedule;
-    complaint =
-        fmt::format("{} is '{}'; it must be one of: {}", schedule_variable, text, streams::schedule_names);
-    return {};
-}
-
-/// Seconds, or `inf`.
-machine::TimeLimits time_limits_from_environment(std::string& complaint) {
-    const char* text = std::getenv(timeout_variable);
-    if (text == nullptr || *text == '\0') return {};
-    char* end = nullptr;
-    const double seconds = std::strtod(text, &end);
-    machine::TimeLimits limits = machine::TimeLimits::unlimited();
-    if (*end != '\0' || !(seconds > 0)) {
-        if (complaint.empty())
-            complaint = fmt::format("{} is '{}'; it must be a number of seconds above 0, or inf",
-                                    timeout_variable, text);
-    } else if (seconds < 1e9) {
-        limits.total = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
-    }
-    return limits;
-}
-
-/// Memory is always checked. True when races are looked for.
-bool races_from_environment(std::string& complaint) {
-    const char* text = std::getenv(checks_variable);
-    bool races = false;
-    for (std::string_view left = text == nullptr ? "" : text; !left.empty();) {
-        const std::string_view name = left.substr(0, left.find(','));
-        left.remove_prefix(std::min(left.size(), name.size() + 1));
-        races |= name == "races" || name == "all";
-        if (name != "memory" && name != "races" && name != "all" && complaint.empty())
-            complaint =
-                fmt::format("{} has '{}'; it must be a list of: memory, races, all", checks_variable, name);
-    }
-    return races;
-}
-
 /// What a kernel that runs when the process ends is given to finish.
 constexpr std::chrono::milliseconds last_moment{1000};
 
@@ -116,35 +54,28 @@ Process& Process::get() {
 }
 
 Process::Process()
-    : devices_(static_cast<int>(
-          std::min<std::uint64_t>(number_from("BASCULE_EMULATED_DEVICES", 1), most_devices))),
-      executes_(!is_set_to("BASCULE_EMULATED_EXECUTE", "0")),
-      workers_(static_cast<unsigned>(
-          number_from("BASCULE_EMULATED_WORKERS", std::max(1U, std::thread::hardware_concurrency())))),
-      time_limits_(time_limits_from_environment(complaint_)),
-      looks_for_races_(races_from_environment(complaint_)),
-      scheduler_(schedule_from_environment(complaint_),
+    : environment_(read_environment()),
+      scheduler_(environment_.schedule,
                  [] {
                      if (interrupted()) get().drop_pending();
                  }),
-      heap_(
-          std::make_unique<memory::Heap>(devices_, number_from("BASCULE_EMULATED_MEMORY", default_memory))) {
-    for (int device = 0; device < devices_; ++device) {
+      heap_(std::make_unique<memory::Heap>(devices(), environment_.memory_bytes)) {
+    for (int device = 0; device < devices(); ++device) {
         contexts_.push_back(std::make_unique<Context>(device, true, next_id(), scheduler_, *heap_));
     }
     races::Detector::get().describe_with(
         [](std::uint64_t address, std::uint64_t bytes) { return get().heap().describe(address, bytes); });
-    if (looks_for_races_ && executes_) races::Detector::get().switch_to(true);
+    if (environment_.looks_for_races && executes()) races::Detector::get().switch_to(true);
     pthread_atfork(nullptr, nullptr, forget_all_in_child);
     std::atexit(end);
 }
 
 CUresult Process::initialise() {
     if (forked_) return CUDA_ERROR_NOT_INITIALIZED;
-    if (!complaint_.empty()) {
-        set_report(complaint_);
+    if (const std::string& complaint = environment_.complaint; !complaint.empty()) {
+        set_report(complaint);
         static std::atomic<bool> said{false};
-        if (!said.exchange(true)) std::fprintf(stderr, "bascule: %s\n", complaint_.c_str());
+        if (!said.exchange(true)) std::fprintf(stderr, "bascule: %s\n", complaint.c_str());
         return CUDA_ERROR_INVALID_VALUE;
     }
     initialised_.store(true, std::memory_order_release);

@@ -14,6 +14,7 @@
 #include <cuda.h>
 
 #include "driver/device_view.hpp"
+#include "driver/environment.hpp"
 #include "driver/handles.hpp"
 #include "driver/memory_calls/memory_pool.hpp"
 #include "machine/grid.hpp"
@@ -23,8 +24,6 @@
 #include "streams/graph.hpp"
 
 namespace emulated::driver {
-
-inline constexpr int most_devices = 16;
 
 struct Context;
 
@@ -129,11 +128,11 @@ class Process {
     bool initialised() const noexcept { return initialised_.load(std::memory_order_acquire); }
     /// cuInit: refused where a variable of the environment has an unknown value, and in a forked process.
     CUresult initialise();
-    int devices() const noexcept { return devices_; }
-    bool is_device(int device) const noexcept { return device >= 0 && device < devices_; }
-    bool executes() const noexcept { return executes_; }
-    unsigned workers() const noexcept { return workers_; }
-    const machine::TimeLimits& time_limits() const noexcept { return time_limits_; }
+    int devices() const noexcept { return environment_.devices; }
+    bool is_device(int device) const noexcept { return device >= 0 && device < devices(); }
+    bool executes() const noexcept { return environment_.executes; }
+    unsigned workers() const noexcept { return environment_.workers; }
+    const machine::TimeLimits& time_limits() const noexcept { return environment_.time_limits; }
     memory::Heap& heap() noexcept { return *heap_; }
     streams::Scheduler& scheduler() noexcept { return scheduler_; }
     Handles& handles() noexcept { return handles_; }
@@ -180,12 +179,7 @@ class Process {
     std::atomic<bool> forked_{false};
     std::atomic<std::uint64_t> next_id_{16};  // above the special stream handles
     std::atomic<std::uint64_t> resets_{0};
-    int devices_ = 1;
-    bool executes_ = true;
-    unsigned workers_ = 1;
-    std::string complaint_;  // about the environment; empty when it is understood
-    machine::TimeLimits time_limits_;
-    bool looks_for_races_ = false;
+    const Environment environment_;
     streams::Scheduler scheduler_;
     std::unique_ptr<memory::Heap> heap_;
     Handles handles_;

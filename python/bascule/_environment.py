@@ -1,0 +1,43 @@
+"""Checks the environment variables that begin with BASCULE_ when the package is imported."""
+
+from __future__ import annotations
+
+import os
+
+from bascule import _errors
+
+_VARIABLES = (
+    "BASCULE_CACHE_DIR",
+    "BASCULE_CACHE_LIMIT",
+    "BASCULE_CUDA_ARRAY_INTERFACE_SYNC",
+    "BASCULE_DEVICE",
+    "BASCULE_EMULATED_CHECKS",
+    "BASCULE_EMULATED_DEVICES",
+    "BASCULE_EMULATED_EXECUTE",
+    "BASCULE_EMULATED_ISA",
+    "BASCULE_EMULATED_MEMORY",
+    "BASCULE_EMULATED_SCHEDULE",
+    "BASCULE_EMULATED_TIMEOUT",
+    "BASCULE_EMULATED_WORKERS",
+    "BASCULE_FULL_TRACEBACK",
+    "BASCULE_STREAM_OF",
+)
+
+
+def check() -> None:
+    """Warn of names that are probably misspelt. Values are checked where they are used, this one only here."""
+    if (value := os.environ.get("BASCULE_FULL_TRACEBACK", "")) not in ("", "0", "1"):
+        raise _errors.ArgumentValueError(
+            f"BASCULE_FULL_TRACEBACK is {value!r}: set it to 1 (tracebacks show Bascule's frames) or 0 (they do not), "
+            "or unset it."
+        )
+    for name in os.environ:
+        if name.startswith("BASCULE_") and name not in _VARIABLES:
+            _warn_of(name)
+
+
+def _warn_of(name: str) -> None:
+    import difflib
+
+    for meant in difflib.get_close_matches(name, _VARIABLES, n=1, cutoff=0.88):  # programs may have their own
+        _errors.warn(f"the environment variable {name} has no effect. Did you mean {meant}?", UserWarning)

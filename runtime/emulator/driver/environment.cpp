@@ -1,0 +1,132 @@
+#include "driver/environment.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace emulated::driver {
+namespace {
+
+std::string_view value_of(const char* variable) {
+    const char* text = std::getenv(variable);
+    return text == nullptr ? std::string_view() : text;
+}
+
+std::optional<std::uint64_t> parse_count(std::string_view text) {
+    std::uint64_t count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error != std::errc() || end != text.data() + text.size() || count == 0) return std::nullopt;
+    return count;
+}
+
+/// Such as 2GB, 1.5 GiB, 512 (bytes).
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+    constexpr std::array<std::pair<std::string_view, double>, 8> units = {{
+        {"", 1},
+        {"B", 1},
+        {"KB", 1e3},
+        {"MB", 1e6},
+        {"GB", 1e9},
+        {"KIB", 0x1p10},
+        {"MIB", 0x1p20},
+        {"GIB", 0x1p30},
+    }};
+    double number = 0;
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    if (error != std::errc()) return std::nullopt;
+    std::string unit;
+    for (const char letter : text.substr(static_cast<std::size_t>(end - text.data()))) {
+        if (letter != ' ')
+            unit += letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+    }
+    const auto* row = std::ranges::find(units, unit, &decltype(units)::value_type::first);
+    if (row == units.end()) return std::nullopt;
+    const double bytes = number * row->second;
+    if (!(bytes >= 1 && bytes < 0x1p47)) return std::nullopt;  // a device's addresses have 47 bits
+    return static_cast<std::uint64_t>(bytes);
+}
+
+std::optional<machine::TimeLimits> parse_seconds(std::string_view text) {
+    machine::TimeLimits limits = machine::TimeLimits::unlimited();
+    double seconds = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (error != std::errc() || end != text.data() + text.size() || !(seconds > 0)) return std::nullopt;
+    if (seconds < 1e9) limits.total = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+    return limits;
+}
+
+/// True when races are looked for.
+std::optional<bool> parse_checks(std::string_view text) {
+    bool races = false;
+    while (!text.empty()) {
+        const std::string_view name = text.substr(0, text.find(','));
+        text.remove_prefix(std::min(text.size(), name.size() + 1));
+        if (name != "memory" && name != "races" && name != "all") return std::nullopt;
+        races |= name != "memory";
+    }
+    return races;
+}
+
+std::optional<bool> parse_switch(std::string_view text) {
+    if (text != "0" && text != "1") return std::nullopt;
+    return text == "1";
+}
+
+/// `target` becomes what `parse` makes of the variable; where that is nothing, `complaint` says what it must be.
+template <class Target, class Parse>
+void read(const char* variable, std::string& complaint, Target& target, Parse parse,
+          const std::string& wanted) {
+    const std::string_view text = value_of(variable);
+    if (text.empty()) return;
+    if (const auto value = parse(text)) {
+        target = static_cast<Target>(*value);
+    } else if (complaint.empty()) {
+        complaint = fmt::format("{} is '{}'; it must be {}", variable, text.substr(0, 100), wanted);
+    }
+}
+
+}  // namespace
+
+Environment read_environment() {
+    Environment all;
+    all.workers = std::max(1U, std::thread::hardware_concurrency());
+    const auto at_most = [](std::uint64_t most) {
+        return [most](std::string_view text) {
+            const auto count = parse_count(text);
+            return count && *count <= most ? count : std::nullopt;
+        };
+    };
+    constexpr std::uint64_t most_workers = 1024;
+    read("BASCULE_EMULATED_CHECKS", all.complaint, all.looks_for_races, parse_checks,
+         "a list of: memory, races, all");
+    read("BASCULE_EMULATED_DEVICES", all.complaint, all.devices, at_most(most_devices),
+         fmt::format("a number from 1 to {}", most_devices));
+    read("BASCULE_EMULATED_EXECUTE", all.complaint, all.executes, parse_switch,
+         "1 (kernels run) or 0 (they are launched and do not run)");
+    read("BASCULE_EMULATED_MEMORY", all.complaint, all.memory_bytes, parse_bytes,
+         "a size, such as 2GB, 512MiB or a number of bytes");
+    read("BASCULE_EMULATED_SCHEDULE", all.complaint, all.schedule, streams::schedule_from,
+         fmt::format("one of: {}", streams::schedule_names));
+    read("BASCULE_EMULATED_TIMEOUT", all.complaint, all.time_limits, parse_seconds,
+         "a number of seconds above 0, or inf");
+    read("BASCULE_EMULATED_WORKERS", all.complaint, all.workers, at_most(most_workers),
+         fmt::format("a number of threads from 1 to {}", most_workers));
+    const std::string_view isa = value_of("BASCULE_EMULATED_ISA");  // the registry of handlers chooses by it
+    if (!isa.empty() && isa != "baseline" && all.complaint.empty()) {
+        all.complaint =
+            fmt::format("BASCULE_EMULATED_ISA is '{}'; it must be baseline (do not use AVX2), or unset",
+                        isa.substr(0, 100));
+    }
+    return all;
+}
+
+}  // namespace emulated::driver
