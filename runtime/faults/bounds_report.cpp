@@ -137,8 +137,7 @@ void forget_bounds_reports() noexcept {
     Records& all = records();
     const std::lock_guard lock(all.mutex);
     for (const PlacedRecord& placed : all.placed) {
-        if (placed.host != nullptr)
-            *const_cast<BoundsRecord*>(placed.host) = {};
+        if (placed.host != nullptr) *const_cast<BoundsRecord*>(placed.host) = {};
     }
 }
 

@@ -223,6 +223,7 @@ Instance Module::instance_of(const NamedInstance& wanted) const {
 
 std::vector<Kernel> Module::instantiate(const std::vector<NamedInstance>& wanted, Arch arch) const {
     std::vector<Instance> instances;
+    instances.reserve(wanted.size());
     for (const NamedInstance& each : wanted) instances.push_back(instance_of(each));
     const std::vector<Instance> together = state_->without_function(instances);
     if (!together.empty()) {

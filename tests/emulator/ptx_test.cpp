@@ -133,6 +133,10 @@ TEST_CASE("syntax errors name their line and what to do") {
           std::string::npos);
     CHECK(error_of(header + "/* never").line == 4);
     CHECK(std::string(error_of(header + ".address_size 32").what()).find("64") != std::string::npos);
+    for (const char* version : {"7", "0d3FF0000000000000", "x.y"}) {
+        CHECK(std::string(error_of(".version " + std::string(version)).what()).find("MAJOR.MINOR") !=
+              std::string::npos);
+    }
     CHECK_THROWS_AS(parse(header + ".global .b32 x = 99999999999999999999;"), SyntaxError);
     CHECK_THROWS_AS(parse(header + ".entry k() { @%p1 ret; }"), SyntaxError);
 }

@@ -1,6 +1,7 @@
 #include "memory/heap.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <map>

@@ -12,7 +12,7 @@ std::size_t Functions::require(const ptx::Function& function) {
         for (const auto* list : {&function.results, &function.parameters}) {
             for (const std::int32_t index : *list) {
                 const ptx::Variable& variable = function.variables[static_cast<std::size_t>(index)];
-                entry.argument_places.push_back(layout_.reserve(32 * stride(variable)));
+                entry.argument_places.push_back(layout_.reserve(std::uint64_t{32} * stride(variable)));
             }
         }
     }

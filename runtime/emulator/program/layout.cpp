@@ -54,7 +54,7 @@ Ref Layout::constant(std::uint64_t value, unsigned bytes, std::int32_t global, b
 Ref Layout::parameter(std::uint32_t offset, Type type, unsigned bytes) {
     const auto [known, is_new] = parameters_.try_emplace({offset, type, bytes}, top_);
     if (is_new) {
-        reserve(32 * bytes);
+        reserve(std::uint64_t{32} * bytes);
         code_.constants.push_back({known->second, bytes, offset, -1, type});
     }
     return {Ref::Kind::fixed, known->second};

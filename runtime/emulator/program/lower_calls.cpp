@@ -91,7 +91,7 @@ std::uint32_t Lowering::argument_place(std::int32_t index) {
     const std::uint32_t stride = Functions::stride(variable);
     const auto found = places_.find({variable.name, stride});
     if (found != places_.end()) return found->second;
-    return places_[{variable.name, stride}] = functions_.layout().reserve(32 * stride);
+    return places_[{variable.name, stride}] = functions_.layout().reserve(std::uint64_t{32} * stride);
 }
 
 std::vector<Lowering::Argument> Lowering::arguments_of(const ptx::Operand* list) {
@@ -164,6 +164,7 @@ void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Oper
     const std::vector<Argument> to = arguments_of(results), from = arguments_of(arguments);
     const auto strides = [](const std::vector<Argument>& given) {
         std::vector<std::uint32_t> made;
+        made.reserve(given.size());
         for (const Argument& each : given) made.push_back(each.stride);
         return made;
     };

@@ -142,9 +142,9 @@ class Parser {
     void version() {
         const Token& token = take();
         const std::string_view text = token.text;
-        if (token.kind != TokenKind::floating) fail(".version needs MAJOR.MINOR");
+        const std::size_t dot = text.find('.');  // 0d3FF0000000000000 has none
+        if (token.kind != TokenKind::floating || dot == text.npos) fail(".version needs MAJOR.MINOR");
         std::from_chars(text.data(), text.data() + text.size(), module_.major);
-        const std::size_t dot = text.find('.');
         std::from_chars(text.data() + dot + 1, text.data() + text.size(), module_.minor);
     }
 
