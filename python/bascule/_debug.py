@@ -28,8 +28,8 @@ def debug(*, sync: bool) -> Debugging:
     """Find the launch that caused a fault: with `sync=True` every launch, in every thread, waits for its kernel.
 
     A kernel that faults then raises CudaError from its own launch; the error names the kernel, the line that
-    launched it and its arguments. Otherwise a later call raises the error, which names the launch that most likely
-    caused it. Kernels do not overlap while this is on.
+    launched it and its arguments. Otherwise a later call raises the error, which on a GPU names the launch that most
+    likely caused it. Kernels do not overlap while this is on.
 
     sync : bool
         True turns it on, False off, for the whole process; in a `with` statement, until the block ends.

@@ -163,7 +163,8 @@ class CudaError(Error, RuntimeError):
     report : str
         The emulated device's report of the fault; empty on a GPU.
     launch : str
-        After a fault that destroyed the context: the launch that most likely caused it, and the line that launched.
+        After a fault that destroyed the context: the launch that caused it, on a GPU the most likely one, and the line
+        that launched.
     """
 
     code: int

@@ -51,9 +51,9 @@ bool is_absent(const LibraryError& error) {
     return message.rfind(driver_soname, 0) == 0 && message.find("No such file") != std::string::npos;
 }
 
-/// Codes that the emulated device's newest report explains.
+/// Codes beside faults that the emulated device's newest report explains.
 bool has_report(CUresult code) noexcept {
-    return loses_context(code) || code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_INVALID_PTX ||
+    return code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_INVALID_PTX ||
            code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_NOT_INITIALIZED ||
            code == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES || code == CUDA_ERROR_TIMEOUT ||
            code == CUDA_ERROR_OUT_OF_MEMORY || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -235,7 +235,15 @@ const Driver& Driver::make() {
     return *driver.release();
 }
 
-std::string Driver::message_of(CUresult code, std::string_view doing, const std::string& report) const {
+std::string Driver::report_on(DriverResult result) const {
+    const CUresult code = result;
+    if (emulated_ == nullptr) return "";
+    if (loses_context(code)) return emulated_->newest_fault().report;
+    const bool explained = has_report(code) || std::string_view(result.call) == "cuInit";
+    return explained ? emulated_->newest_report() : "";
+}
+
+std::string Driver::message_of(CUresult code, std::string_view doing, const FailureDetails& failure) const {
     if (lost_by_fork()) {
         return fmt::format(
             "this process was forked from one that had used the {} already, and a forked process cannot use "
@@ -249,16 +257,20 @@ std::string Driver::message_of(CUresult code, std::string_view doing, const std:
     const char* text = nullptr;
     if (api_.cuGetErrorName) api_.cuGetErrorName(code, &name);
     if (api_.cuGetErrorString) api_.cuGetErrorString(code, &text);
-    std::string message =
-        fmt::format("{} failed: {} ({}): {}.", doing, name == nullptr ? "unknown code" : name,
-                    static_cast<int>(code), text == nullptr ? "no description" : text);
-    if (!report.empty()) message += "\n" + report;
-    if (loses_context(code)) {
-        message += "\nThe context is lost: all later calls return this error. Restart the process";
-        if (emulated()) message += ", or call bascule.emulated.reset() and make the arrays again";
-        message += report.empty() ? "; the fault may be an earlier kernel's." : ".";
+    const std::string error =
+        fmt::format("{} ({})", name == nullptr ? "unknown code" : name, static_cast<int>(code));
+    const char* description = text == nullptr ? "no description" : text;
+    const auto line = [](const std::string& more) { return more.empty() ? "" : "\n" + more; };
+    if (!loses_context(code)) {
+        return fmt::format("{} failed: {}: {}.{}", doing, error, description, line(failure.report));
     }
-    return message;
+    // The kernel's mistake comes first; the call that noticed it has done nothing wrong.
+    return fmt::format(
+        "{}{}\n{}, noticed while {}. The context is lost: all later calls return this error. Restart the "
+        "process{}.",
+        failure.report.empty() ? fmt::format("an earlier kernel failed: {}.", description) : failure.report,
+        line(failure.launch), error, doing,
+        emulated() ? ", or call bascule.emulated.reset() and make the arrays again" : "");
 }
 
 void Driver::fail(DriverResult result, std::string_view doing) const {
@@ -271,14 +283,12 @@ void Driver::fail(DriverResult result, std::string_view doing) const {
     details.call = result.call;
     details.doing = doing;
     FailureDetails failure;
-    if (emulated_ != nullptr && (has_report(code) || details.call == "cuInit"))
-        failure.report = emulated_->newest_report();
+    failure.report = report_on(result);
     if (const FailureDescriber describe = failure_describer.load(std::memory_order_acquire))
         failure = describe(*this, code, std::move(failure.report));
+    std::string message = message_of(code, doing, failure);
     details.report = std::move(failure.report);
     details.launch = std::move(failure.launch);
-    std::string message = message_of(code, doing, details.report);
-    if (!details.launch.empty()) message += "\n" + details.launch;
     throw CudaError(message, std::move(details));
 }
 

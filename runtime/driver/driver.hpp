@@ -214,7 +214,8 @@ class Driver {
   private:
     Driver() = default;
     static const Driver& make();
-    std::string message_of(CUresult code, std::string_view doing, const std::string& report) const;
+    std::string report_on(DriverResult result) const;
+    std::string message_of(CUresult code, std::string_view doing, const FailureDetails& failure) const;
     [[noreturn]] void fail(DriverResult result, std::string_view doing) const;
     [[noreturn]] void fail(DriverResult result, CUstream stream, std::string_view doing) const;
     friend struct DriverLoader;

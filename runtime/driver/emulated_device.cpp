@@ -24,14 +24,25 @@ void find(const DynamicLibrary& library, const char* name, Function*& function) 
                        {.library = what, .paths_tried = {library.path()}, .loader_message = {}});
 }
 
-}  // namespace
-
-std::string EmulatedFunctions::newest_report() const {
-    std::string text(last_report(nullptr, 0), '\0');
+/// The text that `read` copies and returns the length of.
+template <typename Read>
+std::string text_of(const Read& read) {
+    std::string text(read(nullptr, 0), '\0');
     // Another thread's fault may have replaced it meanwhile: what fits is taken.
-    const std::size_t length = last_report(text.data(), text.size() + 1);
+    const std::size_t length = read(text.data(), text.size() + 1);
     text.resize(std::min(length, text.size()));
     return text;
+}
+
+}  // namespace
+
+std::string EmulatedFunctions::newest_report() const { return text_of(last_report); }
+
+EmulatedFault EmulatedFunctions::newest_fault() const {
+    EmulatedFault fault = {};
+    fault.report =
+        text_of([&](char* text, std::size_t capacity) { return last_fault(&fault, text, capacity); });
+    return fault;
 }
 
 std::vector<std::string> emulated_library_candidates() {
@@ -57,6 +68,8 @@ EmulatedFunctions find_emulated_functions(const DynamicLibrary& library) {
                            {.library = what, .paths_tried = {library.path()}, .loader_message = {}});
     }
     find(library, "bascule_emulated_last_report", functions.last_report);
+    find(library, "bascule_emulated_last_fault", functions.last_fault);
+    find(library, "bascule_emulated_next_site", functions.next_site);
     find(library, "bascule_emulated_trace", functions.trace);
     find(library, "bascule_emulated_trace_read", functions.trace_read);
     find(library, "bascule_emulated_name_allocation", functions.name_allocation);

@@ -10,10 +10,17 @@
 
 namespace bascule {
 
+/// A fault, its launch, and its report.
+struct EmulatedFault : BasculeEmulatedFault {
+    std::string report;
+};
+
 /// The functions of emulated_abi.h, all non-null once loaded. Thread-safe, as they are.
 struct EmulatedFunctions {
     decltype(&bascule_emulated_abi) abi = nullptr;
     decltype(&bascule_emulated_last_report) last_report = nullptr;
+    decltype(&bascule_emulated_last_fault) last_fault = nullptr;
+    decltype(&bascule_emulated_next_site) next_site = nullptr;
     decltype(&bascule_emulated_trace) trace = nullptr;
     decltype(&bascule_emulated_trace_read) trace_read = nullptr;
     decltype(&bascule_emulated_name_allocation) name_allocation = nullptr;
@@ -29,8 +36,10 @@ struct EmulatedFunctions {
     decltype(&bascule_emulated_race_statistics) race_statistics = nullptr;
     decltype(&bascule_emulated_call_count) call_count = nullptr;
 
-    /// The newest fault's report, "" when there was none.
+    /// Why a call failed last, "" when none did.
     std::string newest_report() const;
+    /// The newest fault that a context was lost by; its report is empty when there was none.
+    EmulatedFault newest_fault() const;
 };
 
 /// Paths and sonames of the library in order: beside the binary that contains this code, the lib directories

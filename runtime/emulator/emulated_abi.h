@@ -12,12 +12,34 @@ extern "C" {
 #endif
 
 /* The version of this header; a library of another version is refused. */
-#define BASCULE_EMULATED_ABI 3
+#define BASCULE_EMULATED_ABI 4
 uint32_t bascule_emulated_abi(void);
 
-/* The report of the newest fault of any context: several lines, ends without a newline. Empty when there was
- * none. Copies at most `capacity` bytes with the NUL and returns the length without it. */
+/* Why a call failed last, in any thread: several lines, ends without a newline. Empty when none did.
+ * Copies at most `capacity` bytes with the NUL and returns the length without it. */
 size_t bascule_emulated_last_report(char* text, size_t capacity);
+
+/* What a launch lacked that its kernel needed. */
+enum {
+    BASCULE_EMULATED_LACKS_NOTHING = 0,
+    BASCULE_EMULATED_LACKS_SHARED_BYTES = 1, /* dynamic shared memory */
+    BASCULE_EMULATED_LACKS_COOPERATION = 2   /* CU_LAUNCH_ATTRIBUTE_COOPERATIVE */
+};
+
+/* The launch behind a fault. */
+typedef struct BasculeEmulatedFault {
+    uint32_t by_kernel; /* 1; or 0 for another operation's fault, such as a copy's: the rest is 0 then */
+    uint32_t lack;
+    uint64_t stream; /* the handle as the launch gave it */
+    uint64_t site;   /* of bascule_emulated_next_site; 0 when there was none */
+} BasculeEmulatedFault;
+
+/* The newest fault that a context was lost by: its launch, and its report as above. */
+size_t bascule_emulated_last_fault(BasculeEmulatedFault* fault, char* text, size_t capacity);
+
+/* Where the calling thread writes a number of the program's own for its next launch, which takes it and leaves 0.
+ * Valid until the thread ends. */
+uint64_t* bascule_emulated_next_site(void);
 
 /* Operations in the order in which the host issued them. */
 enum {

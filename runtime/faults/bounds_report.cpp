@@ -106,11 +106,11 @@ std::string triple(const std::uint32_t (&values)[3]) {
 }
 
 std::string describe(const Records& all, const BoundsRecord& record) {
-    std::string text = fmt::format("index out of bounds: {}: index {} of axis {}, which has {} element{}",
-                                   name_of(all, record.image, record.view), record.index, record.axis,
-                                   record.extent, record.extent == 1 ? "" : "s");
-    text += fmt::format("\n  in block {}, thread {}\n  at line {} of {}", triple(record.block),
-                        triple(record.thread), record.line, record.file);
+    std::string text = fmt::format(
+        "index out of bounds: {} at line {} of {}\n  index {} of axis {}, which has {} element{}\n  in block "
+        "{}, thread {}",
+        name_of(all, record.image, record.view), record.line, record.file, record.index, record.axis,
+        record.extent, record.extent == 1 ? "" : "s", triple(record.block), triple(record.thread));
     if (record.count > 1) {
         text += fmt::format("\n  {} other thread{} left a view too", record.count - 1,
                             record.count == 2 ? "" : "s");

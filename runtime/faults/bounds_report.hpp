@@ -25,7 +25,7 @@ std::uint32_t remember_parameters(const Image& image);
 /// record. Throws: CudaError.
 void place_bounds_record(std::uint64_t hook, std::size_t bytes, std::uint32_t number, Device device);
 
-/// The index, the parameter and the line that a kernel recorded, on several lines; empty when there is no record.
+/// The parameter and the line, then the index that a kernel recorded, on several lines; empty when there is no record.
 /// Calls no driver. Thread-safe.
 std::string bounds_report();
 

@@ -1,8 +1,11 @@
+#include <cstdint>
 #include <string>
 #include <utility>
 
+#include <bascule/interface/errors/language.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
@@ -23,6 +26,21 @@ int current_ordinal(const Driver& driver) {
     return 0;
 }
 
+/// What gives the launch what it lacked, on a line of its own.
+std::string next_step(std::uint32_t lack) {
+    if (lack == BASCULE_EMULATED_LACKS_SHARED_BYTES) {
+        return "\nGive the size of the array in bytes: " +
+               advice("it is the fourth entry of the brackets, kernel[grid, block, stream, shared_bytes].",
+                      "LaunchConfig{.shared_bytes = ...}.");
+    }
+    if (lack == BASCULE_EMULATED_LACKS_COOPERATION) {
+        return "\nLaunch it cooperatively: " +
+               advice("kernel[bascule.LaunchConfig(grid, block, cooperative=True)].",
+                      "LaunchConfig{.cooperative = true}.");
+    }
+    return "";
+}
+
 FailureDetails details_of(const Driver& driver, CUresult code, std::string report) {
     // A bounds check traps after the kernel has written a record, which says more.
     if (code == CUDA_ERROR_ILLEGAL_INSTRUCTION || code == CUDA_ERROR_LAUNCH_FAILED) {
@@ -30,7 +48,12 @@ FailureDetails details_of(const Driver& driver, CUresult code, std::string repor
     }
     FailureDetails details;
     details.report = with_user_places(std::move(report));
-    if (loses_context(code)) details.launch = blame(current_ordinal(driver), details.report);
+    if (!loses_context(code)) return details;
+    const EmulatedFunctions* emulated = driver.emulated_functions();
+    const EmulatedFault fault = emulated == nullptr ? EmulatedFault{} : emulated->newest_fault();
+    details.launch = emulated == nullptr ? blame(current_ordinal(driver), details.report)
+                                         : blame(current_ordinal(driver), details.report, fault);
+    details.report += next_step(fault.lack);
     return details;
 }
 

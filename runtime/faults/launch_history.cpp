@@ -10,6 +10,7 @@
 
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
@@ -22,21 +23,28 @@ constexpr std::size_t most_sites = 65536;
 constexpr std::size_t most_listed = 4;
 constexpr auto relaxed = std::memory_order_relaxed;
 
-/// When it is read while it is written it mixes two launches: then a report guesses wrong, nothing worse.
-/// The names are never freed.
-struct LaunchSlot {
-    std::atomic<const KernelNames*> kernel{nullptr};  // null: none, or known to be done
-    std::atomic<std::uint64_t> stream{0};
-    std::atomic<KeptMark> order{0};
-    std::atomic<std::uint32_t> site{0};
-    std::atomic<int> ordinal{0};
-};
+}  // namespace
 
 struct LaunchRing {
-    std::array<LaunchSlot, remembered> slots;
-    std::uint32_t next = 0;  // of the thread that has it
-    bool taken = true;       // guarded by the registry
+    /// When it is read while it is written it mixes two launches: then a report guesses wrong, nothing worse.
+    /// The names are never freed.
+    struct Slot {
+        std::atomic<const KernelNames*> kernel{nullptr};  // null: none, or known to be done
+        std::atomic<std::uint64_t> stream{0};
+        std::atomic<KeptMark> order{0};
+        std::atomic<std::uint32_t> site{0};
+        std::atomic<int> ordinal{0};
+    };
+    std::array<Slot, remembered> slots;
+    std::uint32_t next = 0;              // of the thread that has it
+    std::uint64_t* next_site = nullptr;  // likewise: the emulated device reads it, or nobody
+    std::uint64_t unread_site = 0;
+    bool taken = true;  // guarded by the registry
 };
+
+namespace {
+
+using LaunchSlot = LaunchRing::Slot;
 
 struct HistoryRegistry {
     std::mutex mutex;
@@ -63,6 +71,7 @@ struct OwnRing {
 LaunchRing* take_ring() noexcept {
     thread_local OwnRing own;
     try {
+        const EmulatedFunctions* emulated = Driver::get().emulated_functions();
         const std::lock_guard lock(history_registry().mutex);
         auto& rings = history_registry().rings;
         const auto idle =
@@ -74,6 +83,7 @@ LaunchRing* take_ring() noexcept {
             rings.reserve(rings.size() + 1);
             own.ring = rings.emplace_back(new LaunchRing);
         }
+        own.ring->next_site = emulated == nullptr ? &own.ring->unread_site : emulated->next_site();
     } catch (...) {  // no memory: this thread's launches are not remembered
     }
     return own.ring;
@@ -153,6 +163,7 @@ std::string describe_suspect(const Suspect& launch) {
         to_string(launch.args));
 }
 
+/// Of launches that are not known to be done.
 std::string verdict(int ordinal, const std::string& report) {
     std::vector<Candidate> candidates = candidates_of(ordinal);
     if (const std::string_view name = reported_kernel(report); !name.empty()) {
@@ -175,6 +186,15 @@ std::string verdict(int ordinal, const std::string& report) {
            " finds out which.";
 }
 
+/// The first call's answer for a device, which later calls repeat. `judge` runs with the registry locked.
+template <class Judge>
+std::string decide(int ordinal, const Judge& judge) {
+    HistoryRegistry& all = history_registry();
+    const std::lock_guard lock(all.mutex);
+    const auto known = all.verdicts.find(ordinal);
+    return known != all.verdicts.end() ? known->second : all.verdicts.emplace(ordinal, judge()).first->second;
+}
+
 }  // namespace
 
 LaunchSite LaunchSite::of(const std::string& place) {
@@ -194,15 +214,19 @@ std::string LaunchSite::place() const {
     return place_of(number);
 }
 
-void note_launch(const LoadedKernel& kernel, StreamRef stream, LaunchSite site) noexcept {
-    if (mine == nullptr) [[unlikely]] {
+LaunchNote::LaunchNote(LaunchSite site) noexcept : site_(site) {
+    if (mine == nullptr) [[unlikely]]
         mine = take_ring();
-        if (mine == nullptr) return;
-    }
-    LaunchSlot& slot = mine->slots[mine->next++ % remembered];
+    ring_ = mine;
+    if (ring_ != nullptr) *ring_->next_site = site.number;
+}
+
+void LaunchNote::accept(const LoadedKernel& kernel, StreamRef stream) const noexcept {
+    if (ring_ == nullptr) return;
+    LaunchSlot& slot = ring_->slots[ring_->next++ % remembered];
     slot.stream.store(stream.handle(), relaxed);
     slot.order.store(kept_so_far(), relaxed);
-    slot.site.store(site.number, relaxed);
+    slot.site.store(site_.number, relaxed);
     slot.ordinal.store(stream.device().ordinal(), relaxed);
     slot.kernel.store(kernel.names, relaxed);
 }
@@ -221,15 +245,23 @@ void note_finished(Device device, KeptMark mark) noexcept {
 }
 
 std::string blame(int ordinal, const std::string& report) {
-    const Suspect* caught = suspect;
-    const std::string certain =
-        caught == nullptr ? ""
-                          : fmt::format("It was {}.", describe_suspect(*caught));  // takes the lock itself
-    HistoryRegistry& all = history_registry();
-    const std::lock_guard lock(all.mutex);
-    const auto known = all.verdicts.find(ordinal);
-    if (known != all.verdicts.end()) return known->second;
-    return all.verdicts.emplace(ordinal, certain.empty() ? verdict(ordinal, report) : certain).first->second;
+    const std::string caught = suspect == nullptr ? "" : describe_suspect(*suspect);  // takes the lock itself
+    return decide(ordinal, [&] {
+        return caught.empty() ? verdict(ordinal, report) : fmt::format("It was {}.", caught);
+    });
+}
+
+std::string blame(int ordinal, const std::string& report, const EmulatedFault& fault) {
+    const bool caught =
+        suspect != nullptr && suspect->site.number == fault.site && suspect->stream.handle() == fault.stream;
+    const std::string arguments = caught ? to_string(suspect->args) : "";
+    return decide(ordinal, [&]() -> std::string {
+        if (fault.by_kernel == 0) return "";
+        return fmt::format("It was {}{}{}.",
+                           describe_launch(std::string(reported_kernel(report)), fault.stream,
+                                           place_of(static_cast<std::uint32_t>(fault.site))),
+                           caught ? ", with the arguments " : "", arguments);
+    });
 }
 
 void forget_blame(int ordinal) noexcept {

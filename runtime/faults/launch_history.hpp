@@ -12,6 +12,8 @@
 
 namespace bascule {
 
+struct EmulatedFault;
+struct LaunchRing;
 struct LoadedKernel;
 
 /// A line of the user's program that launches; 0 for none. A small value, valid until the process ends.
@@ -24,17 +26,29 @@ struct LaunchSite {
     bool operator==(const LaunchSite&) const = default;
 };
 
-/// Remembers a launch that the driver accepted. A few stores, no lock.
-void note_launch(const LoadedKernel& kernel, StreamRef stream, LaunchSite site) noexcept;
+/// A launch by the calling thread, from before the driver is called. A few stores, no lock.
+class LaunchNote {
+  public:
+    /// The emulated device learns which line launches next, so that its faults name it.
+    explicit LaunchNote(LaunchSite site) noexcept;
+    /// Remembers the launch: the driver has accepted it.
+    void accept(const LoadedKernel& kernel, StreamRef stream) const noexcept;
+
+  private:
+    LaunchRing* ring_;  ///< the thread's; null without memory
+    LaunchSite site_;
+};
 
 /// A synchronisation that began at `mark` has returned: these launches are done and cannot have failed.
 void note_finished(StreamRef stream, KeptMark mark) noexcept;
 void note_finished(Device device, KeptMark mark) noexcept;
 
 /// Which launch most likely lost the context of this device, as sentences: decided by the first call, and then
-/// kept. `report` is the emulated device's, which names the kernel; empty on a GPU.
-/// Empty when nothing was launched.
+/// kept. `report` may name the kernel, and is empty otherwise. Empty when nothing was launched.
 std::string blame(int ordinal, const std::string& report);
+
+/// The same on the emulated device, which knows the launch. Empty where the fault is not a kernel's.
+std::string blame(int ordinal, const std::string& report, const EmulatedFault& fault);
 
 /// The context of this device goes on: a later loss is another launch's.
 void forget_blame(int ordinal) noexcept;

@@ -79,6 +79,8 @@ Library::Library(const Environment& environment) {
     trace_read = reinterpret_cast<decltype(trace_read)>(symbol("bascule_emulated_trace_read"));
     name_allocation = reinterpret_cast<decltype(name_allocation)>(symbol("bascule_emulated_name_allocation"));
     call_count = reinterpret_cast<decltype(call_count)>(symbol("bascule_emulated_call_count"));
+    last_fault = reinterpret_cast<decltype(last_fault)>(symbol("bascule_emulated_last_fault"));
+    next_site = reinterpret_cast<decltype(next_site)>(symbol("bascule_emulated_next_site"));
     last_report_ = reinterpret_cast<decltype(last_report_)>(symbol("bascule_emulated_last_report"));
 
     initialised = cuInit(0);

@@ -180,6 +180,8 @@ class Library {
     decltype(&bascule_emulated_trace_read) trace_read = nullptr;
     decltype(&bascule_emulated_name_allocation) name_allocation = nullptr;
     decltype(&bascule_emulated_call_count) call_count = nullptr;
+    decltype(&bascule_emulated_last_fault) last_fault = nullptr;
+    decltype(&bascule_emulated_next_site) next_site = nullptr;
 
     /// The newest fault's report.
     std::string report() const;

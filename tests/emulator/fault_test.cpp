@@ -70,6 +70,35 @@ TEST_CASE("a fault comes with a later call, with its code, in every thread, agai
     }
 }
 
+TEST_CASE("a fault knows its launch among others of the kernel, and its report outlives other failures") {
+    for (const std::string& policy : client::policies) {
+        CAPTURE(policy);
+        Library library({{"BASCULE_EMULATED_SCHEDULE", policy.c_str()}});
+        World world(library);
+        const CUstream p = world.device.stream();
+        const CUstream q = world.device.stream();
+        const CUdeviceptr x = world.device.floats(4, 0.0F);
+        std::uint64_t site = 0;
+        for (const CUdeviceptr address : {x, x, x + 16, x}) {
+            *library.next_site() = ++site;
+            world.device.launch("increment", address == x ? p : q, address);
+            CHECK(*library.next_site() == 0);
+        }
+        CHECK(library.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
+        CUlibrary unused = nullptr;
+        library.cuLibraryLoadData(&unused, "no PTX", nullptr, nullptr, 0, nullptr, nullptr, 0);
+
+        BasculeEmulatedFault fault = {};
+        std::string report(library.last_fault(&fault, nullptr, 0), '\0');
+        library.last_fault(&fault, report.data(), report.size() + 1);
+        CHECK(report.find("kernel 'increment'") != std::string::npos);
+        CHECK(fault.by_kernel == 1);
+        CHECK(fault.site == 3);
+        CHECK(fault.stream == reinterpret_cast<std::uint64_t>(q));
+        CHECK(fault.lack == BASCULE_EMULATED_LACKS_NOTHING);
+    }
+}
+
 TEST_CASE("a fault is noticed by whoever synchronises in its context, on whatever stream or event") {
     for (const std::string& policy : client::policies) {
         CAPTURE(policy);

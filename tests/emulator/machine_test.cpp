@@ -278,6 +278,8 @@ TEST_CASE("a failed assertion is a fault with its text, one that holds is none")
     REQUIRE(assertion);
     CHECK(assertion->kind == Fault::Kind::assertion);
     CHECK(assertion->message.find("assertion `n > 3` failed") != std::string::npos);
+    CHECK(assertion->file.find(".cu") != std::string::npos);
+    CHECK(assertion->line != 0);
     CHECK_FALSE(device.launch("asserts", {1}, {1}, 4));
 }
 

@@ -123,6 +123,29 @@ TEST_CASE("directives of entries, debug sections and unknown pragmas are read ov
     CHECK(module.files[0].name == "a.cu");
 }
 
+TEST_CASE("inlined code knows the line of the function that is not inlined") {
+    const Module module = parse(header + R"(.file 1 "k.cu"
+        .entry k() { .reg .b32 %r<9>;
+          .loc 1 30 1
+          mov.u32 %r0, 0;
+          .loc 1 20 1, function_name $L, inlined_at 1 30 5
+          mov.u32 %r1, 1;
+          .loc 1 10 1, function_name $L + 4, inlined_at 1 20 1
+          mov.u32 %r2, 2;
+          .loc 1 31 1
+          ret; }
+        .entry next() { .reg .b32 %r<9>;
+          .loc 1 10 1, function_name $L + 4, inlined_at 1 20 1
+          mov.u32 %r2, 2; ret; })");
+    const auto callers = [&](std::size_t function) {
+        std::vector<std::uint32_t> lines;
+        for (const auto& each : module.functions.at(function).body) lines.push_back(each.caller_line);
+        return lines;
+    };
+    CHECK(callers(0) == std::vector<std::uint32_t>{0, 30, 30, 0});
+    CHECK(callers(1)[0] == 20);  // another function's inlined code counts for nothing
+}
+
 TEST_CASE("syntax errors name their line and what to do") {
     CHECK(std::string(error_of("hello").what()).find("is this PTX text?") != std::string::npos);
     const SyntaxError missing =

@@ -42,10 +42,12 @@ TEST_CASE("a fault tells kernel, block, thread, address, nearest allocation and 
     const std::string text = emulated::report::describe(fault, heap);
     CAPTURE(text);
     for (const char* part :
-         {"illegal address: kernel 'past' wrote 4 bytes", "past the 4096-byte allocation 'y'",
-          "block (3,0,0), thread (255,0,0)", "line 7 of saxpy.cu", "12 other threads of the block"}) {
+         {"past the 4096-byte allocation 'y'", "block (3,0,0), thread (255,0,0), PTX line 41",
+          "12 other threads of the block"}) {
         CHECK_MESSAGE(contains(text, part), part);
     }
+    CHECK(text.substr(0, text.find('\n')) ==
+          "illegal address: kernel 'past' wrote 4 bytes of global memory at line 7 of saxpy.cu");
     CHECK(text.back() != '\n');
 }
 
@@ -67,6 +69,15 @@ TEST_CASE("a write to constant memory is said to be one") {
     heap.set_read_only(table);
     CHECK(contains(emulated::report::describe(past(table + 8), heap),
                    "at byte 8 of the 64-byte allocation 'table', which is constant"));
+}
+
+TEST_CASE("of inlined code the line that calls it is named too") {
+    Heap heap(1, 1 << 20);
+    Fault fault = past(16);
+    fault.file = "vector.cuh";
+    fault.caller = {"saxpy.cu", 7};
+    CHECK(contains(emulated::report::describe(fault, heap),
+                   "at line 7 of vector.cuh\n  called from line 7 of saxpy.cu\n"));
 }
 
 TEST_CASE("without line information the PTX line is named") {

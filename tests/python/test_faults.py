@@ -101,7 +101,7 @@ def line_of(text: str, mark: str) -> int:
             "m.past[8, 128](x, 3)",
             "past",
             [
-                "CUDA_ERROR_ILLEGAL_ADDRESS (700): ",
+                "CUDA_ERROR_ILLEGAL_ADDRESS (700), noticed while ",
                 "kernel 'past' wrote 4 bytes of global memory",
                 "block (7,0,0), thread (104,0,0)",
                 "directly past the 4000-byte allocation made at PROGRAM:HERE",
@@ -121,12 +121,12 @@ def line_of(text: str, mark: str) -> int:
         (
             "m.null_pointer[1, 1](bascule.raw_pointer(u.__cuda_array_interface__['data'][0]))",
             "null",
-            ["(700)", "wrote 4 bytes of", " at 0x0, "],
+            ["(700)", "wrote 4 bytes of", "address 0x0: "],
         ),
         (
             "m.wild[1, 64](0x123456789000)",
             "wild",
-            ["(700)", "0x123456789000, no allocation is near", "63 other threads"],
+            ["(700)", "address 0x123456789000: no allocation is near", "63 other threads"],
         ),
         ("m.endless_recursion[1, 64](i)", "nest", ["(714)", "stack overflow", "CU_LIMIT_STACK_SIZE"]),
         ("m.endless_loop[1, 64](i)", "loop", ["(702)", "infinite loop", "BASCULE_EMULATED_TIMEOUT"]),

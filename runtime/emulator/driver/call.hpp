@@ -13,6 +13,12 @@
 
 namespace emulated::driver {
 
+/// Which of the program's places the calling thread launches from next; 0 when it has not said.
+inline std::uint64_t& next_site() noexcept {
+    thread_local constinit std::uint64_t site = 0;
+    return site;
+}
+
 /// Counts the calls of one exported function; all of them form a list.
 class CallCounter {
   public:

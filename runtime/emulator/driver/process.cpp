@@ -221,9 +221,9 @@ Context* Process::owner(memory::DeviceAddress address) {
     return found == owners_.end() ? nullptr : found->second.context;
 }
 
-void Context::fail(CUresult code, std::string report) {
+void Context::fail(CUresult code, std::string report, const BasculeEmulatedFault& launch) {
     CUresult none = CUDA_SUCCESS;
-    if (error.compare_exchange_strong(none, code)) Process::get().set_report(std::move(report));
+    if (error.compare_exchange_strong(none, code)) Process::get().set_fault(std::move(report), launch);
 }
 
 CUresult Context::take_error() noexcept {
@@ -249,6 +249,21 @@ std::string Process::report() {
     }
     const std::lock_guard lock(mutex_);
     return report_;
+}
+
+void Process::set_fault(std::string text, const BasculeEmulatedFault& launch) {
+    const std::lock_guard lock(mutex_);
+    report_ = text;
+    fault_report_ = std::move(text);
+    fault_ = launch;
+}
+
+std::string Process::fault(BasculeEmulatedFault& launch) {
+    launch = {};
+    if (forked_) return "";
+    const std::lock_guard lock(mutex_);
+    launch = fault_;
+    return fault_report_;
 }
 
 ContextStack& context_stack() noexcept {

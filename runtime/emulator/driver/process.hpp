@@ -17,6 +17,7 @@
 #include "driver/environment.hpp"
 #include "driver/handles.hpp"
 #include "driver/memory_calls/memory_pool.hpp"
+#include "emulated_abi.h"
 #include "machine/grid.hpp"
 #include "memory/heap.hpp"
 #include "program/module.hpp"
@@ -114,7 +115,7 @@ struct Context {
     std::map<int, std::size_t> limits;              ///< CUlimit -> what was set
 
     /// A fault: what comes later is not executed any more, as on a GPU. The first one stays, with its report.
-    void fail(CUresult code, std::string report);
+    void fail(CUresult code, std::string report, const BasculeEmulatedFault& launch = {});
     /// What a call that has waited returns: `error`, or `passing_error`, which is forgotten then.
     CUresult take_error() noexcept;
 };
@@ -168,6 +169,8 @@ class Process {
 
     void set_report(std::string text);
     std::string report();
+    void set_fault(std::string text, const BasculeEmulatedFault& launch);
+    std::string fault(BasculeEmulatedFault& launch);
 
   private:
     Process();
@@ -193,6 +196,8 @@ class Process {
     };
     std::unordered_map<memory::DeviceAddress, Owned> owners_;  // by the allocation's base
     std::string report_;
+    std::string fault_report_;
+    BasculeEmulatedFault fault_ = {};
 };
 
 /// A thread's contexts; the last is current, and may be null. Nothing of it is destroyed when the thread

@@ -67,19 +67,33 @@ bool detail::is_dropped() noexcept {
 
 using emulated::driver::Process;
 
+namespace {
+
+/// Copies at most `capacity` bytes with the NUL. Returns the length without it.
+std::size_t copy_text(const std::string& from, char* text, std::size_t capacity) {
+    if (capacity > 0) {
+        const std::size_t length = std::min(from.size(), capacity - 1);
+        std::memcpy(text, from.data(), length);
+        text[length] = '\0';
+    }
+    return from.size();
+}
+
+}  // namespace
+
 #define EMULATED_EXPORT extern "C" __attribute__((visibility("default")))
 
 EMULATED_EXPORT uint32_t bascule_emulated_abi(void) { return BASCULE_EMULATED_ABI; }
 
 EMULATED_EXPORT size_t bascule_emulated_last_report(char* text, size_t capacity) {
-    const std::string report = Process::get().report();
-    if (capacity > 0) {
-        const std::size_t length = std::min(report.size(), capacity - 1);
-        std::memcpy(text, report.data(), length);
-        text[length] = '\0';
-    }
-    return report.size();
+    return copy_text(Process::get().report(), text, capacity);
 }
+
+EMULATED_EXPORT size_t bascule_emulated_last_fault(BasculeEmulatedFault* fault, char* text, size_t capacity) {
+    return copy_text(Process::get().fault(*fault), text, capacity);
+}
+
+EMULATED_EXPORT uint64_t* bascule_emulated_next_site(void) { return &emulated::driver::next_site(); }
 
 EMULATED_EXPORT void bascule_emulated_trace(int on) {
     auto& trace = emulated::driver::the_trace();

@@ -83,6 +83,8 @@ class Worker {
 
     // faults.cpp
     Fault describe();
+    void describe_trap(Fault& fault) const;
+    void describe_shared(Fault& fault) const;
     void describe_endless(Fault& fault, std::uint32_t pc) const;
     Fault describe_deadlock() const;
     std::uint64_t count_others(const LaneFault& first);

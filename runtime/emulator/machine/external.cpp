@@ -225,8 +225,9 @@ const Instruction* assertion(Lanes& s, const Instruction* i) {
     const auto line = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[2])[l];
     const auto message = text_at(s, l, wide(0)), file = text_at(s, l, wide(1)),
                function = text_at(s, l, wide(3));
-    s.block->message = file.value_or("?") + ":" + std::to_string(line) + ": " + function.value_or("?") +
-                       ": assertion `" + message.value_or("?") + "` failed";
+    s.block->message = "assertion `" + message.value_or("?") + "` failed in " + function.value_or("?");
+    s.block->asserted_file = file.value_or("");
+    s.block->asserted_line = file ? line : 0;
     s.fault = {LaneFault::What::assertion, s.mask, static_cast<std::uint32_t>(i - s.code), 0, 0, false, ""};
     s.stop = Stop::fault;
     return nullptr;

@@ -1,5 +1,7 @@
 // What a worker tells of a block that cannot go on.
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -55,7 +57,13 @@ Dim3 Worker::thread_of(std::uint32_t linear) const {
 
 Fault::Place Worker::place_of(std::uint32_t pc, std::uint32_t thread) const {
     const program::Code::Line& line = code_->lines[pc];
-    return {thread_of(thread), line.ptx, code_->files[line.file], line.source};
+    Fault::Place made;
+    made.file = code_->files[line.file];
+    made.line = line.source;
+    made.thread = thread_of(thread);
+    made.ptx_line = line.ptx;
+    made.caller = {code_->files[line.caller_file], line.caller};
+    return made;
 }
 
 Fault Worker::describe() {
@@ -76,10 +84,17 @@ Fault Worker::describe() {
                                         lane.bytes, lane.bytes);
             break;
         case What::trap:
-            fault.message = "the kernel executed a trap";
+            describe_trap(fault);
             break;
         case What::assertion:
             fault.message = std::move(block_.message);
+            if (block_.asserted_line != 0) {
+                fault.file = std::move(block_.asserted_file);
+                fault.line = block_.asserted_line;
+            }
+            break;
+        case What::out_of_bounds:
+            describe_shared(fault);
             break;
         case What::idle:
         case What::over_time:
@@ -108,6 +123,37 @@ Fault Worker::describe() {
     fault.other_threads = lane.lanes ? static_cast<std::uint64_t>(__builtin_popcount(lane.lanes)) - 1 : 0;
     fault.other_threads += count_others(lane);
     return fault;
+}
+
+// cooperative_groups traps where a grid waits for its blocks and was not launched for that.
+void Worker::describe_trap(Fault& fault) const {
+    const bool asks_for_workspace = std::any_of(code_->specials.begin(), code_->specials.end(),
+                                                [](const program::Code::SpecialSlot& slot) {
+                                                    return slot.special == program::Special::workspace_high ||
+                                                           slot.special == program::Special::workspace_low;
+                                                });
+    const bool in_library = fault.line == 0 || fault.file.find("cooperative_groups") != fault.file.npos;
+    if (request_->workspace != 0 || !asks_for_workspace || !in_library) return;
+    fault.lack = Fault::Lack::cooperation;
+    fault.message =
+        "the kernel synchronises its grid (cooperative_groups), and this launch was not cooperative";
+    if (fault.caller.line != 0) static_cast<SourceLine&>(fault) = std::exchange(fault.caller, {});
+}
+
+// Which bytes of shared memory the block has.
+void Worker::describe_shared(Fault& fault) const {
+    const auto offset = static_cast<std::int64_t>(fault.address - program::shared_window);
+    const bool in_window = offset >= 0 && static_cast<std::uint64_t>(offset) < program::window_bytes;
+    const std::string_view space = fault.space;
+    if (space != "shared" && !(space == "generic" && in_window)) return;
+    fault.space = "shared";
+    fault.message = fmt::format("the block has {} bytes of shared memory, and this access is at byte {}",
+                                code_->shared_bytes + request_->dynamic_shared_bytes, offset);
+    if (!code_->has_dynamic_shared) return;
+    fault.message =
+        fmt::format("the kernel has an extern __shared__ array, and the launch gave it {} bytes: {}",
+                    request_->dynamic_shared_bytes, fault.message);
+    fault.lack = Fault::Lack::dynamic_shared_bytes;
 }
 
 // How the block ran, and for how long: what is needed to see why it did not end.

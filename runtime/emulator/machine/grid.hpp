@@ -59,12 +59,17 @@ struct LaunchRequest {
     std::function<bool()> cancelled;
 };
 
+/// A line of the source, from .file and .loc.
+struct SourceLine {
+    std::string file;        ///< empty when unknown
+    std::uint32_t line = 0;  ///< 0 when unknown
+};
+
 /// Where a thread stood.
-struct FaultPlace {
+struct FaultPlace : SourceLine {
     Dim3 thread{0, 0, 0};
     std::uint32_t ptx_line = 0;
-    std::string file;        ///< from .file/.loc; empty when unknown
-    std::uint32_t line = 0;  ///< from .loc; 0 when unknown
+    SourceLine caller;  ///< of inlined code; its line is 0 otherwise
 };
 
 /// What went wrong, and where the first thread that did it stood. Whoever owns the memory describes the
@@ -83,7 +88,10 @@ struct Fault : FaultPlace {
         timeout,                ///< 702
         cancelled,              ///< LaunchRequest::cancelled was true
     };
+    /// What the launch lacked, with the numbers of emulated_abi.h.
+    enum class Lack : std::uint8_t { nothing, dynamic_shared_bytes, cooperation };
     Kind kind = Kind::launch_failed;
+    Lack lack = Lack::nothing;
     std::string kernel;  ///< mangled name as in the PTX
     Dim3 block{0, 0, 0};
     memory::DeviceAddress address = 0;  ///< of the access, when there is one

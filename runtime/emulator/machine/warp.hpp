@@ -58,6 +58,8 @@ struct Block {
     std::uint32_t most_rounds = ~0u;  ///< backward branches of a group before it lets others run
     bool counting = false;            ///< a fault was found; the other warps run on only to be counted
     std::string message;              ///< of an assertion
+    std::string asserted_file;        ///< where it stands
+    std::uint32_t asserted_line = 0;
 };
 
 /// Runs every group of the warp until each has exited or waits for other warps: at a barrier, or repeating itself

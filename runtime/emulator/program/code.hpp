@@ -103,6 +103,7 @@ struct Code {
     };
     struct Line {
         std::uint32_t ptx = 0, file = 0, source = 0;
+        std::uint32_t caller_file = 0, caller = 0;  ///< of inlined code: the line that calls it
     };
 
     /// A function that can be called through a pointer.
@@ -130,8 +131,9 @@ struct Code {
     std::uint32_t local_bytes = 0;       ///< per thread, without its stack
     std::uint32_t caches = 0;
     bool has_barrier = false;
-    bool may_spin = false;   ///< a thread may wait for what another warp writes
-    bool has_stack = false;  ///< some function can be entered again before it returns
+    bool may_spin = false;            ///< a thread may wait for what another warp writes
+    bool has_stack = false;           ///< some function can be entered again before it returns
+    bool has_dynamic_shared = false;  ///< an extern __shared__ array
 
     /// Guards `handler`, which depends on the processor and is found at the first launch.
     mutable std::once_flag linked;

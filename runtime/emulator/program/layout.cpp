@@ -114,6 +114,7 @@ void Layout::finish() {
     for (const std::size_t index : dynamic_constants_) {
         code_.constants[index].value += shared_window + code_.shared_bytes;
     }
+    code_.has_dynamic_shared = !dynamic_constants_.empty();
     code_.register_bytes = top_;
 }
 

@@ -53,8 +53,12 @@ void Lowering::stand(std::int32_t label) {
 // A guarded instruction that is one elementwise step runs under a smaller mask. Anything longer is branched
 // around.
 void Lowering::instruction(const ptx::Instruction& instruction) {
-    const auto file = files_.find(instruction.file);
-    line_ = {instruction.line, file == files_.end() ? 0 : file->second, instruction.source_line};
+    const auto index_of = [&](std::uint32_t number) {
+        const auto file = files_.find(number);
+        return file == files_.end() ? 0 : file->second;
+    };
+    line_ = {instruction.line, index_of(instruction.file), instruction.source_line,
+             index_of(instruction.caller_file), instruction.caller_line};
     if (instruction.opcode == ptx::branch_targets) return;
     auto found = find_operation(instruction.opcode);
     if (const auto* refusal = std::get_if<Refusal>(&found)) refuse(refusal->reason);

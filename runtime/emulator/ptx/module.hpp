@@ -61,7 +61,9 @@ inline constexpr std::string_view branch_targets = ".branchtargets";
 struct Instruction {
     std::uint32_t line = 0;
     std::uint32_t file = 0, source_line = 0;  ///< from .loc; 0 when there is none
-    std::int32_t guard = -1;                  ///< a predicate register, or -1
+    /// Of inlined code: where the function that is not inlined calls it.
+    std::uint32_t caller_file = 0, caller_line = 0;
+    std::int32_t guard = -1;  ///< a predicate register, or -1
     bool guard_negated = false;
     std::string_view opcode;         ///< `ld.global.f32`, or branch_targets
     std::uint32_t used_bytes = ~0u;  ///< of a load: bit i is set if byte i of what it reads is used

@@ -3,9 +3,11 @@
 #include "ptx/parser.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -19,6 +21,7 @@ namespace emulated::ptx {
 namespace {
 
 using TokenKind = Token::Kind;
+using SourcePlace = std::array<std::uint32_t, 3>;  // file, line, column
 
 // How deep { } blocks, operands, constants and initialisers may be nested. Compilers need a few levels.
 constexpr std::size_t most_nested = 256;
@@ -187,19 +190,27 @@ class Parser {
         take();
     }
 
+    SourcePlace source_place() {
+        SourcePlace made;
+        for (std::uint32_t& part : made) part = static_cast<std::uint32_t>(integer("a file, line or column"));
+        return made;
+    }
+
     void loc() {
-        loc_file_ = static_cast<std::uint32_t>(integer("a file number"));
-        loc_line_ = static_cast<std::uint32_t>(integer("a line"));
-        integer("a column");
+        loc_ = source_place();
+        caller_ = {};
         if (!accept(",")) return;
         // function_name LABEL [+ offset], inlined_at FILE LINE COLUMN: code inlined from a header is shown
-        // where it stands in that header, as debuggers do.
+        // where it stands in that header, as debuggers do. Where it is inlined may be inlined code too.
         while (peek().kind == TokenKind::word || peek().is("+") || peek().is(",") ||
                peek().kind == TokenKind::integer) {
             const bool last = peek().is("inlined_at");
             take();
             if (last) {
-                for (int i = 0; i < 3; ++i) integer("a number");
+                const SourcePlace at = source_place();
+                const auto outer = callers_.find(at);
+                caller_ = outer == callers_.end() ? at : outer->second;
+                callers_[loc_] = caller_;
                 return;
             }
         }
@@ -412,7 +423,8 @@ class Parser {
         function_ = &made;
         scopes_.clear();
         scopes_.emplace_back();
-        loc_file_ = loc_line_ = 0;
+        loc_ = caller_ = {};
+        callers_.clear();
         used_bytes_ = ~0u;
         if (accept(".noreturn")) {
         }
@@ -589,8 +601,10 @@ class Parser {
     void instruction() {
         Instruction made;
         made.line = peek().line;
-        made.file = loc_file_;
-        made.source_line = loc_line_;
+        made.file = loc_[0];
+        made.source_line = loc_[1];
+        made.caller_file = caller_[0];
+        made.caller_line = caller_[1];
         if (accept("@")) {
             made.guard_negated = accept("!");
             made.guard = find_register(word("a predicate register"));
@@ -743,7 +757,8 @@ class Parser {
     Linkage linkage_;
     bool in_ptr_ = false;
     unsigned element_bytes_ = 0;
-    std::uint32_t loc_file_ = 0, loc_line_ = 0;
+    SourcePlace loc_{}, caller_{};
+    std::map<SourcePlace, SourcePlace> callers_;  ///< of the function's inlined code
 };
 
 }  // namespace

@@ -1,5 +1,9 @@
 #include "report/report.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "ptx/names.hpp"
@@ -20,61 +24,75 @@ std::string demangled(const std::string& kernel) {
 
 namespace {
 
-const char* title(machine::Fault::Kind kind) noexcept {
-    using Kind = machine::Fault::Kind;
-    switch (kind) {
-        case Kind::illegal_address:
-            return "illegal address";
-        case Kind::misaligned_address:
-            return "misaligned address";
-        case Kind::invalid_address_space:
-            return "invalid address space";
-        case Kind::invalid_pc:
-            return "invalid program counter";
-        case Kind::stack_error:
-            return "stack error";
-        case Kind::launch_failed:
-            return "launch failure";
-        case Kind::assertion:
-            return "assertion";
-        case Kind::illegal_instruction:
-            return "illegal instruction";
-        case Kind::timeout:
-            return "timeout";
-        case Kind::cancelled:
-            return "interrupted";
-    }
-    return "fault";
+using Kind = machine::Fault::Kind;
+
+/// A kind of fault: how reports call it, what the kernel did where it is no access, and the driver's code.
+struct Row {
+    Kind kind;
+    const char* title;
+    const char* did;
+    int code;
+};
+constexpr Row rows[] = {
+    {Kind::illegal_address, "illegal address", "used an illegal address", 700},
+    {Kind::timeout, "timeout", "was ended", 702},
+    {Kind::cancelled, "interrupted", "was ended", 702},
+    {Kind::assertion, "failed assertion", "stopped", 710},
+    {Kind::stack_error, "stack error", "overflowed its stack", 714},
+    {Kind::illegal_instruction, "illegal instruction", "executed a trap", 715},
+    {Kind::misaligned_address, "misaligned address", "used a misaligned address", 716},
+    {Kind::invalid_address_space, "invalid address space", "used an invalid address space", 717},
+    {Kind::invalid_pc, "invalid program counter", "called through an invalid pointer", 718},
+    {Kind::launch_failed, "launch failure", "cannot go on from a barrier", 719},
+};
+
+const Row& row_of(Kind kind) noexcept {
+    return *std::find_if(std::begin(rows), std::end(rows) - 1,
+                         [&](const Row& row) { return row.kind == kind; });
 }
 
 std::string triple(machine::Dim3 value) { return fmt::format("({},{},{})", value.x, value.y, value.z); }
 
+std::string line_of(const machine::SourceLine& line) {
+    return fmt::format("line {} of {}", line.line, line.file.empty() ? "the source" : line.file);
+}
+
 std::string place(const machine::FaultPlace& fault) {
-    if (fault.line == 0) return fmt::format("PTX line {}", fault.ptx_line);
-    return fmt::format("line {} of {} (PTX line {})", fault.line,
-                       fault.file.empty() ? "the source" : fault.file, fault.ptx_line);
+    return fault.line == 0 ? fmt::format("PTX line {}", fault.ptx_line) : line_of(fault);
+}
+
+/// Where an access went. The message says it of shared memory.
+std::string target_of(const machine::Fault& fault, const memory::Heap& heap) {
+    const std::string_view space = fault.space;
+    if (space == "shared" && fault.kind == Kind::illegal_address) return "";
+    std::string text = fmt::format("\n  address {:#x}", fault.address);
+    if (space != "global" && space != "generic" && space != "const") return text;
+    text += ": " + heap.describe(fault.address, fault.access_bytes);
+    const memory::Allocation* allocation = heap.find(fault.address);
+    if (fault.write && allocation != nullptr && allocation->read_only) text += ", which is constant";
+    return text;
 }
 
 }  // namespace
 
 std::string describe(const machine::Fault& fault, const memory::Heap& heap) {
-    std::string text = fmt::format("{}: kernel '{}'", title(fault.kind), demangled(fault.kernel));
+    const Row& row = row_of(fault.kind);
+    std::string text = fmt::format("{}: kernel '{}' ", row.title, demangled(fault.kernel));
     if (fault.access_bytes > 0) {
-        text += fmt::format(" {} {} bytes of {} memory at {:#x}", fault.write ? "wrote" : "read",
-                            fault.access_bytes, fault.space, fault.address);
-        const std::string space = fault.space;
-        if (space == "global" || space == "generic" || space == "const") {
-            text += ", " + heap.describe(fault.address, fault.access_bytes);
-            const memory::Allocation* allocation = heap.find(fault.address);
-            if (fault.write && allocation != nullptr && allocation->read_only) text += ", which is constant";
-        }
+        text += fmt::format("{} {} bytes of {} memory", fault.write ? "wrote" : "read", fault.access_bytes,
+                            fault.space);
+    } else {
+        text += row.did;
     }
+    if (fault.ptx_line > 0) text += " at " + place(fault);
+    if (fault.caller.line > 0) text += "\n  called from " + line_of(fault.caller);
+    if (fault.access_bytes > 0) text += target_of(fault, heap);
+    if (!fault.message.empty()) text += "\n  " + fault.message;
     if (fault.ptx_line > 0) {
         text += fmt::format("\n  in block {}, thread {}", triple(fault.block), triple(fault.thread));
-        text += "\n  at " + place(fault);
+        if (fault.line > 0) text += fmt::format(", PTX line {}", fault.ptx_line);
     }
     if (fault.loop) text += "\n  in the loop that begins at " + place(*fault.loop);
-    if (!fault.message.empty()) text += "\n  " + fault.message;
     for (const machine::FaultPlace& other : fault.waiting) {
         text += fmt::format("\n  thread {} waits at {}", triple(other.thread), place(other));
     }
@@ -85,30 +103,6 @@ std::string describe(const machine::Fault& fault, const memory::Heap& heap) {
     return text;
 }
 
-int driver_code(machine::Fault::Kind kind) noexcept {
-    using Kind = machine::Fault::Kind;
-    switch (kind) {
-        case Kind::illegal_address:
-            return 700;
-        case Kind::timeout:
-        case Kind::cancelled:
-            return 702;
-        case Kind::assertion:
-            return 710;
-        case Kind::illegal_instruction:
-            return 715;
-        case Kind::misaligned_address:
-            return 716;
-        case Kind::invalid_address_space:
-            return 717;
-        case Kind::invalid_pc:
-            return 718;
-        case Kind::stack_error:
-            return 714;
-        case Kind::launch_failed:
-            return 719;
-    }
-    return 719;
-}
+int driver_code(Kind kind) noexcept { return row_of(kind).code; }
 
 }  // namespace emulated::report

@@ -8,10 +8,10 @@
 
 namespace emulated::report {
 
-/// Several lines without a trailing newline:
-/// "illegal address: kernel 'past' wrote 4 bytes at 0x..., 4 bytes past the 4096-byte allocation 'y'\n  block
-/// (3,0,0), thread (255,0,0)\n  line 7 of saxpy.cu\n  12 other threads of the warp did the same". Kernel
-/// names are demangled.
+/// Several lines without a trailing newline, the first with what the kernel did and where:
+/// "illegal address: kernel 'past' wrote 4 bytes of global memory at line 7 of saxpy.cu\n  address 0x...: 4 bytes past
+/// the 4096-byte allocation 'y'\n  in block (3,0,0), thread (255,0,0), PTX line 41\n  12 other threads of the block
+/// did the same". Kernel names are demangled.
 std::string describe(const machine::Fault& fault, const memory::Heap& heap);
 
 /// "scale" for "_Z5scalePffi"; the name itself where it is not mangled.

@@ -1,4 +1,4 @@
-"""A fault belongs to a launch: later errors name the likely one, `bascule.debug(sync=True)` the certain one."""
+"""A fault belongs to a launch: later errors name it, and `bascule.debug(sync=True)` raises from the launch itself."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ print(first.launch)
 """
     said = output_of(program, BASCULE_EMULATED_SCHEDULE=schedule)
     assert re.search(
-        rf"most likely kernel 'past' on the legacy default stream, launched at <string>:{line_of(program, 'culprit')}",
+        rf"It was kernel 'past' on the legacy default stream, launched at <string>:{line_of(program, 'culprit')}",
         said,
     )
     assert "good" not in said

@@ -139,7 +139,7 @@ def test_an_index_out_of_bounds_is_named_with_its_kernel_parameter_and_line(tmp_
         assert "edge.cuh" in report
     elif mark is not None:
         line = line_of(KERNELS, mark)
-        assert f"  at {tmp_path}/kernels.cu:{line}: {KERNELS.splitlines()[line - 1].strip()}" in report
+        assert f" at {tmp_path}/kernels.cu:{line}: {KERNELS.splitlines()[line - 1].strip()}\n" in report
 
 
 def test_every_index_inside_passes_the_checks(tmp_path):

@@ -4,6 +4,7 @@
 #include <exception>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -182,6 +183,10 @@ class Workspace {
     Context& context_;
 };
 
+using Lack = emulated::machine::Fault::Lack;
+static_assert(static_cast<int>(Lack::dynamic_shared_bytes) == BASCULE_EMULATED_LACKS_SHARED_BYTES &&
+              static_cast<int>(Lack::cooperation) == BASCULE_EMULATED_LACKS_COOPERATION);
+
 /// One launch, kept until it runs.
 struct Job {
     std::shared_ptr<const KernelHandle> handle;
@@ -192,6 +197,8 @@ struct Job {
     std::size_t stack_bytes;
     std::vector<std::byte> parameters;
     bool cooperative = false;
+    std::uint64_t stream = 0;  ///< the handle as it was given
+    std::uint64_t site = 0;    ///< where the program launched it
 
     /// After a fault nothing more runs in the context, as on a GPU.
     void operator()() const {
@@ -234,14 +241,16 @@ struct Job {
     void report(const emulated::machine::Fault& fault) const {
         Process& process = Process::get();
         std::string text = emulated::report::describe(fault, process.heap()) + peer_advice(fault);
+        const BasculeEmulatedFault launch{1, static_cast<std::uint32_t>(fault.lack), stream, site};
         if (fault.kind != emulated::machine::Fault::Kind::cancelled) {
-            context->fail(static_cast<CUresult>(emulated::report::driver_code(fault.kind)), std::move(text));
+            context->fail(static_cast<CUresult>(emulated::report::driver_code(fault.kind)), std::move(text),
+                          launch);
         } else if (context->error.load() == CUDA_SUCCESS) {
             process.set_report(std::move(text));
             OwnOperation::fail(*context, CUDA_ERROR_TIMEOUT);
         } else if (context->interrupted.exchange(
                        false)) {  // the first kernel that ends by it tells where it was
-            process.set_report(std::move(text));
+            process.set_fault(std::move(text), launch);
         }
     }
 
@@ -309,6 +318,7 @@ CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
 
 CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {
     if (!Process::get().executes() && !Captures::any()) return pretend(config, function);
+    const std::uint64_t site = std::exchange(emulated::driver::next_site(), 0);
     EMULATED_NEEDS_CONTEXT();
     auto handle = Process::get().handles().find<KernelHandle>(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
@@ -331,7 +341,9 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
             config.sharedMemBytes,
             stack_limit(context),
             {},
-            is_cooperative(config)};
+            is_cooperative(config),
+            reinterpret_cast<std::uint64_t>(config.hStream),
+            site};
     EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
     EMULATED_CHECK(refuse_lost_memory(*job.handle->kernel, job.parameters));
     emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);

@@ -1,0 +1,49 @@
+"""What a program prints of a fault: a fault ends its context, so each program has a process and a file of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+OPENING = """
+import sys
+import numpy as np
+import bascule
+def report_of(action):
+    try:
+        action()
+    except bascule.CudaError as error:
+        print(error)
+        return
+    print("nothing was raised")
+"""
+
+
+@dataclass
+class Report:
+    text: str
+    path: Path
+    program: str
+
+    @property
+    def headline(self) -> str:
+        return self.text.splitlines()[0]
+
+    def place(self, mark: str) -> str:
+        """'program.py:12: the line's text' of the line that ends with this comment."""
+        lines = self.program.splitlines()
+        number = next(number for number, line in enumerate(lines, 1) if line.endswith(mark))
+        return f"{self.path}:{number}: {lines[number - 1].strip()}"
+
+
+def report_of(tmp_path: Path, program: str, **environment: str) -> Report:
+    """The program prints with its `report_of(action)` what an action raises."""
+    path = tmp_path / "program.py"
+    path.write_text(OPENING + program)
+    settings = {**os.environ, "BASCULE_DEVICE": "emulated", **environment}
+    done = subprocess.run([sys.executable, path], env=settings, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return Report(done.stdout, path, OPENING + program)
