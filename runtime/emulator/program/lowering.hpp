@@ -18,7 +18,7 @@ namespace emulated::program {
 
 /// This kernel cannot run here. Caught by translate.
 struct Refused {
-    std::uint32_t line = 0;
+    Code::Line line;
     std::string reason;
 };
 

@@ -47,7 +47,8 @@ struct Kernel {
     /// What the text asks of the assembler, 0 where it does not: at most so many registers, at least so many
     /// blocks per multiprocessor, room for blocks of so many threads.
     std::uint32_t max_registers = 0, min_blocks = 0, bound_threads = 0;
-    /// Empty, or why this kernel cannot run here: "line 412: redux.sync.f32 is not supported".
+    /// Empty, or why this kernel cannot run here: "redux.sync.f32 is not supported\n  in function 'total(float)'\n
+    /// at line 7 of sums.cu\n  PTX line 412".
     std::string refusal;
     std::shared_ptr<const Code> code;  ///< null when refused
 };

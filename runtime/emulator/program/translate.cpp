@@ -15,6 +15,7 @@
 #include "program/lowering.hpp"
 #include "program/simplify.hpp"
 #include "program/step.hpp"
+#include "ptx/names.hpp"
 
 namespace emulated::program {
 namespace {
@@ -48,6 +49,17 @@ std::vector<Code::Callee> callees_of(Functions& functions, const std::vector<std
         made.push_back(std::move(callee));
     }
     return made;
+}
+
+// What is refused, then where: in C++ first, as far as that is known.
+std::string describe(const Refused& refused, const Code& code, const ptx::Function& function) {
+    const Code::Line& line = refused.line;
+    std::string text = refused.reason;
+    if (!function.is_entry) text += fmt::format("\n  in function '{}'", ptx::demangled(function.name));
+    if (line.source != 0) text += fmt::format("\n  at line {} of {}", line.source, code.files[line.file]);
+    if (line.caller != 0)
+        text += fmt::format("\n  called from line {} of {}", line.caller, code.files[line.caller_file]);
+    return text + fmt::format("\n  PTX line {}", line.ptx);
 }
 
 // --- steps -> instructions ---------------------------------------------------------------------------------
@@ -117,7 +129,7 @@ class Emitter {
         }
         if (keeps(step.key.operation)) {
             if (step.kept.size() > most_kept)
-                throw Refused{step.line.ptx, "too many values are alive at this call"};
+                throw Refused{step.line, "too many values are alive at this call"};
             made.operand[at++] = static_cast<std::uint32_t>(code_.lists.size());
             made.count = static_cast<std::uint16_t>(step.kept.size());
             for (const auto& kept : step.kept) {
@@ -158,6 +170,7 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
         files[file.index] = static_cast<std::uint32_t>(code.files.size());
         code.files.emplace_back(file.name);
     }
+    const ptx::Function* function = &entry;
     try {
         Layout layout(code, entry);
         Functions functions(layout, symbols);
@@ -165,6 +178,7 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
         Emitter emitter(code, layout);
         std::vector<std::uint32_t> starts;
         for (std::size_t i = 0; i < functions.size(); ++i) {  // grows while bodies name new functions
+            function = functions.at(i).function;
             Body body = Lowering(functions, i, files, made.parameters).run();
             simplify(body, layout);
             share_addresses(body);
@@ -179,7 +193,7 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
         code.callees = callees_of(functions, starts);
         layout.finish();
     } catch (const Refused& refused) {
-        return fmt::format("line {}: {}", refused.line, refused.reason);
+        return describe(refused, code, *function);
     }
     return made;
 }

@@ -20,7 +20,7 @@ struct Translation {
     std::vector<Kernel::Parameter> parameters;
 };
 
-/// Or a sentence that begins with "line N: ".
+/// Or why not, with the place on further lines (Kernel::refusal).
 std::variant<Translation, std::string> translate(const ptx::Module& module, const ptx::Function& entry,
                                                  const Symbols& symbols);
 

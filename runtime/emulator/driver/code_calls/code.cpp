@@ -13,6 +13,7 @@
 #include "driver/interruption.hpp"
 #include "driver/limits.hpp"
 #include "driver/stream_calls/capture.hpp"
+#include "report/report.hpp"
 
 namespace limits = emulated::driver::limits;
 using emulated::driver::Context;
@@ -129,14 +130,16 @@ bool is_binary(const void* code) noexcept {
            std::memcmp(code, wrapper, 4) == 0;
 }
 
+std::string refusal_of(const emulated::program::Kernel& kernel) {
+    return fmt::format("the emulated device cannot run kernel '{}': {}",
+                       emulated::report::demangled(kernel.name), kernel.refusal);
+}
+
 /// What each refused kernel lacks, for the caller's log.
 std::string refusals(const emulated::program::Module& module) {
     std::string text;
     for (const auto& kernel : module.kernels) {
-        if (!kernel.refusal.empty()) {
-            text += fmt::format("the emulated device cannot run kernel '{}': PTX {}\n", kernel.name,
-                                kernel.refusal);
-        }
+        if (!kernel.refusal.empty()) text += refusal_of(kernel) + "\n";
     }
     return text;
 }
@@ -159,7 +162,7 @@ CUresult load(void** out, const void* code, Context* context, unsigned int count
     }
     auto loaded = emulated::program::load(static_cast<const char*>(code), limits::architecture);
     if (const auto* error = std::get_if<emulated::program::LoadError>(&loaded)) {
-        return refuse(CUDA_ERROR_INVALID_PTX, fmt::format("PTX line {}: {}", error->line, error->message));
+        return refuse(CUDA_ERROR_INVALID_PTX, fmt::format("{}\n  PTX line {}", error->message, error->line));
     }
     auto library = std::make_shared<Library>();
     library->module = std::get<std::shared_ptr<const emulated::program::Module>>(std::move(loaded));
@@ -192,8 +195,7 @@ CUresult find_kernel(void** out, const void* library_handle, const char* name, C
     const emulated::program::Kernel* kernel = library->module->find_kernel(name);
     EMULATED_REQUIRE(kernel != nullptr, CUDA_ERROR_NOT_FOUND);
     if (!kernel->refusal.empty()) {
-        Process::get().set_report(
-            fmt::format("the emulated device cannot run kernel '{}': PTX {}", name, kernel->refusal));
+        Process::get().set_report(refusal_of(*kernel));
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     *out = handle_of(library, *kernel, context);

@@ -52,7 +52,7 @@ CUresult add(Link& link, CUjitInputType type, std::string text, const char* name
     const auto loaded = emulated::program::load(text, emulated::driver::limits::architecture);
     if (const auto* error = std::get_if<emulated::program::LoadError>(&loaded)) {
         return refuse(link, CUDA_ERROR_INVALID_PTX,
-                      fmt::format("{}, PTX line {}: {}", called, error->line, error->message));
+                      fmt::format("{}: {}\n  PTX line {}", called, error->message, error->line));
     }
     link.text = std::move(text);
     link.first = called;
