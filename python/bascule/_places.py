@@ -44,11 +44,11 @@ def find(text: str, calls: tuple[Site, ...]) -> Place:
     for filename, line in calls:
         first_line = _first_line(text, filename, line)
         if first_line is not None:
-            return _display(filename), first_line
+            return display(filename), first_line
     filename, line = calls[0]
     if not _lines(filename):
         return "<string>", 1
-    return f"<string at {_display(filename)}:{line}>", 1
+    return f"<string at {display(filename)}:{line}>", 1
 
 
 def _lines(filename: str) -> list[str]:
@@ -156,7 +156,7 @@ def _literals(content: str) -> tuple[tuple[str, int, int], ...]:
     )
 
 
-def _display(filename: str) -> str:
+def display(filename: str) -> str:
     """The file's name; for a notebook's cell its number, as IPython's own tracebacks have it."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None

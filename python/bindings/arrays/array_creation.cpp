@@ -11,6 +11,7 @@
 
 #include "arrays/allocator.hpp"
 #include "arrays/mask.hpp"
+#include "context/call_site.hpp"
 #include "context/device_object.hpp"
 #include "exchange/array_import.hpp"
 #include "launch/owners.hpp"
@@ -30,7 +31,7 @@ void name_allocation(std::uint64_t address) {
     PyFrameObject* frame = PyEval_GetFrame();
     if (emulated == nullptr || address == 0 || frame == nullptr) return;
     const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
-    const std::string file = py::str(code.attr("co_filename"));
+    const std::string file = display_name(code.attr("co_filename"));
     emulated->name_allocation(address,
                               fmt::format("made at {}:{}", file, PyFrame_GetLineNumber(frame)).c_str());
 }

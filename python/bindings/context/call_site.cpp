@@ -84,10 +84,10 @@ bool is_ours(PyFrameObject* frame) {
 }
 
 std::string describe_place(const py::object& code, int line) {
-    const std::string file = py::str(code.attr("co_filename"));
+    const py::object file = code.attr("co_filename");
     const std::string text =
         py::str(py::module_::import("linecache").attr("getline")(file, line).attr("strip")());
-    return fmt::format("{}:{}{}", file, line, text.empty() ? "" : ": " + text);
+    return fmt::format("{}:{}{}", display_name(file), line, text.empty() ? "" : ": " + text);
 }
 
 /// Never destroyed; what is in it stays where it is.
@@ -162,6 +162,16 @@ extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
 }
 
 }  // namespace
+
+std::string display_name(const py::handle& file) {
+    // Python code may lose the GIL, and then a thread that the end of the process stops there.
+    const auto ipython = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("IPython").ptr()));
+    if (!ipython) {
+        if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+        return py::str(file);
+    }
+    return py::str(py::module_::import("bascule._places").attr("display")(file));
+}
 
 LaunchSite current_site() noexcept {
     try {

@@ -1,9 +1,16 @@
 // The line of the user's Python that issues an operation, for reports of races and faults.
 #pragma once
 
+#include <string>
+
+#include <pybind11/pybind11.h>
+
 #include <bascule/runtime/faults/launch_history.hpp>
 
 namespace bascule::python {
+
+/// A Python file as messages name it: a cell of a notebook is In[3]. The GIL is held. Throws: error_already_set.
+std::string display_name(const pybind11::handle& file);
 
 /// The line of the user's program that runs now: "train.py:12: kernel[8, 128](x)"; none outside Python. After
 /// the first time a look-up. The GIL is held.
