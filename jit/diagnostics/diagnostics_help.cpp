@@ -50,11 +50,11 @@ constexpr std::array<std::string_view, 16> in_cuda_std_only = {
 std::string help_for_header(const std::string& header) {
     for (const Package& package : packages) {
         if (!fits(package.header, header)) continue;
+        const std::string for_12 =
+            package.name == package.name_for_12 ? "" : fmt::format(" (for CUDA 12 {})", package.name_for_12);
         return fmt::format(
-            "{} comes with `pip install {}` (for CUDA 12 {}) or a CUDA toolkit, which is found where "
-            "CUDA_HOME "
-            "says.",
-            header, package.name, package.name_for_12);
+            "{} comes with `pip install {}`{} or a CUDA toolkit, which is found where CUDA_HOME says.",
+            header, package.name, for_12);
     }
     if (std::find(in_cuda_std_only.begin(), in_cuda_std_only.end(), header) != in_cuda_std_only.end())
         return fmt::format("#include <cuda/std/{}> instead, and write cuda::std:: for std::.", header);
