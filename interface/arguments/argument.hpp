@@ -71,6 +71,12 @@ class ArgumentPack {
     [[gnu::always_inline]] bool set_plain(int index, const Parameter& parameter, PlainTraits array,
                                           std::uint64_t pointer, std::uint64_t stream) {
         if (!fits(array, parameter.plain)) return false;
+        set_fitting(index, parameter, pointer, stream);
+        return true;
+    }
+    /// The same where it is known to fit.
+    [[gnu::always_inline]] void set_fitting(int index, const Parameter& parameter, std::uint64_t pointer,
+                                            std::uint64_t stream) {
         std::memcpy(bytes_ + parameter.offset, &pointer, sizeof pointer);
         if (stream == 0 || ignores_streams_) [[unlikely]] {
             arrays_ |= some_name_none;
@@ -78,7 +84,6 @@ class ArgumentPack {
             arrays_ |= some_name_a_stream;
             add_producer(stream, index);
         }
-        return true;
     }
     /// A double, as Python's floats are.
     void set_double(int index, const Parameter& parameter, double value) {
@@ -137,12 +142,11 @@ class ArgumentPack {
 
     /// Joins a stream to the producers; equal handles of one device once.
     void add_producer(std::uint64_t stream, int argument, int device = -1) {
-        const Producer named{stream, argument, device};
         if (producer_count_ == 0) {
-            new (producers_) Producer(named);
+            new (producers_) Producer{stream, argument, device};
             producer_count_ = 1;
-        } else if (!producers_[producer_count_ - 1].same_stream(named)) {
-            add_another(named);
+        } else if (!producers_[producer_count_ - 1].same_stream({stream, argument, device})) {
+            add_another({stream, argument, device});
         }
     }
 

@@ -204,36 +204,9 @@ void read_empty(const Tensor& tensor, ArrayView& view) noexcept {
 }  // namespace
 
 bool read_plainly(const Tensor& tensor, PlainArray& array, Dimensions* shape) noexcept {
-    constexpr DType::Kind kinds[] = {DType::Kind::signed_integer, DType::Kind::unsigned_integer,
-                                     DType::Kind::floating};  // kDLInt, kDLUInt, kDLFloat
-    const DataType type = tensor.dtype;
-    const bool whole = type.bits >= 8 && type.bits <= 64 && (type.bits & (type.bits - 1)) == 0;
-    if (type.code >= std::size(kinds) || type.lanes != 1 || !whole || (type.code == 2 && type.bits == 8))
-        return false;
-    if (tensor.data == nullptr || tensor.ndim < 1 || tensor.ndim > max_dimensions || tensor.shape == nullptr)
-        return false;
-    array.traits = plain_traits({kinds[type.code], type.bits / 8U}, false);
-    if (shape != nullptr) shape->resize(tensor.ndim);
-    // From the last axis on: extents of at least 1, elements side by side.
-    std::int64_t elements = 1;
-    for (std::int32_t d = tensor.ndim - 1; d >= 0; --d) {
-        const std::int64_t extent = tensor.shape[d];
-        if (extent < 1 || (tensor.strides != nullptr && tensor.strides[d] != elements) ||
-            __builtin_mul_overflow(elements, extent, &elements)) {
-            return false;
-        }
-        if (shape != nullptr) (*shape)[d] = extent;
-    }
-    std::int64_t bytes = 0;
-    std::uint64_t end = 0;
-    if (__builtin_mul_overflow(elements, std::int64_t{type.bits / 8}, &bytes) ||
-        __builtin_add_overflow(reinterpret_cast<std::uintptr_t>(tensor.data), tensor.byte_offset,
-                               &array.pointer) ||
-        __builtin_add_overflow(array.pointer, static_cast<std::uint64_t>(bytes), &end)) {
-        return false;
-    }
-    array.bytes = static_cast<std::uint64_t>(bytes);
-    return true;
+    array.traits = traits_of(tensor.dtype);
+    if (array.traits == not_plain || !dtype_of(tensor.dtype)) return false;
+    return read_plain_elements(tensor, array, shape);
 }
 
 ArrayView view_of(const Tensor& tensor) {

@@ -22,9 +22,45 @@ using ExchangeTable = BasculeDLExchange;
 
 inline constexpr Version version{BASCULE_DL_MAJOR, BASCULE_DL_MINOR};
 
-/// Reads a tensor that is what most are: integers or floats of at least one dimension and one element, side by side in C
-/// order, and nothing wrong. view_of would take it too. False for all other tensors; then `array` is half written. The
-/// extents go to `shape`, unless it is null.
+/// The traits of integers and floats of whole bytes, also of sizes that no parameter has; not_plain for other elements.
+constexpr PlainTraits traits_of(DataType type) noexcept {
+    constexpr DType::Kind first = DType::Kind::signed_integer;  // kDLInt, kDLUInt, kDLFloat, as we count
+    static_assert(static_cast<int>(DType::Kind::unsigned_integer) == static_cast<int>(first) + 1 &&
+                  static_cast<int>(DType::Kind::floating) == static_cast<int>(first) + 2);
+    if (type.code > 2 || type.bits % 8 != 0 || type.bits > 64 || type.lanes != 1) return not_plain;
+    return plain_traits({static_cast<DType::Kind>(static_cast<int>(first) + type.code), type.bits / 8U},
+                        false);
+}
+
+/// Reads where the elements of a tensor lie, whose traits `array` has: false unless the tensor has at least one dimension and
+/// one element, side by side in C order, and nothing is wrong. The extents go to `shape`, unless it is null.
+inline bool read_plain_elements(const Tensor& tensor, PlainArray& array, Dimensions* shape) noexcept {
+    if (tensor.data == nullptr || tensor.ndim < 1 || tensor.ndim > max_dimensions || tensor.shape == nullptr)
+        return false;
+    if (shape != nullptr) shape->resize(tensor.ndim);
+    std::int64_t elements = 1;
+    for (std::int32_t d = tensor.ndim - 1; d >= 0; --d) {
+        const std::int64_t extent = tensor.shape[d];
+        if (extent < 1 || (tensor.strides != nullptr && tensor.strides[d] != elements) ||
+            __builtin_mul_overflow(elements, extent, &elements)) {
+            return false;
+        }
+        if (shape != nullptr) (*shape)[d] = extent;
+    }
+    std::int64_t bytes = 0;
+    std::uint64_t end = 0;
+    if (__builtin_mul_overflow(elements, std::int64_t{plain_itemsize(array.traits)}, &bytes) ||
+        __builtin_add_overflow(reinterpret_cast<std::uintptr_t>(tensor.data), tensor.byte_offset,
+                               &array.pointer) ||
+        __builtin_add_overflow(array.pointer, static_cast<std::uint64_t>(bytes), &end)) {
+        return false;
+    }
+    array.bytes = static_cast<std::uint64_t>(bytes);
+    return true;
+}
+
+/// The same for a tensor of integers or floats, with its traits; view_of would take it too. False for all other tensors; then
+/// `array` is half written.
 bool read_plainly(const Tensor& tensor, PlainArray& array, Dimensions* shape) noexcept;
 
 /// The tensor as a validated array, writable and without a stream: a tensor says nothing of either. Whose

@@ -65,10 +65,7 @@ struct PlainArray {
     PlainTraits traits;
     std::int32_t version = 3;  ///< of the interface it was read from
 
-    /// Whether it is what a parameter takes.
-    bool fits(PlainTraits parameter) const noexcept {
-        return bascule::fits(traits, parameter) && (pointer & (plain_itemsize(traits) - 1)) == 0;
-    }
+    bool is_aligned() const noexcept { return (pointer & (plain_itemsize(traits) - 1)) == 0; }
 };
 
 /// The same as all rules make of it.

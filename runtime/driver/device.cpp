@@ -13,10 +13,8 @@
 
 namespace bascule {
 
-struct Device::State {
-    int ordinal = 0;
+struct Device::State : Device::Known {
     CUdevice device = 0;
-    CUcontext context = nullptr;  // never released: handles to its memory may outlive all our objects
     std::string name;
     Arch arch;
     bool emulated = false;
@@ -37,7 +35,7 @@ std::atomic<CUcontext> first_context{nullptr};  // device 0's, once it was retai
 
 }  // namespace
 
-Device::State::State(int number) : ordinal(number) {
+Device::State::State(int number) : Known{.ordinal = number} {
     const Driver& driver = Driver::get();
     const DriverFunctions& api = driver.api();
     driver.check(api.cuDeviceGet(&device, number), fmt::format("finding device {}", number));
@@ -66,7 +64,7 @@ Device::State::State(int number) : ordinal(number) {
     if (number == 0) first_context.store(context, std::memory_order_release);
 }
 
-Device::Device(int ordinal) : state_(nullptr) {
+Device::Device(int ordinal) : known_(nullptr) {
     const int known = count();
     if (ordinal < 0 || ordinal >= known) {
         throw ArgumentError(ArgumentError::Kind::value,
@@ -75,14 +73,14 @@ Device::Device(int ordinal) : state_(nullptr) {
                             {.field = "device", .got = std::to_string(ordinal)});
     }
     std::atomic<const State*>& slot = State::all[static_cast<std::size_t>(ordinal)];
-    state_ = slot.load(std::memory_order_acquire);
-    if (state_ != nullptr) return;
+    known_ = slot.load(std::memory_order_acquire);
+    if (known_ != nullptr) return;
     const std::lock_guard lock(context_mutex);
-    state_ = slot.load(std::memory_order_acquire);
-    if (state_ != nullptr) return;
+    known_ = slot.load(std::memory_order_acquire);
+    if (known_ != nullptr) return;
     auto made = std::make_unique<const State>(ordinal);
-    state_ = made.release();
-    slot.store(state_, std::memory_order_release);
+    known_ = made.get();
+    slot.store(made.release(), std::memory_order_release);
 }
 
 Device Device::current() {
@@ -118,27 +116,30 @@ std::vector<Device> Device::used() {
     return devices;
 }
 
-int Device::ordinal() const noexcept { return state_->ordinal; }
-CUctx_st* Device::context() const noexcept { return state_->context; }
-const std::string& Device::name() const noexcept { return state_->name; }
-Arch Device::arch() const noexcept { return state_->arch; }
-bool Device::emulated() const noexcept { return state_->emulated; }
-const LaunchLimits& Device::limits() const noexcept { return state_->limits; }
-int Device::multiprocessors() const noexcept { return state_->multiprocessors; }
-bool Device::reads_host_memory() const noexcept { return state_->pageable; }
+const Device::State& Device::state() const noexcept { return static_cast<const State&>(*known_); }
+const std::string& Device::name() const noexcept { return state().name; }
+Arch Device::arch() const noexcept { return state().arch; }
+bool Device::emulated() const noexcept { return state().emulated; }
+const LaunchLimits& Device::limits() const noexcept { return state().limits; }
+int Device::multiprocessors() const noexcept { return state().multiprocessors; }
+bool Device::reads_host_memory() const noexcept { return state().pageable; }
 
 // --- Contexts ----------------------------------------------------------------------------------------------
 
 ContextGuard::ContextGuard(CUctx_st* context) {
     const Driver& driver = Driver::get();
     driver.check(driver.api().cuCtxGetCurrent(&previous_), "asking for the current context");
-    if (previous_ == context) return;
+    if (previous_ != context) [[unlikely]]
+        change_to(context);
+}
+
+void ContextGuard::change_to(CUctx_st* context) {
+    const Driver& driver = *Driver::existing();
     driver.check(driver.api().cuCtxSetCurrent(context), "making the context current");
     changed_ = previous_ != nullptr || context != first_context.load(std::memory_order_acquire);
 }
 
-ContextGuard::~ContextGuard() {
-    if (!changed_) return;
+void ContextGuard::restore() noexcept {
     const Driver& driver = *Driver::existing();
     driver.report(driver.api().cuCtxSetCurrent(previous_), "restoring the context");
 }

@@ -27,8 +27,8 @@ class Device {
     /// The devices that were used, by ordinal.
     static std::vector<Device> used();
 
-    int ordinal() const noexcept;
-    CUctx_st* context() const noexcept;  ///< the primary context
+    int ordinal() const noexcept { return known_->ordinal; }
+    CUctx_st* context() const noexcept { return known_->context; }  ///< the primary context
     const std::string& name() const noexcept;
     Arch arch() const noexcept;  ///< what to compile for: sm_90 on a GPU, compute_80 when emulated
     bool emulated() const noexcept;
@@ -36,12 +36,19 @@ class Device {
     int multiprocessors() const noexcept;
     bool reads_host_memory() const noexcept;  ///< any of it, not only what was pinned: pageable access
 
-    bool operator==(const Device& other) const noexcept { return state_ == other.state_; }
+    bool operator==(const Device& other) const noexcept { return known_ == other.known_; }
 
   private:
+    /// What every launch asks for. The rest is in device.cpp.
+    struct Known {
+        int ordinal = 0;
+        CUctx_st* context = nullptr;  // never released: handles to its memory may outlive all our objects
+    };
     struct State;
-    const State* state_;
-    explicit Device(const State* state) noexcept : state_(state) {}
+    const State& state() const noexcept;
+
+    const Known* known_;
+    explicit Device(const Known* known) noexcept : known_(known) {}
 };
 
 /// Makes a context current for its lifetime; puts the caller's back. Costs one cuCtxGetCurrent when it is
@@ -50,11 +57,17 @@ class Device {
 class ContextGuard {
   public:
     explicit ContextGuard(CUctx_st* context);
-    ~ContextGuard();
+    ~ContextGuard() {
+        if (changed_) [[unlikely]]
+            restore();
+    }
     ContextGuard(const ContextGuard&) = delete;
     ContextGuard& operator=(const ContextGuard&) = delete;
 
   private:
+    void change_to(CUctx_st* context);
+    void restore() noexcept;
+
     CUctx_st* previous_ = nullptr;
     bool changed_ = false;
 };

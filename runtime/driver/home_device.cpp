@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <utility>
 
@@ -14,49 +13,6 @@
 
 namespace bascule {
 namespace {
-
-/// 2 MiB blocks that were proven to be device memory, direct-mapped. Device memory is handed out in such
-/// blocks, so one answer serves the whole block. Lock-free: an entry is one word.
-class ProvenBlocks {
-  public:
-    bool contains(std::uint64_t address, int ordinal) const noexcept {
-        return entry(address).load(std::memory_order_acquire) == word(address, ordinal);
-    }
-
-    std::uint64_t generation() const noexcept { return generation_.load(); }
-
-    /// `asked_at` is the generation before the driver was asked: when memory was freed since, the answer may
-    /// be about memory that is gone.
-    void insert(std::uint64_t address, int ordinal, std::uint64_t asked_at) noexcept {
-        std::atomic<std::uint64_t>& slot = entry(address);
-        slot.store(word(address, ordinal));
-        if (generation_.load() != asked_at) slot.store(0);
-    }
-
-    void forget(std::uint64_t address, std::uint64_t bytes) noexcept {
-        generation_.fetch_add(1);
-        const std::uint64_t first = address >> shift;
-        const std::uint64_t last = (address + std::max<std::uint64_t>(bytes, 1) - 1) >> shift;
-        const std::uint64_t count = std::min<std::uint64_t>(last - first + 1, size);
-        for (std::uint64_t i = 0; i < count; ++i) entries_[(first + i) % size].store(0);
-    }
-
-  private:
-    static constexpr int shift = 21;
-    static constexpr std::uint64_t size = 1024;
-
-    static std::uint64_t word(std::uint64_t address, int ordinal) noexcept {
-        return (address >> shift) << 8 | (static_cast<std::uint64_t>(ordinal) + 1);
-    }
-    std::atomic<std::uint64_t>& entry(std::uint64_t address) const noexcept {
-        return entries_[(address >> shift) % size];
-    }
-
-    mutable std::array<std::atomic<std::uint64_t>, size> entries_{};
-    std::atomic<std::uint64_t> generation_{0};
-};
-
-ProvenBlocks proven;
 
 /// What the driver says of one address.
 struct MemoryFacts {
@@ -150,11 +106,23 @@ void check_range(const ArrayView& array, const MemoryFacts& memory) {
          .got = fmt::format("{} bytes from {:#x}", end - first, first)});
 }
 
-std::atomic<bool> asks_always{false};
-
 }  // namespace
 
-void check_memory(bool on) noexcept { asks_always.store(on, std::memory_order_relaxed); }
+void detail::ProvenBlocks::insert(std::uint64_t address, int ordinal, std::uint64_t asked_at) noexcept {
+    std::atomic<std::uint64_t>& slot = entry(address);
+    slot.store(word(address, ordinal));
+    if (generation_.load() != asked_at) slot.store(0);
+}
+
+void detail::ProvenBlocks::forget(std::uint64_t address, std::uint64_t bytes) noexcept {
+    generation_.fetch_add(1);
+    const std::uint64_t first = address >> shift;
+    const std::uint64_t last = (address + std::max<std::uint64_t>(bytes, 1) - 1) >> shift;
+    const std::uint64_t count = std::min<std::uint64_t>(last - first + 1, size);
+    for (std::uint64_t i = 0; i < count; ++i) entries_[(first + i) % size].store(0);
+}
+
+void check_memory(bool on) noexcept { detail::asks_always.store(on, std::memory_order_relaxed); }
 
 std::string describe(const Home& home) {
     return fmt::format("the launch goes to device {}, where {} is", home.device.ordinal(),
@@ -168,17 +136,10 @@ ArrayView resolve(const ArrayView& array, Device device) {
     return resolved;
 }
 
-bool is_known_at_home(std::uint64_t pointer, Home& home) noexcept {
-    const bool known =
-        !asks_always.load(std::memory_order_relaxed) && proven.contains(pointer, home.device.ordinal());
-    home.decided = home.decided || known;
-    return known;
-}
-
 void resolve_at_home(ArrayView& array, Home& home) {
     if (array.empty() || is_known_at_home(array.pointer, home)) return;
-    const bool asks = asks_always.load(std::memory_order_relaxed);
-    const std::uint64_t asked_at = proven.generation();
+    const bool asks = detail::asks_always.load(std::memory_order_relaxed);
+    const std::uint64_t asked_at = detail::proven_blocks.generation();
     const MemoryFacts memory = ask(array.pointer, home.device);
     if (memory.memory_type == 0) {
         if (!home.device.reads_host_memory() && checked(Check::memory_known))
@@ -200,9 +161,11 @@ void resolve_at_home(ArrayView& array, Home& home) {
         home.device = Device(memory.ordinal);
     }
     home.decided = true;
-    if (array.pointer == given) proven.insert(given, home.device.ordinal(), asked_at);
+    if (array.pointer == given) detail::proven_blocks.insert(given, home.device.ordinal(), asked_at);
 }
 
-void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept { proven.forget(address, bytes); }
+void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept {
+    detail::proven_blocks.forget(address, bytes);
+}
 
 }  // namespace bascule

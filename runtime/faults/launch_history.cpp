@@ -68,7 +68,7 @@ struct OwnRing {
     }
 };
 
-LaunchRing* take_ring() noexcept {
+[[gnu::cold, gnu::noinline]] LaunchRing* take_ring() noexcept {
     thread_local OwnRing own;
     try {
         const EmulatedFunctions* emulated = Driver::get().emulated_functions();
@@ -97,7 +97,6 @@ struct Suspect {
     const ArgumentPack& args;
 };
 
-constinit thread_local LaunchRing* mine = nullptr;
 constinit thread_local const Suspect* suspect = nullptr;
 
 template <class Matches>
@@ -214,10 +213,10 @@ std::string LaunchSite::place() const {
     return place_of(number);
 }
 
-LaunchNote::LaunchNote(LaunchSite site) noexcept : site_(site) {
-    if (mine == nullptr) [[unlikely]]
-        mine = take_ring();
-    ring_ = mine;
+LaunchNote::LaunchNote(ThreadMemory& memory, LaunchSite site) noexcept : site_(site) {
+    if (memory.history == nullptr) [[unlikely]]
+        memory.history = take_ring();
+    ring_ = memory.history;
     if (ring_ != nullptr) *ring_->next_site = site.number;
 }
 
@@ -232,6 +231,7 @@ void LaunchNote::accept(const LoadedKernel& kernel, StreamRef stream) const noex
 }
 
 void note_finished(StreamRef stream, KeptMark mark) noexcept {
+    const LaunchRing* const mine = thread_memory.history;
     forget(mark, [&](const LaunchSlot& slot) {
         return slot.stream.load(relaxed) == stream.handle() &&
                slot.ordinal.load(relaxed) == stream.device().ordinal() &&

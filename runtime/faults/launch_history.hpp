@@ -8,6 +8,7 @@
 
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/lifetime/thread_memory.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
@@ -29,8 +30,8 @@ struct LaunchSite {
 /// A launch by the calling thread, from before the driver is called. A few stores, no lock.
 class LaunchNote {
   public:
-    /// The emulated device learns which line launches next, so that its faults name it.
-    explicit LaunchNote(LaunchSite site) noexcept;
+    /// The emulated device learns which line launches next, so that its faults name it. `memory` is the thread's.
+    LaunchNote(ThreadMemory& memory, LaunchSite site) noexcept;
     /// Remembers the launch: the driver has accepted it.
     void accept(const LoadedKernel& kernel, StreamRef stream) const noexcept;
 

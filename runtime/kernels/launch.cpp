@@ -43,12 +43,13 @@ void enqueue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args) {
 
 void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, const Owners& owners,
             LaunchSite site) {
-    const OwnersKept kept(stream, owners);
+    ThreadMemory& memory = thread_memory;
+    const OwnersKept kept(stream, owners, memory);
     const ContextGuard context(target.context());
     const ProducersToOrder producers(stream, args.producers(), &args.signature());  // captures: rule 13
     const std::span others = producers.get();
     if (!others.empty()) wait_for_producers(stream, others);  // cuEventRecord and cuStreamWaitEvent for each
-    const LaunchNote note(site);
+    const LaunchNote note(memory, site);
     enqueue(target, stream, args);         // cuLaunchKernelEx
     note.accept(target.kernel(), stream);  // whom to ask when something is lost
     if (synchronise_launches.load(std::memory_order_relaxed)) [[unlikely]]

@@ -202,11 +202,11 @@ LockedQueue queue_for(StreamRef stream, const Owners& owners) {
 
 }  // namespace
 
-void keep_until_done(StreamRef stream, const Owners& owners) noexcept {
+void keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory) noexcept {
     if (owners.empty() || Driver::lost_by_fork()) return;
     release_given_back();
     if (NotedCapture::any() && keep_for_graph(stream, owners)) return;
-    if (!ForeignCapture::seen() && keep_in_last_queue(stream, owners)) [[likely]]
+    if (!ForeignCapture::seen() && keep_in_last_queue(memory, stream, owners)) [[likely]]
         return;
     keep_in_any_queue(stream, owners);
 }

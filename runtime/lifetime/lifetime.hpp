@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/lifetime/thread_memory.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
@@ -17,8 +18,8 @@ bool is_crowded(StreamRef stream) noexcept;
 /// operations, and whenever their owners hold 64 MiB; what finished before the oldest markers is released
 /// here, by the calling thread; at most 1,024 operations are held, then the oldest marker is waited for.
 /// What is captured belongs to its graph: ours, or a foreign one (<bascule/runtime/lifetime/captured_owners.hpp>).
-/// Never throws: when the driver refuses, it waits for the stream and releases.
-void keep_until_done(StreamRef stream, const Owners& owners) noexcept;
+/// Never throws: when the driver refuses, it waits for the stream and releases. `memory` is the calling thread's.
+void keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory) noexcept;
 
 /// Whether so many operations are kept for the stream (512) that a launch may have to wait for the driver, whose own
 /// queue is bounded. Costs a load while no stream has so many.
@@ -29,10 +30,11 @@ inline bool may_be_full(StreamRef stream) noexcept {
 /// The owners of the operation that this scope enqueues: taken when it ends, also by an exception. Borrows the list.
 class OwnersKept {
   public:
-    OwnersKept(StreamRef stream, const Owners& owners) noexcept : stream_(stream), owners_(&owners) {}
+    OwnersKept(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory) noexcept
+        : stream_(stream), owners_(&owners), memory_(&memory) {}
     OwnersKept(StreamRef, Owners&&) = delete;
     ~OwnersKept() {
-        if (owners_ != nullptr) keep_until_done(stream_, *owners_);
+        if (owners_ != nullptr) keep_until_done(stream_, *owners_, *memory_);
     }
     OwnersKept(const OwnersKept&) = delete;
     OwnersKept& operator=(const OwnersKept&) = delete;
@@ -45,6 +47,7 @@ class OwnersKept {
   private:
     StreamRef stream_;
     const Owners* owners_;
+    ThreadMemory* memory_;  // of the thread in which this lives
 };
 
 /// Releases what was kept for `stream` before `mark`: the stream was synchronised since.

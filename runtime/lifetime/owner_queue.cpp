@@ -26,10 +26,9 @@ QueueRegistry& queue_registry() {
     return *made;
 }
 
-constinit thread_local OwnerQueue* last = nullptr;
-
 /// Makes one where there is none.
 LockedQueue find(const QueueKey& key, bool make) {
+    OwnerQueue*& last = thread_memory.queue;
     if (last != nullptr) {
         std::unique_lock lock(last->mutex);
         if (!last->retired && last->key == key) return {last, std::move(lock)};
@@ -61,19 +60,6 @@ LockedQueue find_or_make_queue(const QueueKey& key) { return find(key, true); }
 OwnerQueue* queue_at(std::size_t number) noexcept {
     const std::lock_guard all(queue_registry().mutex);
     return number < queue_registry().queues.size() ? queue_registry().queues[number] : nullptr;
-}
-
-bool keep_in_last_queue(StreamRef stream, const Owners& owners) noexcept {
-    OwnerQueue* const queue = last;
-    if (queue == nullptr) return false;
-    const std::lock_guard lock(queue->mutex);
-    if (queue->quick < owners.operations || queue->key.stream != stream ||
-        queue->owners.room() < owners.count || queue->unmarked_bytes + owners.bytes >= bytes_a_marker) {
-        return false;
-    }
-    queue->quick -= owners.operations;
-    queue->keep(owners, next_mark());
-    return true;
 }
 
 std::size_t owners_in_queues() noexcept {
@@ -144,7 +130,8 @@ void OwnerQueue::drop(const Marker& marker) noexcept {
 }
 
 void OwnerQueue::release_until(KeptMark mark) noexcept {
-    std::array<void*, 64> objects;  // a few at a time, without allocating
+    std::array<void*, 256>
+        objects;  // without allocating; enough for what most launches between two markers keep
     for (;;) {
         std::size_t taken = 0;
         decltype(Owner::release) release = nullptr;

@@ -12,6 +12,7 @@
 
 #include <bascule/runtime/lifetime/owner.hpp>
 #include <bascule/runtime/lifetime/short_mutex.hpp>
+#include <bascule/runtime/lifetime/thread_memory.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 struct CUevent_st;
@@ -158,7 +159,18 @@ inline KeptMark next_mark() noexcept {
 
 /// What most launches need: the calling thread's last queue is the stream's, holds something already, has room and
 /// needs no marker yet. False where that is not so; then nothing was done.
-bool keep_in_last_queue(StreamRef stream, const Owners& owners) noexcept;
+inline bool keep_in_last_queue(const ThreadMemory& memory, StreamRef stream, const Owners& owners) noexcept {
+    OwnerQueue* const queue = memory.queue;
+    if (queue == nullptr) return false;
+    const std::lock_guard lock(queue->mutex);
+    if (queue->quick < owners.operations || queue->key.stream != stream ||
+        queue->owners.room() < owners.count || queue->unmarked_bytes + owners.bytes >= bytes_a_marker) {
+        return false;
+    }
+    queue->quick -= owners.operations;
+    queue->keep(owners, next_mark());
+    return true;
+}
 
 /// The queue with this number, unlocked; null behind the last one. Those with smaller numbers stay what they
 /// are.

@@ -85,6 +85,34 @@ def test_what_is_accepted_at_once_is_what_all_the_rules_make_of_it(typestr, shap
     assert outcome(descriptor, True) == outcome(descriptor, False)
 
 
+def test_where_the_keys_of_one_dict_were_is_not_believed_of_the_next(rng):
+    fields = {
+        "shape": (8,),
+        "typestr": "<f4",
+        "data": (FIRST, False),
+        "version": 3,
+        "strides": (4,),
+        "stream": 1,
+        "descr": [("", "<f4")],
+        "mask": None,
+    }
+    kinds = set()
+    for _ in range(500):
+        descriptor = {str(key): fields[str(key)] for key in rng.permutation(list(fields))}
+        for key in map(str, rng.permutation(list(fields))[: rng.integers(0, 3)]):
+            value = descriptor.pop(key)  # its entry stays, empty
+            other = {0: None, 1: key, 2: "".join(list(key)), 3: "x" + key[1:]}[int(rng.integers(0, 4))]
+            if other is not None:
+                descriptor[other] = value
+        if rng.integers(0, 2):
+            descriptor = dict(list(descriptor.items()))  # no entry is empty
+        expected = outcome(descriptor, False)
+        assert outcome(descriptor, True) == expected
+        assert outcome(descriptor, True) == expected  # the keys are where they were
+        kinds.add(type(expected))
+    assert kinds == {str, tuple}  # taken and refused
+
+
 @MANY
 @given(nearly_valid(KNOWN))
 def test_a_descriptor_with_one_wrong_field_is_refused_for_that_field(descriptor):

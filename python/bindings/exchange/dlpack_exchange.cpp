@@ -33,20 +33,6 @@ bool leave_to_interface(PyObject* object, const TypeProfile& profile) {
     return true;
 }
 
-/// The stream on which the table's library works on this device now.
-std::uint64_t work_stream_of(const dlpack::ExchangeTable& table, dlpack::DeviceId device) {
-    void* stream = nullptr;
-    if (table.current_work_stream(device.type, device.id, &stream) != 0) {
-        if (PyErr_Occurred() != nullptr) throw py::error_already_set();
-        throw ArgumentError(
-            ArgumentError::Kind::type,
-            "the exchange table's current_work_stream failed without an exception, which is a bug in "
-            "the producing library.");
-    }
-    const auto handle = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(stream));
-    return handle == 0 ? 1 : handle;  // NULL is the default stream
-}
-
 ArrayView finish(const dlpack::Tensor& tensor, const TypeProfile& profile, Home& home) {
     PlainArray plain;
     Dimensions shape;
@@ -55,7 +41,7 @@ ArrayView finish(const dlpack::Tensor& tensor, const TypeProfile& profile, Home&
     resolve_at_home(view, home);
     view.has_stream = true;
     view.stream_source = StreamSource::table;
-    view.stream = work_stream_of(*profile.table, tensor.device);
+    view.stream = detail::work_stream_of(*profile.table, tensor.device);
     return view;
 }
 
@@ -111,31 +97,18 @@ bool read_exchange(PyObject* object, const TypeProfile& profile, bool may_write,
     return true;
 }
 
-bool read_exchange_plainly(PyObject* object, const TypeProfile& profile, const Parameter& parameter,
-                           Home& home, OwnerList& owners, PlainArray& array) {
-    const dlpack::ExchangeTable& table = *profile.table;
-    if (parameter.plain == takes_none || table.tensor_from_object == nullptr ||
-        !(parameter.type.constant || profile.never_readonly)) {
-        return false;
-    }
-    dlpack::Tensor tensor;
-    if (table.tensor_from_object(object, &tensor) != 0) {
-        PyErr_Clear();  // it is asked again
-        return false;
-    }
-    if (tensor.device.type != BASCULE_DL_CUDA || !dlpack::read_plainly(tensor, array, nullptr) ||
-        !array.fits(parameter.plain) || !is_known_at_home(array.pointer, home)) {
-        return false;
-    }
-    array.stream = work_stream_of(table, tensor.device);
-    owners.keep(object, array.bytes);
-    return true;
+void detail::fail_work_stream() {
+    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+    throw ArgumentError(
+        ArgumentError::Kind::type,
+        "the exchange table's current_work_stream failed without an exception, which is a bug in "
+        "the producing library.");
 }
 
 bool order_by_table(const TypeProfile& profile, Device device, ArrayView& view) {
     if (profile.table == nullptr) return false;
     view.has_stream = true;
-    view.stream = work_stream_of(*profile.table, {BASCULE_DL_CUDA, device.ordinal()});
+    view.stream = detail::work_stream_of(*profile.table, {BASCULE_DL_CUDA, device.ordinal()});
     return true;
 }
 

@@ -22,11 +22,47 @@ namespace bascule::python {
 bool read_exchange(PyObject* object, const TypeProfile& profile, bool may_write, Home& home,
                    OwnerList& owners, ArrayView& view);
 
+namespace detail {
+
+[[noreturn]] void fail_work_stream();
+
+/// The stream on which the table's library works on this device now.
+inline std::uint64_t work_stream_of(const dlpack::ExchangeTable& table, dlpack::DeviceId device) {
+    void* stream = nullptr;
+    if (table.current_work_stream(device.type, device.id, &stream) != 0) [[unlikely]]
+        fail_work_stream();
+    const auto handle = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(stream));
+    return handle == 0 ? 1 : handle;  // NULL is the default stream
+}
+
+}  // namespace detail
+
 /// The same for what most tensors are: plain arrays that lie where the launch goes, and that the parameter takes. False
 /// for all others, which read_exchange decides about; then nothing is kept. Throws: what the library raised when it was
 /// asked for its stream.
-bool read_exchange_plainly(PyObject* object, const TypeProfile& profile, const Parameter& parameter,
-                           Home& home, OwnerList& owners, PlainArray& array);
+[[gnu::always_inline]] inline bool read_exchange_plainly(PyObject* object, const TypeProfile& profile,
+                                                         const Parameter& parameter, Home& home,
+                                                         OwnerList& owners, PlainArray& array) {
+    const dlpack::ExchangeTable& table = *profile.table;
+    if (parameter.plain == takes_none || table.tensor_from_object == nullptr ||
+        !(parameter.type.constant || profile.never_readonly)) {
+        return false;
+    }
+    dlpack::Tensor tensor;
+    if (table.tensor_from_object(object, &tensor) != 0) [[unlikely]] {
+        PyErr_Clear();  // it is asked again
+        return false;
+    }
+    array.traits = dlpack::traits_of(tensor.dtype);
+    if (tensor.device.type != BASCULE_DL_CUDA || !fits(array.traits, parameter.plain) ||
+        !dlpack::read_plain_elements(tensor, array, nullptr) || !array.is_aligned() ||
+        !is_known_at_home(array.pointer, home)) {
+        return false;
+    }
+    array.stream = detail::work_stream_of(table, tensor.device);
+    owners.keep(object, array.bytes);
+    return true;
+}
 
 /// An array of `device`, read by an interface that could not name a stream (versions 0 to 2): where its type
 /// has a table too, the library's work stream is the array's. False where it has none. Throws: what the

@@ -18,6 +18,7 @@
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "exchange/descr.hpp"
+#include "exchange/plain_interface.hpp"
 #include "exchange/type_profile.hpp"
 #include "support/dict_walk.hpp"
 #include "support/gil.hpp"
@@ -257,58 +258,29 @@ std::string_view read_typestr(PyObject* object) {
 
 // --- The walk ----------------------------------------------------------------------------------------------
 
-struct Key {
-    enum : unsigned { shape, typestr, data, version, strides, mask, stream, descr, count };
-};
-using Values = std::array<PyObject*, Key::count>;
-
-/// Interned, by their numbers.
-const std::array<PyObject*, Key::count>& key_names() noexcept {
-    const Names& n = names();
-    static const std::array<PyObject*, Key::count> all = {n.shape,   n.typestr, n.data,   n.version,
-                                                          n.strides, n.mask,    n.stream, n.descr};
-    return all;
-}
-
 std::uint32_t four_bytes(const char* text) noexcept {
     std::uint32_t bytes = 0;
     std::memcpy(&bytes, text, sizeof bytes);
     return bytes;
 }
 
-/// Whether two strings are equal, of which `name` is one of ours, with 4 to 7 characters: as two integers that overlap.
-/// pybind11 and nanobind make keys that are equal without being interned.
-bool is_same_text(PyObject* key, PyObject* name) noexcept {
-    if (!PyUnicode_Check(key) || PyUnicode_GET_LENGTH(key) != PyUnicode_GET_LENGTH(name) ||
-        !PyUnicode_IS_ASCII(key)) {
-        return false;
-    }
-    const auto* text = static_cast<const char*>(PyUnicode_DATA(key));
-    const auto* same = static_cast<const char*>(PyUnicode_DATA(name));
-    const Py_ssize_t last = PyUnicode_GET_LENGTH(name) - 4;
-    return four_bytes(text) == four_bytes(same) && four_bytes(text + last) == four_bytes(same + last);
-}
-
-[[gnu::noinline]] unsigned find_key(PyObject* key) noexcept {
-    const auto& all = key_names();
-    const auto found = std::find_if(all.begin(), all.end(),
-                                    [&](PyObject* name) { return key == name || is_same_text(key, name); });
+/// The key's number; Key::count for any other key.
+unsigned find_key(PyObject* key) noexcept {
+    const KeyValues& all = detail::key_names;
+    const auto found = std::find_if(all.begin(), all.end(), [&](PyObject* name) {
+        return key == name || detail::is_same_text(key, name);
+    });
     return static_cast<unsigned>(found - all.begin());
 }
 
-/// Borrowed values; runs no Python code. Each entry is first compared with what was in its place last.
-[[gnu::always_inline]] inline void find_entries(PyObject* dict, KeyOrder& keys, Values& values) noexcept {
-    const auto& all = key_names();
-    std::size_t place = 0;
+/// Borrowed values; runs no Python code.
+KeyValues walk_values(PyObject* dict) noexcept {
+    KeyValues values = {};
     walk_dict(dict, [&](PyObject* key, PyObject* value) {
-        unsigned which = place < keys.size() ? keys[place] : +Key::count;
-        if (which >= Key::count || (key != all[which] && !is_same_text(key, all[which]))) [[unlikely]] {
-            which = find_key(key);
-            if (place < keys.size()) keys[place] = static_cast<std::uint8_t>(which);
-        }
-        ++place;
+        const unsigned which = find_key(key);
         if (which < Key::count) values[which] = value;
     });
+    return values;
 }
 
 /// The entries of a descriptor. The walk runs no Python code; what it found is then held, so that no code
@@ -324,8 +296,7 @@ class Entries {
 
     void walk(PyObject* dict) noexcept {
         const py::scoped_critical_section undisturbed(dict);
-        KeyOrder keys = {};
-        find_entries(dict, keys, values_);
+        values_ = walk_values(dict);
         for (PyObject* found : values_) Py_XINCREF(found);
     }
 
@@ -335,7 +306,7 @@ class Entries {
     PyObject* given(unsigned key) const noexcept { return values_[key] == Py_None ? nullptr : values_[key]; }
 
   private:
-    Values values_ = {};
+    KeyValues values_ = {};
 };
 
 /// The entries of whatever mapping it is. A Mapping's own methods are asked once, for a copy.
@@ -365,68 +336,36 @@ void take_entries(PyObject* descriptor, Entries& entries) {
         {.field = "__cuda_array_interface__", .expected = "a dict", .got = safe_repr(descriptor)});
 }
 
-// --- What most producers say -------------------------------------------------------------------------------
-
-/// "<f4" and its like, three characters of ASCII; not_plain for anything else.
-PlainTraits traits_of(PyObject* text, bool readonly) noexcept {
-    if (text == nullptr || !PyUnicode_CheckExact(text) || !PyUnicode_IS_COMPACT_ASCII(text) ||
-        PyUnicode_GET_LENGTH(text) != 3) {
-        return not_plain;
-    }
-    const auto* character = static_cast<const char*>(PyUnicode_DATA(text));
-    const auto bytes = static_cast<std::uint32_t>(character[2] - '0');
-    const bool ordered = character[0] == '<' || (character[0] == '|' && bytes == 1);
-    if (!ordered || bytes - 1 > 7 || (bytes & (bytes - 1)) != 0) return not_plain;
-    switch (character[1]) {
-        case 'f':
-            return bytes == 1 ? not_plain : plain_traits({DType::Kind::floating, bytes}, readonly);
-        case 'i':
-            return plain_traits({DType::Kind::signed_integer, bytes}, readonly);
-        case 'u':
-            return plain_traits({DType::Kind::unsigned_integer, bytes}, readonly);
-        default:
-            return not_plain;
-    }
-}
-
-/// Extents of at least 1 and, said or not, strides of C order; false for anything else. `bytes` are an element's at
-/// first, then the array's.
-bool read_plain_shape(PyObject* tuple, PyObject* strides, std::int64_t& bytes, Dimensions* shape) noexcept {
-    if (tuple == nullptr || !PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) > max_dimensions)
-        return false;
-    const auto axes = static_cast<int>(PyTuple_GET_SIZE(tuple));
-    const bool said = strides != nullptr && strides != Py_None;
-    if (said && (!PyTuple_CheckExact(strides) || PyTuple_GET_SIZE(strides) != axes)) return false;
-    if (shape != nullptr) shape->resize(axes);
-    for (int d = axes - 1; d >= 0; --d) {
-        const std::int64_t extent = short_positive(PyTuple_GET_ITEM(tuple, d));
-        if (extent == 0 || (said && short_positive(PyTuple_GET_ITEM(strides, d)) != bytes) ||
-            __builtin_mul_overflow(bytes, extent, &bytes)) {
-            return false;
-        }
-        if (shape != nullptr) (*shape)[d] = extent;
-    }
-    return true;
-}
-
-/// `[("", typestr)]`, as NumPy describes elements without fields; a missing one says as much.
-bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
-    if (list == nullptr || list == Py_None) return true;
-#ifdef Py_GIL_DISABLED
-    return false;  // another thread may change the list meanwhile
-#endif
-    if (!PyList_CheckExact(list) || PyList_GET_SIZE(list) != 1) return false;
-    PyObject* const pair = PyList_GET_ITEM(list, 0);
-    if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return false;
-    PyObject* const name = PyTuple_GET_ITEM(pair, 0);
-    PyObject* const type = PyTuple_GET_ITEM(pair, 1);
-    return PyUnicode_CheckExact(name) && PyUnicode_GET_LENGTH(name) == 0 &&
-           traits_of(type, false) == traits_of(typestr, false);
-}
-
 std::atomic<bool> accept_newer{false};
 
 }  // namespace
+
+/// As two integers that overlap.
+bool detail::is_same_text(PyObject* key, PyObject* name) noexcept {
+    if (key == nullptr || !PyUnicode_Check(key) || PyUnicode_GET_LENGTH(key) != PyUnicode_GET_LENGTH(name) ||
+        !PyUnicode_IS_ASCII(key)) {
+        return false;
+    }
+    const auto* text = static_cast<const char*>(PyUnicode_DATA(key));
+    const auto* same = static_cast<const char*>(PyUnicode_DATA(name));
+    const Py_ssize_t last = PyUnicode_GET_LENGTH(name) - 4;
+    return four_bytes(text) == four_bytes(same) && four_bytes(text + last) == four_bytes(same + last);
+}
+
+/// Nothing is learned of a dict that has other keys too, or a key twice (strings of a type of their own may be so).
+KeyValues detail::learn_values(PyObject* dict, KeyPlaces& keys) noexcept {
+    keys.entries = 0;
+    keys.places.fill(KeyPlaces::nowhere);
+    const std::span<const DictEntry> entries = entries_of(dict);
+    std::uint8_t known = 0;
+    for (; known < entries.size(); ++known) {
+        const unsigned which = entries[known].value == nullptr ? +Key::count : find_key(entries[known].key);
+        if (which == Key::count || keys.places[which] != KeyPlaces::nowhere) break;
+        keys.places[which] = known;
+    }
+    if (known == entries.size()) keys.entries = known;
+    return walk_values(dict);
+}
 
 void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot) {
     Entries entries;
@@ -471,41 +410,10 @@ void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot) {
     if (PyObject* mask = entries.given(Key::mask)) snapshot.mask = py::reinterpret_borrow<py::object>(mask);
 }
 
-bool read_plainly(PyObject* descriptor, KeyOrder& keys, PlainArray& array, Dimensions* shape) noexcept {
-    if (!PyDict_CheckExact(descriptor)) return false;
-    const py::scoped_critical_section undisturbed(descriptor);
-    Values found = {};
-    find_entries(descriptor, keys, found);
-    const auto given = [&](unsigned key) { return found[key] == Py_None ? nullptr : found[key]; };
-
-    PyObject* const pair = found[Key::data];
-    if (pair == nullptr || !PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return false;
-    array.pointer = static_cast<std::uint64_t>(short_positive(PyTuple_GET_ITEM(pair, 0)));
-    PyObject* const readonly = PyTuple_GET_ITEM(pair, 1);
-    if (array.pointer == 0 || (readonly != Py_True && readonly != Py_False)) return false;
-
-    array.traits = traits_of(found[Key::typestr], readonly == Py_True);
-    if (array.traits == not_plain) return false;
-    std::int64_t bytes = plain_itemsize(array.traits);
-    if (!read_plain_shape(found[Key::shape], found[Key::strides], bytes, shape)) return false;
-    array.bytes = static_cast<std::uint64_t>(bytes);
-
-    const std::int64_t version = found[Key::version] == nullptr ? 0 : short_positive(found[Key::version]);
-    if (version == 0 || version > 3) return false;
-    array.version = static_cast<std::int32_t>(version);
-
-    array.stream = 0;
-    if (PyObject* const value = given(Key::stream)) {
-        array.stream = static_cast<std::uint64_t>(short_positive(value));
-        if (array.stream == 0) return false;
-    }
-    return given(Key::mask) == nullptr && is_plain_descr(found[Key::descr], found[Key::typestr]);
-}
-
 ArrayView read_view(PyObject* object, PyObject* descriptor, py::object& mask) {
     PlainArray plain;
     Dimensions shape;
-    if (read_plainly(descriptor, key_order_of(Py_TYPE(object)), plain, &shape)) return view_of(plain, shape);
+    if (read_plainly(descriptor, key_places_of(Py_TYPE(object)), plain, &shape)) return view_of(plain, shape);
     InterfaceSnapshot snapshot;
     read_descriptor(descriptor, snapshot);
     ArrayView view = validate(snapshot.raw);
@@ -523,28 +431,21 @@ std::string own_words(std::string message) {
 
 }  // namespace
 
-py::object get_interface(PyObject* object, PyObject* getter, std::string* absence) {
-    PyObject* found = nullptr;
-    if (getter != nullptr) [[likely]] {
-        Py_INCREF(getter);  // the class may be changed meanwhile
-        const descrgetfunc get = Py_TYPE(getter)->tp_descr_get;
-        found =
-            into_python([&] { return get(getter, object, reinterpret_cast<PyObject*>(Py_TYPE(object))); });
-        Py_DECREF(getter);
-    } else {
-        found = into_python([&] { return PyObject_GetAttr(object, names().cuda_array_interface); });
+void detail::note_absence(std::string* absence) {
+    const bool absent = PyErr_ExceptionMatches(PyExc_AttributeError) != 0;
+    if (checked(absent ? Check::attribute_error : Check::producer_exception) != absent) {
+        throw py::error_already_set();
     }
-    if (found == nullptr) [[unlikely]] {
-        const bool absent = PyErr_ExceptionMatches(PyExc_AttributeError) != 0;
-        if (checked(absent ? Check::attribute_error : Check::producer_exception) != absent) {
-            throw py::error_already_set();
-        }
-        const py::error_already_set error;
-        if (absence != nullptr) *absence = own_words(utf8_of(py::str(error.value()).ptr()));
-        return {};
-    }
-    auto descriptor = py::reinterpret_steal<py::object>(found);
-    if (PyType_Check(object) && checked(Check::instance)) {
+    const py::error_already_set error;
+    if (absence != nullptr) *absence = own_words(utf8_of(py::str(error.value()).ptr()));
+}
+
+py::object detail::get_interface_by_name(PyObject* object, std::string* absence) {
+    auto descriptor = py::reinterpret_steal<py::object>(
+        into_python([&] { return PyObject_GetAttr(object, names().cuda_array_interface); }));
+    if (!descriptor) {
+        note_absence(absence);
+    } else if (PyType_Check(object) && checked(Check::instance)) {
         throw ArgumentError(ErrorKind::type,
                             fmt::format("got the class {}, not an array: pass an instance of it.",
                                         reinterpret_cast<PyTypeObject*>(object)->tp_name),
@@ -562,6 +463,8 @@ bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
 }
 
 void bind_interface_reader(py::module_& module) {
+    const Names& n = names();
+    detail::key_names = {n.shape, n.typestr, n.data, n.version, n.strides, n.mask, n.stream, n.descr};
     learn_dicts();
     module.def(
         "_accept_newer_interface", [](bool accept) { accept_newer.store(accept); },

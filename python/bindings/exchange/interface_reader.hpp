@@ -7,9 +7,9 @@
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/arrays/array_interface.hpp>
-#include <bascule/interface/arrays/plain_array.hpp>
 
 #include "exchange/type_profile.hpp"
+#include "support/gil.hpp"
 
 namespace bascule::python {
 
@@ -22,16 +22,29 @@ struct InterfaceSnapshot {
     std::string absence;  ///< why there is no descriptor, in the object's own words, if it has any
 };
 
+namespace detail {
+
+/// Reading the attribute has raised. Clears an AttributeError, whose words go to `absence` as below. Throws: any other
+/// exception.
+void note_absence(std::string* absence);
+pybind11::object get_interface_by_name(PyObject* object, std::string* absence);
+
+}  // namespace detail
+
 /// `object.__cuda_array_interface__`, read exactly once, by the `interface` of its type's profile; null when it raises
 /// AttributeError, whose words go to `absence`, unless they are Python's own or it is null. Throws: ArgumentError for
 /// a class in place of an object; a producer's own exception unchanged.
-pybind11::object get_interface(PyObject* object, PyObject* getter, std::string* absence);
-
-/// Reads a descriptor that is what most producers say: a dict of tuples, short ints and a typestr of numbers, C
-/// order, not empty, no mask, no fields, and nothing wrong. read_descriptor and validate would take it too. False for all
-/// others; then `array` is half written. The extents go to `shape`, unless it is null. `keys` says where the keys were
-/// last. Runs no Python code and allocates nothing.
-bool read_plainly(PyObject* descriptor, KeyOrder& keys, PlainArray& array, Dimensions* shape) noexcept;
+inline pybind11::object get_interface(PyObject* object, PyObject* getter, std::string* absence) {
+    if (getter == nullptr) return detail::get_interface_by_name(object, absence);
+    const descrgetfunc get = Py_TYPE(getter)->tp_descr_get;
+    Py_INCREF(getter);  // the class may be changed meanwhile
+    PyObject* const found =
+        into_python([&] { return get(getter, object, reinterpret_cast<PyObject*>(Py_TYPE(object))); });
+    Py_DECREF(getter);
+    if (found == nullptr) [[unlikely]]
+        detail::note_absence(absence);
+    return pybind11::reinterpret_steal<pybind11::object>(found);
+}
 
 /// The descriptor of `object`, by all rules; what it masks goes to `mask`. Throws as read_interface.
 ArrayView read_view(PyObject* object, PyObject* descriptor, pybind11::object& mask);

@@ -59,9 +59,10 @@ bool has_attribute(PyObject* object, PyObject* name, py::object& value) {
 }
 
 /// Whether `object.name` means `descriptor`'s getter: it is a property or a getset of the type itself, which come
-/// before everything else, and the type looks attributes up as object does.
+/// before everything else, and the type looks attributes up as object does. Its objects are no classes.
 bool is_whole_lookup(PyTypeObject* type, PyObject* descriptor) noexcept {
     return Py_TYPE(type) == &PyType_Type && type->tp_getattro == PyObject_GenericGetAttr &&
+           !PyType_FastSubclass(type, Py_TPFLAGS_TYPE_SUBCLASS) &&
            (Py_TYPE(descriptor) == &PyProperty_Type || Py_TYPE(descriptor) == &PyGetSetDescr_Type);
 }
 
@@ -90,13 +91,13 @@ TypeProfile detail::look_up_profile(PyTypeObject* type) {
 }
 
 void remember_array(PyTypeObject* type) noexcept {
-    detail::RememberedType& known = detail::place_of(type);
+    RememberedType& known = detail::place_of(type);
     if (known.type == type) known.profile.was_array = true;
 }
 
 void remember_policy(PyTypeObject* type, unsigned int tag, const ProducerPolicy* policy,
                      std::uint32_t generation) noexcept {
-    detail::RememberedType& known = detail::place_of(type);
+    RememberedType& known = detail::place_of(type);
     if (known.type != type || known.tag != tag || version_tag(type) != tag) return;
     known.profile.policy = policy;
     known.profile.policy_generation = generation;

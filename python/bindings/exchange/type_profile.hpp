@@ -17,8 +17,13 @@ inline constexpr const char* exchange_capsule = "dlpack_exchange_api";
 
 struct ProducerPolicy;
 
-/// In which order a type's dicts had their keys last: by their numbers in interface_reader.cpp, which look there first.
-using KeyOrder = std::array<std::uint8_t, 8>;
+/// Where a type's dicts had which key last.
+struct KeyPlaces {
+    static constexpr std::uint8_t nowhere = 0xFF;
+
+    std::uint8_t entries = 0;              ///< that the dict had, each of them below; 0: nothing is known
+    std::array<std::uint8_t, 8> places{};  ///< by the key's number in plain_interface.hpp
+};
 
 /// How objects of one type are read and ordered. A small value.
 struct TypeProfile {
@@ -35,17 +40,18 @@ struct TypeProfile {
     bool was_array = false;  ///< an object of it was read by its interface: nothing else need be tried first
 };
 
-namespace detail {
-
 /// What was found for a type in one state of it: whoever changes the type, or takes its place in memory, gets
-/// another tag. Without a GIL each thread asks for itself, so that no launch takes a lock.
+/// another tag.
 struct RememberedType {
     PyTypeObject* type = nullptr;
     unsigned int tag = 0;
     TypeProfile profile;
-    KeyOrder keys;
+    KeyPlaces keys;
 };
 
+namespace detail {
+
+// Without a GIL each thread asks for itself, so that no launch takes a lock.
 #ifdef Py_GIL_DISABLED
 inline constinit thread_local std::array<RememberedType, 256> remembered_types;
 #else
@@ -61,20 +67,21 @@ TypeProfile look_up_profile(PyTypeObject* type);
 
 }  // namespace detail
 
-/// What is remembered of a type; null where it must be looked up. Good until Python code runs.
-inline const TypeProfile* remembered_profile(PyTypeObject* type) noexcept {
-    const detail::RememberedType& known = detail::place_of(type);
-    return known.type == type && known.tag == version_tag(type) ? &known.profile : nullptr;
+/// What is remembered of a type; null where it must be looked up. Python code that runs may replace it by what is
+/// remembered of another type.
+inline RememberedType* remembered_type(PyTypeObject* type) noexcept {
+    RememberedType& known = detail::place_of(type);
+    return known.type == type && known.tag == version_tag(type) ? &known : nullptr;
 }
 
 /// Looked up once a type and state of it. Good until Python code runs. Throws: what a metaclass raised.
 inline TypeProfile profile_of(PyTypeObject* type) {
-    const TypeProfile* known = remembered_profile(type);
-    return known != nullptr ? *known : detail::look_up_profile(type);
+    const RememberedType* known = remembered_type(type);
+    return known != nullptr ? known->profile : detail::look_up_profile(type);
 }
 
-/// Anything may be in it: whoever uses it checks.
-inline KeyOrder& key_order_of(PyTypeObject* type) noexcept { return detail::place_of(type).keys; }
+/// Another type's where two types share a place: whoever uses it checks.
+inline KeyPlaces& key_places_of(PyTypeObject* type) noexcept { return detail::place_of(type).keys; }
 
 /// Notes what was found out about objects of a type. Python code may have run since its profile was taken: then
 /// what is noted may be lost, and is found out again.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -20,7 +21,9 @@
 #include "exchange/dlpack_import.hpp"
 #include "exchange/interface_reader.hpp"
 #include "exchange/interface_sync.hpp"
+#include "exchange/plain_interface.hpp"
 #include "exchange/producer_streams.hpp"
+#include "support/integers.hpp"
 #include "support/names.hpp"
 #include "values/dtype_object.hpp"
 #include "values/scalars.hpp"
@@ -314,27 +317,9 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
     return named(index, parameter, [&] { return read_any(argument, parameter); });
 }
 
-/// An object of a type whose objects were arrays before. False where this one is not.
-bool ArgumentReader::set_by_interface(ArgumentPack& pack, int index, const Parameter& parameter,
-                                      PyObject* argument, PyObject* getter) {
-    const py::object descriptor = get_interface(argument, getter, nullptr);
-    if (!descriptor) [[unlikely]]
-        return false;
-    PlainArray plain;
-    const bool usual = options_ == nullptr && interface_sync() && parameter.plain != takes_none;
-    if (usual && read_plainly(descriptor.ptr(), key_order_of(Py_TYPE(argument)), plain, nullptr) &&
-        (plain.stream != 0 || plain.version == 3) && plain.fits(parameter.plain) &&
-        is_known_at_home(plain.pointer, home_)) [[likely]] {
-        owners_->keep(argument, plain.bytes);
-        return pack.set_plain(index, parameter, plain.traits, plain.pointer, plain.stream);
-    }
-    pack.set(index, read_array(argument, descriptor.ptr(), parameter));
-    return true;
-}
-
 /// By all rules.
-void ArgumentReader::set_by_rules(ArgumentPack& pack, int index, const Parameter& parameter,
-                                  PyObject* argument) {
+[[gnu::noinline]] void ArgumentReader::set_by_rules(ArgumentPack& pack, int index, const Parameter& parameter,
+                                                    PyObject* argument) {
     if (const ArrayObject* own = as_array(argument)) {
         const bool named_here = own->view.has_stream && own->view.device < 0;
         own->plain.set(named_here ? plain_traits(own->view) : not_plain);
@@ -342,27 +327,89 @@ void ArgumentReader::set_by_rules(ArgumentPack& pack, int index, const Parameter
     pack.set(index, read(argument, index, parameter));
 }
 
-/// Arrays of ours have tables and interfaces too, which tell less of them than they know.
-void ArgumentReader::read_other(ArgumentPack& pack, int index, const Parameter& parameter,
-                                PyObject* argument) {
-    const TypeProfile* known =
-        as_array(argument) == nullptr ? remembered_profile(Py_TYPE(argument)) : nullptr;
-    if (known != nullptr) [[likely]] {
-        if (known->table != nullptr) {
+[[gnu::noinline]] void ArgumentReader::set_by_descriptor(ArgumentPack& pack, int index,
+                                                         const Parameter& parameter, PyObject* argument,
+                                                         PyObject* descriptor) {
+    pack.set(index, read_array(argument, descriptor, parameter));
+}
+
+/// An object of a type whose objects were arrays before. False where this one is not.
+[[gnu::always_inline]] inline bool ArgumentReader::set_by_interface(ArgumentPack& pack, int index,
+                                                                    const Parameter& parameter,
+                                                                    PyObject* argument,
+                                                                    RememberedType& known) {
+    const py::object descriptor = get_interface(argument, known.profile.interface, nullptr);
+    if (!descriptor) [[unlikely]]
+        return false;
+    PlainArray plain;
+    const bool usual = options_ == nullptr && interface_sync() && parameter.plain != takes_none;
+    if (usual && read_plainly(descriptor.ptr(), known.keys, plain, nullptr) &&
+        (plain.stream != 0 || plain.version == 3) && fits(plain.traits, parameter.plain) &&
+        plain.is_aligned() && is_known_at_home(plain.pointer, home_)) [[likely]] {
+        owners_->keep(argument, plain.bytes);
+        pack.set_fitting(index, parameter, plain.pointer, plain.stream);
+    } else {
+        set_by_descriptor(pack, index, parameter, argument, descriptor.ptr());
+    }
+    return true;
+}
+
+[[gnu::noinline]] void ArgumentReader::set_int(ArgumentPack& pack, int index, const Parameter& parameter,
+                                               PyObject* argument) {
+    if (const auto integer = short_integer(argument)) {
+        pack.set_integer(index, parameter, *integer);
+    } else {
+        set_by_rules(pack, index, parameter, argument);
+    }
+}
+
+/// By what is known of the type.
+[[gnu::always_inline]] inline void ArgumentReader::set_other(ArgumentPack& pack, int index,
+                                                             const Parameter& parameter, PyObject* argument) {
+    if (RememberedType* known = remembered_type(Py_TYPE(argument))) [[likely]] {
+        if (known->profile.table != nullptr) {
             PlainArray plain;
-            if (named(index, parameter, [&] {
-                    return read_exchange_plainly(argument, *known, parameter, home_, *owners_, plain);
-                })) {
-                pack.set_plain(index, parameter, plain.traits, plain.pointer, plain.stream);
+            if (read_exchange_plainly(argument, known->profile, parameter, home_, *owners_, plain))
+                [[likely]] {
+                pack.set_fitting(index, parameter, plain.pointer, plain.stream);
                 return;
             }
-        } else if (known->was_array && named(index, parameter, [&] {
-                       return set_by_interface(pack, index, parameter, argument, known->interface);
-                   })) {
+        } else if (known->profile.was_array && set_by_interface(pack, index, parameter, argument, *known)) {
             return;
         }
     }
     set_by_rules(pack, index, parameter, argument);
+}
+
+/// Arrays of ours that lie where the launch goes, floats and ints are taken here.
+[[gnu::always_inline]] inline void ArgumentReader::read_into(ArgumentPack& pack, int index,
+                                                             const Parameter& parameter, PyObject* argument) {
+    if (const ArrayObject* own = as_array(argument)) {
+        if (own->device == home_.device && pack.set_plain(index, parameter, own->plain.get(),
+                                                          own->view.pointer, own->view.stream)) [[likely]] {
+            home_.decided = true;
+            owners_->keep(argument, own->view);
+        } else {
+            set_by_rules(pack, index, parameter, argument);
+        }
+    } else if (PyFloat_CheckExact(argument)) {
+        pack.set_double(index, parameter, PyFloat_AS_DOUBLE(argument));
+    } else if (PyLong_CheckExact(argument)) {
+        set_int(pack, index, parameter, argument);
+    } else {
+        set_other(pack, index, parameter, argument);
+    }
+}
+
+void ArgumentReader::read_all(ArgumentPack& pack, PyObject* const* arguments) {
+    const std::span<const Parameter> parameters = pack.signature().parameters;
+    std::size_t i = 0;
+    try {
+        for (; i < parameters.size(); ++i) read_into(pack, static_cast<int>(i), parameters[i], arguments[i]);
+    } catch (const ArgumentError& error) {
+        if (error.details().index >= 0) throw;
+        throw error.with_argument(static_cast<int>(i), parameters[i].name);
+    }
 }
 
 void bind_arguments(py::module_& module) {

@@ -17,7 +17,6 @@
 #include "exchange/type_profile.hpp"
 #include "launch/launch_options.hpp"
 #include "launch/owners.hpp"
-#include "support/integers.hpp"
 
 namespace bascule::python {
 
@@ -49,24 +48,8 @@ class ArgumentReader {
     /// What `argument` is. `parameter` is for messages, and says whether bytes are wanted. Throws:
     /// ArgumentError naming the parameter; a producer's own exception unchanged.
     ArgumentValue read(PyObject* argument, int index, const Parameter& parameter);
-    /// The same, into the pack, which checks it. Arrays of ours that lie where the launch goes, floats and
-    /// ints are taken here; whatever else there is, by what is known of its type.
-    [[gnu::always_inline]] void read_into(ArgumentPack& pack, int index, const Parameter& parameter,
-                                          PyObject* argument) {
-        const ArrayObject* own = as_array(argument);
-        if (own != nullptr && own->device == home_.device &&
-            pack.set_plain(index, parameter, own->plain.get(), own->view.pointer, own->view.stream))
-            [[likely]] {
-            home_.decided = true;
-            owners_->keep(argument, own->view);
-        } else if (PyFloat_CheckExact(argument)) {
-            pack.set_double(index, parameter, PyFloat_AS_DOUBLE(argument));
-        } else if (const auto integer = short_integer(argument)) {
-            pack.set_integer(index, parameter, *integer);
-        } else {
-            read_other(pack, index, parameter, argument);
-        }
-    }
+    /// The same for all arguments, one a parameter, into the pack, which checks them. Throws: as `read`, and as the pack.
+    void read_all(ArgumentPack& pack, PyObject* const* arguments);
 
     /// Where the launch goes, once every argument was read.
     Device device() const noexcept { return home_.device; }
@@ -76,9 +59,13 @@ class ArgumentReader {
     StreamRef consumer() const;
     void find_order(PyObject* argument, const Parameter& parameter, ArrayView& view);
     ArrayView own_view(const ArrayObject& own);
-    void read_other(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
+    void read_into(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
+    void set_int(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
+    void set_other(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
     bool set_by_interface(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
-                          PyObject* getter);
+                          RememberedType& known);
+    void set_by_descriptor(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
+                           PyObject* descriptor);
     void set_by_rules(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
     bool read_by_table(PyObject* argument, const TypeProfile& profile, const Parameter& parameter,
                        ArrayView& view);

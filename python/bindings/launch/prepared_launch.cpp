@@ -5,8 +5,6 @@
 #include <mutex>
 #include <utility>
 
-#include <bascule/runtime/streams/ordering.hpp>
-
 #include "context/current_stream.hpp"
 #include "context/debug_object.hpp"
 #include "context/device_object.hpp"
@@ -22,19 +20,12 @@ void read_arguments(ArgumentPack& pack, ArgumentReader& reader, const CallArgume
     const Signature& signature = pack.signature();
     if (arguments.keywords == nullptr) [[likely]] {
         ArgumentPack::check_count(signature, arguments.count());
-        PyObject* const* argument = arguments.objects;
-        int index = 0;
-        for (const Parameter& parameter : signature.parameters)
-            reader.read_into(pack, index++, parameter, *argument++);
+        reader.read_all(pack, arguments.objects);
         return;
     }
     Slots<PyObject*> slots(signature.parameters.size());
     order_arguments(signature, arguments, slots.span());
-    int index = 0;
-    for (PyObject* argument : slots.span()) {
-        reader.read_into(pack, index, signature.parameters[static_cast<std::size_t>(index)], argument);
-        ++index;
-    }
+    reader.read_all(pack, slots.span().data());
 }
 
 LaunchTarget make_target(const Kernel& function, const LaunchPlan& plan, Device device) {
@@ -56,14 +47,13 @@ void launch(LaunchState& state, const CallArguments& arguments) {
 PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& arguments, ReadArguments* seen)
     : state_(state), resolved_(state.resolve()), device_(resolved_.device) {
     const LaunchOptions* options = state.plan.options.get();
-    const std::optional<StreamRef>* stream = &state.plan.stream;
-    std::optional<LaunchStart> entered;  // not asked for while nobody has ever entered a stream or a device
-    if (!*stream && anything_entered()) [[unlikely]] {
-        entered = start_of(state.plan);
-        device_ = entered->device;
-        stream = &entered->stream;
+    const StreamRef* stream = state.plan.stream ? &*state.plan.stream : nullptr;
+    if (stream == nullptr && anything_entered()) [[unlikely]] {
+        const LaunchStart start = start_of(state.plan);
+        device_ = start.device;
+        if (start.stream) stream = &entered_.emplace(*start.stream);
     }
-    ArgumentReader reader(device_, owners_, *stream ? &**stream : nullptr, options);
+    ArgumentReader reader(device_, owners_, stream, options);
     if (resolved_.loaded != nullptr && seen == nullptr) [[likely]] {
         pack_.emplace(resolved_.loaded->image->signature);
         if (options != nullptr) prepare_pack(*pack_, options);
@@ -118,21 +108,15 @@ void PreparedLaunch::find_other_target() {
     blocks_ = launches_block(device_);
 }
 
-StreamRef PreparedLaunch::stream() const {
-    const std::optional<StreamRef>& given = state_.plan.stream;
-    if (anything_entered()) [[unlikely]]
-        return choose_stream(given, current_for(state_.plan, device_), pack_->common_stream(), device_);
-    return choose_stream(given, std::nullopt, pack_->common_stream(), device_);
+[[gnu::noinline]] StreamRef PreparedLaunch::stream_among_entered() const {
+    const std::optional<StreamRef> current = current_for(state_.plan, device_);
+    return choose_stream(state_.plan.stream, current, pack_->common_stream(), device_);
 }
 
-void PreparedLaunch::enqueue(StreamRef stream, const Owners& owners) {
+[[gnu::noinline]] void PreparedLaunch::enqueue_without_gil(StreamRef stream, const Owners& owners) {
     const LaunchSite site = launch_site(state_.plan.site);
-    if (blocks_ || may_be_full(stream)) {
-        const GilReleased released;
-        bascule::launch(*target_, stream, *pack_, owners, site);
-    } else {
-        bascule::launch(*target_, stream, *pack_, owners, site);
-    }
+    const GilReleased released;
+    bascule::launch(*target_, stream, *pack_, owners, site);
 }
 
 const ResolvedLaunch& LaunchState::resolve_now() {

@@ -9,7 +9,9 @@
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
 
+#include "context/current_stream.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/launch_plan.hpp"
 #include "launch/owners.hpp"
@@ -82,18 +84,32 @@ class PreparedLaunch {
     OwnerList& owners() noexcept { return owners_; }
 
     /// The stream that a launch would be on now. Throws: ArgumentError for a current one of another device.
-    StreamRef stream() const;
+    StreamRef stream() const {
+        if (anything_entered()) [[unlikely]]
+            return stream_among_entered();
+        return choose_stream(state_.plan.stream, std::nullopt, pack_->common_stream(), device_);
+    }
     /// Launches on that stream. `owners` are taken, also when this throws. Throws: CudaError.
-    void enqueue(StreamRef stream, const Owners& owners);
+    void enqueue(StreamRef stream, const Owners& owners) {
+        const bool waits = blocks_ || synchronise_launches.load(std::memory_order_relaxed);
+        if (waits || may_be_full(stream)) [[unlikely]] {
+            enqueue_without_gil(stream, owners);
+        } else {
+            bascule::launch(*target_, stream, *pack_, owners, state_.plan.site);
+        }
+    }
 
   private:
     [[gnu::noinline]] void read_and_choose(ArgumentReader& reader, const CallArguments& arguments,
                                            ReadArguments* seen);
     void find_other_target();
+    StreamRef stream_among_entered() const;
+    void enqueue_without_gil(StreamRef stream, const Owners& owners);
 
     const LaunchState& state_;
     const ResolvedLaunch& resolved_;
     Device device_;
+    std::optional<StreamRef> entered_;      // what the arguments are read for, where none was given
     const LaunchTarget* target_ = nullptr;  // null where the plan launches nothing
     bool blocks_ = false;                   // the kernel runs inside the call: the GIL is released
     OwnerList owners_;

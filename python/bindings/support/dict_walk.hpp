@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <Python.h>
 
@@ -10,7 +11,15 @@ namespace bascule::python {
 
 #if PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
 #define BASCULE_KNOWS_DICTS 1
+#endif
 
+/// An entry of a dict: borrowed; both null where one was removed.
+struct DictEntry {
+    PyObject* key;
+    PyObject* value;
+};
+
+#ifdef BASCULE_KNOWS_DICTS
 namespace detail {
 
 /// How a dict of which every key is a string keeps its entries, in CPython 3.11 to 3.14. No public header says it, and
@@ -23,20 +32,15 @@ struct DictTable {
 
     static constexpr std::uint8_t all_strings = 1;
 };
-struct DictEntry {
-    PyObject* key;
-    PyObject* value;
-};
 
 inline bool knows_dicts = false;  // set once by learn_dicts
 
 }  // namespace detail
 #endif
 
-/// Calls `visit(key, value)`, both borrowed, for each entry. Nobody may change the dict meanwhile: `visit` runs no
-/// Python code.
-template <class Visit>
-[[gnu::always_inline]] inline void walk_dict(PyObject* dict, Visit&& visit) noexcept {
+/// The entries of a dict where they lie, good until it is changed. Empty also where that is not known: in other versions
+/// of Python, and for dicts with keys that are no strings; walk_dict walks all dicts.
+[[gnu::always_inline]] inline std::span<const DictEntry> entries_of(PyObject* dict) noexcept {
 #ifdef BASCULE_KNOWS_DICTS
     const auto* object = reinterpret_cast<const PyDictObject*>(dict);
     const auto* table = reinterpret_cast<const detail::DictTable*>(object->ma_keys);
@@ -44,13 +48,21 @@ template <class Visit>
         [[likely]] {
         const auto* first =
             reinterpret_cast<const char*>(table + 1) + (std::size_t{1} << table->log2_index_bytes);
-        const auto* entry = reinterpret_cast<const detail::DictEntry*>(first);
-        for (const detail::DictEntry* const end = entry + table->entries; entry != end; ++entry) {
-            if (entry->value != nullptr) visit(entry->key, entry->value);
-        }
-        return;
+        return {reinterpret_cast<const DictEntry*>(first), static_cast<std::size_t>(table->entries)};
     }
 #endif
+    return {};
+}
+
+/// Calls `visit(key, value)`, both borrowed, for each entry. Nobody may change the dict meanwhile: `visit` runs no
+/// Python code.
+template <class Visit>
+void walk_dict(PyObject* dict, Visit&& visit) noexcept {
+    const std::span<const DictEntry> entries = entries_of(dict);
+    for (const DictEntry& entry : entries) {
+        if (entry.value != nullptr) visit(entry.key, entry.value);
+    }
+    if (!entries.empty()) return;
     PyObject* key = nullptr;
     PyObject* value = nullptr;
     Py_ssize_t position = 0;

@@ -32,7 +32,7 @@ inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
 }
 
 /// The same where it is positive; 0 for whatever else it is.
-inline std::int64_t short_positive(PyObject* object) noexcept {
+[[gnu::always_inline]] inline std::int64_t short_positive(PyObject* object) noexcept {
     if (!PyLong_CheckExact(object)) return 0;
     const auto* number = reinterpret_cast<const PyLongObject*>(object);
 #if PY_VERSION_HEX >= 0x030C0000
