@@ -18,31 +18,9 @@
 namespace bascule {
 namespace {
 
-constexpr std::size_t remembered = 16;  // launches per thread
 constexpr std::size_t most_sites = 65536;
 constexpr std::size_t most_listed = 4;
 constexpr auto relaxed = std::memory_order_relaxed;
-
-}  // namespace
-
-struct LaunchRing {
-    /// When it is read while it is written it mixes two launches: then a report guesses wrong, nothing worse.
-    /// The names are never freed.
-    struct Slot {
-        std::atomic<const KernelNames*> kernel{nullptr};  // null: none, or known to be done
-        std::atomic<std::uint64_t> stream{0};
-        std::atomic<KeptMark> order{0};
-        std::atomic<std::uint32_t> site{0};
-        std::atomic<int> ordinal{0};
-    };
-    std::array<Slot, remembered> slots;
-    std::uint32_t next = 0;              // of the thread that has it
-    std::uint64_t* next_site = nullptr;  // likewise: the emulated device reads it, or nobody
-    std::uint64_t unread_site = 0;
-    bool taken = true;  // guarded by the registry
-};
-
-namespace {
 
 using LaunchSlot = LaunchRing::Slot;
 
@@ -213,21 +191,10 @@ std::string LaunchSite::place() const {
     return place_of(number);
 }
 
-LaunchNote::LaunchNote(ThreadMemory& memory, LaunchSite site) noexcept : site_(site) {
+LaunchRing* LaunchRing::of(ThreadMemory& memory) noexcept {
     if (memory.history == nullptr) [[unlikely]]
         memory.history = take_ring();
-    ring_ = memory.history;
-    if (ring_ != nullptr) *ring_->next_site = site.number;
-}
-
-void LaunchNote::accept(const LoadedKernel& kernel, StreamRef stream) const noexcept {
-    if (ring_ == nullptr) return;
-    LaunchSlot& slot = ring_->slots[ring_->next++ % remembered];
-    slot.stream.store(stream.handle(), relaxed);
-    slot.order.store(kept_so_far(), relaxed);
-    slot.site.store(site_.number, relaxed);
-    slot.ordinal.store(stream.device().ordinal(), relaxed);
-    slot.kernel.store(kernel.names, relaxed);
+    return memory.history;
 }
 
 void note_finished(StreamRef stream, KeptMark mark) noexcept {
@@ -235,8 +202,8 @@ void note_finished(StreamRef stream, KeptMark mark) noexcept {
     forget(mark, [&](const LaunchSlot& slot) {
         return slot.stream.load(relaxed) == stream.handle() &&
                slot.ordinal.load(relaxed) == stream.device().ordinal() &&
-               (stream.handle() != 2 ||
-                (mine != nullptr && &slot >= mine->slots.data() && &slot < mine->slots.data() + remembered));
+               (stream.handle() != 2 || (mine != nullptr && &slot >= mine->slots.data() &&
+                                         &slot < mine->slots.data() + mine->slots.size()));
     });
 }
 

@@ -2,6 +2,7 @@
 // the debugging mode that finds that launch exactly.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -14,7 +15,7 @@
 namespace bascule {
 
 struct EmulatedFault;
-struct LaunchRing;
+struct KernelNames;
 struct LoadedKernel;
 
 /// A line of the user's program that launches; 0 for none. A small value, valid until the process ends.
@@ -27,16 +28,48 @@ struct LaunchSite {
     bool operator==(const LaunchSite&) const = default;
 };
 
+/// The last launches of one thread, which alone writes them. Never freed.
+struct LaunchRing {
+    /// When it is read while it is written it mixes two launches: then a report guesses wrong, nothing worse.
+    /// The names are never freed.
+    struct Slot {
+        std::atomic<const KernelNames*> kernel{nullptr};  ///< null: none, or known to be done
+        std::atomic<std::uint64_t> stream{0};
+        std::atomic<KeptMark> order{0};
+        std::atomic<std::uint32_t> site{0};
+        std::atomic<int> ordinal{0};
+    };
+    std::array<Slot, 16> slots;
+    std::uint32_t next = 0;
+    std::uint64_t* next_site = nullptr;  ///< the emulated device reads it; on a GPU it is `unread_site`
+    std::uint64_t unread_site = 0;
+    bool taken = true;  ///< by a thread that has not ended
+
+    /// The calling thread's, whose memory it is given. Null without memory.
+    static LaunchRing* of(ThreadMemory& memory) noexcept;
+};
+
 /// A launch by the calling thread, from before the driver is called. A few stores, no lock.
 class LaunchNote {
   public:
     /// The emulated device learns which line launches next, so that its faults name it. `memory` is the thread's.
-    LaunchNote(ThreadMemory& memory, LaunchSite site) noexcept;
+    LaunchNote(ThreadMemory& memory, LaunchSite site) noexcept : ring_(LaunchRing::of(memory)), site_(site) {
+        if (ring_ != nullptr) *ring_->next_site = site.number;
+    }
     /// Remembers the launch: the driver has accepted it.
-    void accept(const LoadedKernel& kernel, StreamRef stream) const noexcept;
+    void accept(const KernelNames* kernel, StreamRef stream) const noexcept {
+        if (ring_ == nullptr) return;
+        constexpr auto relaxed = std::memory_order_relaxed;
+        LaunchRing::Slot& slot = ring_->slots[ring_->next++ % ring_->slots.size()];
+        slot.stream.store(stream.handle(), relaxed);
+        slot.order.store(kept_so_far(), relaxed);
+        slot.site.store(site_.number, relaxed);
+        slot.ordinal.store(stream.device().ordinal(), relaxed);
+        slot.kernel.store(kernel, relaxed);
+    }
 
   private:
-    LaunchRing* ring_;  ///< the thread's; null without memory
+    LaunchRing* ring_;
     LaunchSite site_;
 };
 

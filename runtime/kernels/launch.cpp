@@ -50,8 +50,8 @@ void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, co
     const std::span others = producers.get();
     if (!others.empty()) wait_for_producers(stream, others);  // cuEventRecord and cuStreamWaitEvent for each
     const LaunchNote note(memory, site);
-    enqueue(target, stream, args);         // cuLaunchKernelEx
-    note.accept(target.kernel(), stream);  // whom to ask when something is lost
+    enqueue(target, stream, args);               // cuLaunchKernelEx
+    note.accept(target.kernel().names, stream);  // whom to ask when something is lost
     if (synchronise_launches.load(std::memory_order_relaxed)) [[unlikely]]
         wait_for_suspect(target.kernel(), stream, site, args);   // before any other call is told of its fault
     if (!others.empty()) order_producers_after(stream, others);  // their next work waits for this kernel
