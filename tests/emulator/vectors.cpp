@@ -3,6 +3,7 @@
 // tests/emulator/coverage.py reads it.
 //   emulator_vectors [--only KIND] [--corrupt]
 //   emulator_vectors --illegal    lists what loads although PTX has no such opcode
+//   emulator_vectors --table      prints the cells and compares nothing
 #include "vectors.hpp"
 
 #include <cstdio>
@@ -30,8 +31,13 @@ int list_illegal() {
     return 0;
 }
 
+int print_table() {
+    vectors::Tally().print();
+    return 0;
+}
+
 int usage() {
-    std::fprintf(stderr, "usage: emulator_vectors [--only KIND] [--corrupt] | --illegal\n");
+    std::fprintf(stderr, "usage: emulator_vectors [--only KIND] [--corrupt] | --illegal | --table\n");
     return 2;
 }
 
@@ -48,6 +54,8 @@ int main(int count, char** arguments) try {
             corrupt = true;
         else if (argument == "--illegal")
             return list_illegal();
+        else if (argument == "--table")
+            return print_table();
         else
             return usage();
     }

@@ -1,0 +1,125 @@
+"""runtime/emulator/UNSUPPORTED.md, written from the operation table. Exits with 1 when the page differs from it.
+
+    python tests/emulator/unsupported.py [--program PATH] [--write]
+
+`--write` writes the page anew. `--program` is emulator_vectors, which prints the table.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROGRAM = ROOT / "build" / "dev" / "tests" / "emulator" / "emulator_vectors"
+PAGE = ROOT / "runtime" / "emulator" / "UNSUPPORTED.md"
+
+# The instructions of PTX ISA 9.0 that are in no row of the table, and what writes them in CUDA C++. An instruction that
+# gets a row must leave this list.
+REFUSED = [
+    ("wmma mma ldmatrix stmatrix movmatrix", "tensor cores: `nvcuda::wmma`, CUTLASS, inline PTX"),
+    ("wgmma tcgen05 setmaxnreg", "tensor cores of sm_90 and later"),
+    ("cp", "asynchronous copies: `__pipeline_memcpy_async`, `cuda::memcpy_async`, `cp.async`, TMA"),
+    ("mbarrier", "`cuda::barrier` and `cuda::pipeline` in shared memory"),
+    ("tex tld4 txq istypep", "texture objects: `tex1D`, `tex2D`, `tex3D`, `tex2Dgather`"),
+    ("suld sust sured suq", "surface objects: `surf2Dread`, `surf2Dwrite`"),
+    ("alloca stacksave stackrestore", "`alloca` in a kernel"),
+    ("vadd vsub vabsdiff vmin vmax vshl vshr vmad vset", "video instructions: inline PTX"),
+    ("vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2", "video instructions: `__vabsdiffu2` and the like"),
+    ("vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4", "video instructions: `__vabsdiffu4` and the like"),
+    ("mapa getctarank clusterlaunchcontrol", "clusters: `cluster_group::map_shared_rank`"),
+    ("multimem", "multicast objects of several devices"),
+    ("griddepcontrol", "`cudaGridDependencySynchronize`"),
+    ("tensormap", "tensor maps of TMA"),
+    ("elect", "`cooperative_groups::invoke_one`"),
+    ("applypriority createpolicy discard", "hints about the L2 cache: `cuda::access_property`, `cuda::discard_memory`"),
+    ("brkpt", "`__brkpt()`"),
+    ("pmevent", "`__prof_trigger`"),
+    ("szext", "inline PTX"),
+]
+
+OPENING = """# What the emulated device does not run
+
+Written by tests/emulator/unsupported.py from the operation table (program/operations.cpp), and tested against it:
+do not edit this page.
+
+A kernel is refused before its first launch if it uses an instruction listed here as refused, or a type or modifier that
+is not listed as run. The error names the C++ function, the line of the source and the line of PTX; other kernels of the
+module run. Code is compiled for compute_80. A GPU that has these instructions runs them.
+
+## Refused instructions
+
+| PTX | written in CUDA C++ by |
+|---|---|
+"""
+
+ELSEWHERE = """
+## Refused elsewhere
+
+| what | instead |
+|---|---|
+| `malloc`, `free`, `new` and `delete` in a kernel | allocate on the host and pass the memory |
+| launches from kernels (dynamic parallelism), and graphs launched from kernels | launch from the host |
+| CUDA arrays, texture and surface objects | pass linear memory |
+| clusters of more than one block | a grid that is launched cooperatively |
+| machine code (cubin, fatbin) without PTX | compile for compute_80 |
+
+## Instructions that run
+
+Types after an arrow are those of the second type, the source of a conversion or comparison. Of the types and modifiers
+in one row every combination that PTX allows runs, but for what `KNOWN_REFUSALS` in tests/emulator/coverage.py lists.
+
+| PTX | types | modifiers |
+|---|---|---|
+"""
+
+
+def table_of(program: Path) -> dict[str, list[dict[str, list[str]]]]:
+    """Instruction -> its rows, each with the names of its types, second types and modifiers."""
+    printed = subprocess.run([program, "--table"], capture_output=True, text=True, check=True, timeout=60).stdout
+    rows: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    for line in printed.splitlines():
+        _, number, name, kind, item, *_ = line.split()
+        cells = rows[name][number]
+        if kind != "any":
+            cells[kind].append(item)
+    return {name: list(of_name.values()) for name, of_name in rows.items()}
+
+
+def spelled(names: list[str]) -> str:
+    return " ".join(f"`.{name}`" for name in names)
+
+
+def page(table: dict[str, list[dict[str, list[str]]]]) -> str:
+    text = OPENING
+    for names, written_by in REFUSED:
+        text += f"| {' '.join(f'`{name}`' for name in names.split())} | {written_by} |\n"
+    text += ELSEWHERE
+    for name, rows in sorted(table.items()):
+        for row in rows:
+            types = spelled(row["type"]) + (f" ← {spelled(row['second'])}" if row["second"] else "")
+            text += f"| `{name}` | {types} | {spelled(row['modifier'])} |\n"
+    return text
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=Path, default=PROGRAM)
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    table = table_of(arguments.program)
+    if both := {name for names, _ in REFUSED for name in names.split()} & set(table):
+        print(f"unsupported.py lists as refused what the table has: {', '.join(sorted(both))}")
+        return 1
+    wanted = page(table)
+    if arguments.write:
+        PAGE.write_text(wanted, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != wanted:
+        print(f"{PAGE.name} differs from the operation table: run tests/emulator/unsupported.py --write")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
