@@ -266,8 +266,9 @@ void ArgumentPack::add_another(const Producer& named) {
 void ArgumentPack::fail_count(const Signature& signature, std::size_t given) {
     const std::size_t declared = signature.parameters.size();
     throw ArgumentError(ErrorKind::type,
-                        fmt::format("kernel '{}' takes {} argument{}, got {}: {}", signature.kernel, declared,
-                                    declared == 1 ? "" : "s", given, to_string(signature)),
+                        fmt::format("kernel '{}' takes {} argument{}, got {}: {}{}", signature.kernel,
+                                    declared, declared == 1 ? "" : "s", given, to_string(signature),
+                                    given < declared ? advice_on_defaults(signature.defaults) : ""),
                         {.expected = std::to_string(declared), .got = std::to_string(given)});
 }
 

@@ -61,6 +61,10 @@ std::string declaration(const Parameter& parameter) {
 
 }  // namespace
 
+std::string_view advice_on_defaults(std::uint32_t defaults) noexcept {
+    return defaults == 0 ? "" : ". A launch does not use C++ default arguments: pass every argument.";
+}
+
 std::string to_string(const Signature& signature) {
     std::string text = fmt::format("void {}(", signature.kernel);
     const char* separator = "";

@@ -102,7 +102,8 @@ struct Parameter {
 struct Signature {
     std::string kernel;  ///< qualified name: "ns::saxpy<float>"
     std::vector<Parameter> parameters;
-    std::uint32_t bytes = 0;  ///< of the parameter buffer
+    std::uint32_t bytes = 0;     ///< of the parameter buffer
+    std::uint32_t defaults = 0;  ///< parameters that have a default argument in C++; for messages
 
     /// Index of the parameter called `name`, or -1.
     int find(std::string_view name) const noexcept;
@@ -118,6 +119,9 @@ inline bool takes_arrays(const ParameterType& declared) noexcept {
 /// Fills in what follows from the rest: the offsets and the total, each parameter aligned as the compiler said,
 /// `plain`, and the tags.
 void lay_out(Signature& signature) noexcept;
+
+/// Appended to a message about missing arguments: that default arguments are not used. Empty without any.
+std::string_view advice_on_defaults(std::uint32_t defaults) noexcept;
 
 /// "void saxpy(float a, const float* x, float* y)".
 std::string to_string(const Signature& signature);

@@ -12,7 +12,7 @@
 namespace bascule {
 namespace {
 
-constexpr std::array magic = {'B', 'A', 'S', 'C', 'U', 'L', 'E', '\x03'};
+constexpr std::array magic = {'B', 'A', 'S', 'C', 'U', 'L', 'E', '\x04'};
 
 /// What an entry begins with.
 struct Preamble {
@@ -92,7 +92,9 @@ class Members {
         all(kernel.name, kernel.expression, kernel.lowered_name, kernel.reflected, kernel.line,
             kernel.signature);
     }
-    void pass(Signature& signature) { all(signature.kernel, signature.parameters, signature.bytes); }
+    void pass(Signature& signature) {
+        all(signature.kernel, signature.parameters, signature.bytes, signature.defaults);
+    }
     void pass(Parameter& parameter) {
         all(parameter.name, parameter.spelling, parameter.type, parameter.bytes, parameter.alignment,
             parameter.offset, parameter.plain, parameter.tag.kernel, parameter.tag.parameter);

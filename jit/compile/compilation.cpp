@@ -128,6 +128,7 @@ KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_n
     const bool is_instance = wanted.expression.starts_with(wanted.name);
     kernel.signature =
         read_signature(reflected, is_instance ? wanted.expression : wanted.name, declaration.parameters);
+    kernel.signature.defaults = declaration.defaults;
     refuse_references(kernel.signature);
     return kernel;
 }

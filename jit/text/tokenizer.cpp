@@ -250,6 +250,8 @@ class Finder {
             const std::string name = parameter_name(parameter);
             kernel.parameters.push_back(name);
             kernel.parameter_types.push_back(parameter_type(parameter, name, kernel));
+            if (std::ranges::any_of(parameter, [](const Token& token) { return token.is("="); }))
+                ++kernel.defaults;
         }
     }
 
@@ -337,6 +339,7 @@ class Finder {
             const bool same = known.name == kernel.name && known.parameter_types == kernel.parameter_types &&
                               known.is_template == kernel.is_template;
             if (same && !(known.is_definition && kernel.is_definition)) {
+                known.defaults = kernel.defaults = std::max(known.defaults, kernel.defaults);
                 if (kernel.is_definition) known = std::move(kernel);
                 return;
             }

@@ -1,6 +1,7 @@
 // Finds the __global__ functions of a text. The compiler decides everything else.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@ struct KernelDeclaration {
     std::string name;                          ///< qualified: "ns::scale"
     std::vector<std::string> parameters;       ///< names; empty strings where a parameter has none
     std::vector<std::string> parameter_types;  ///< as written, one a parameter: "const T* __restrict__"
+    std::uint32_t defaults = 0;                ///< how many parameters have a default argument
     /// Of a template; an abbreviated one's are named after their places: `auto:1`.
     std::vector<TemplateParameter> template_parameters;
     bool is_template = false;

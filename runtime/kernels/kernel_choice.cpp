@@ -130,11 +130,15 @@ const Signature& Kernel::declared(std::size_t arguments) const {
         return *choices.declared.emplace(arguments, std::move(signature)).first->second;
     }
     std::vector<std::string> spellings;
-    for (const KernelDeclaration& declaration : family_->declarations)
+    std::uint32_t defaults = 0;
+    for (const KernelDeclaration& declaration : family_->declarations) {
         spellings.push_back(spell(declaration));
-    throw ArgumentError(ArgumentError::Kind::type,
-                        fmt::format("kernel '{}' does not take {} argument{}: {}", name(), arguments,
-                                    arguments == 1 ? "" : "s", fmt::join(spellings, "; ")));
+        if (arguments < declaration.parameters.size()) defaults += declaration.defaults;
+    }
+    throw ArgumentError(
+        ArgumentError::Kind::type,
+        fmt::format("kernel '{}' does not take {} argument{}: {}{}", name(), arguments,
+                    arguments == 1 ? "" : "s", fmt::join(spellings, "; "), advice_on_defaults(defaults)));
 }
 
 }  // namespace bascule

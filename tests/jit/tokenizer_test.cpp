@@ -169,6 +169,18 @@ TEST_CASE("a declaration and its definition are one kernel, two definitions are 
     CHECK(summary("__global__ void k(int n) {} __global__ void k(float n, int m) {}") == "k(n) k(n,m)");
 }
 
+TEST_CASE("default arguments are counted, in a declaration or in the definition") {
+    const auto defaults = [](std::string_view text) {
+        const std::vector<KernelDeclaration> kernels = find_kernels(text);
+        REQUIRE(kernels.size() == 1);
+        return kernels[0].defaults;
+    };
+    CHECK(defaults("__global__ void k(float* p, int n) {}") == 0);
+    CHECK(defaults("__global__ void k(float* p, int n = 4, A<1, 2> a = f(1, 2)) {}") == 2);
+    CHECK(defaults("__global__ void k(int n = 4); __global__ void k(int n) {}") == 1);
+    CHECK(defaults("__global__ void k(int n) {} __global__ void k(int n = 4);") == 1);
+}
+
 TEST_CASE("a kernel's line is the line of its name") {
     const std::vector<KernelDeclaration> kernels = find_kernels(
         "// first\n\n__global__ void a() {\n}\r\n#define X \\\n 1\n/* \n */ __global__ void\nb() {}");
