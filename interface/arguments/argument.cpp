@@ -47,7 +47,8 @@ std::string what_to_pass(const Parameter& parameter) {
             return fmt::format("a tuple of {} numbers", declared.lanes);
         case Declared::structure:
             return advice(
-                fmt::format("a NumPy structured scalar with its fields, or bascule.raw_bytes(its {} bytes)",
+                fmt::format("a NumPy structured scalar or a ctypes structure with its fields, a tuple with a "
+                            "value for each member, or bascule.raw_bytes(its {} bytes)",
                             parameter.bytes),
                 fmt::format("a struct of {} bytes that is trivially copyable", parameter.bytes));
         case Declared::opaque:
@@ -59,18 +60,10 @@ std::string what_to_pass(const Parameter& parameter) {
 
 namespace {
 
+/// A complex number is aligned as a whole: float2 is, cuda::std::array<float, 2> is not.
 bool is_complex_vector(const ParameterType& declared) noexcept {
     return declared.kind == Declared::vector && declared.lanes == 2 &&
-           declared.dtype.kind == DType::Kind::floating;
-}
-
-/// One lane of a vector type, as a parameter of its own. `spelling` is the vector's: messages show it.
-Parameter lane_of(const Parameter& vector) {
-    Parameter lane = vector;
-    lane.type.kind = Declared::scalar;
-    lane.type.lanes = 0;
-    lane.bytes = vector.bytes / static_cast<std::uint32_t>(vector.type.lanes);
-    return lane;
+           declared.dtype.kind == DType::Kind::floating && declared.alignment == 2 * declared.dtype.itemsize;
 }
 
 /// cuFloatComplex is float2.
@@ -88,6 +81,8 @@ bool is_class(const ParameterType& declared) noexcept {
 }
 
 }  // namespace
+
+ArgumentPack::More::~More() = default;
 
 void ArgumentPack::use_storage() {
     const std::size_t table_bytes = signature_->parameters.size() * sizeof(void*);
@@ -157,21 +152,32 @@ void ArgumentPack::set(int index, const Scalar& scalar) {
 
 void ArgumentPack::set(int index, const ScalarTuple& tuple) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
-    const std::size_t count = tuple.elements.size();
-    if (parameter.type.kind != Declared::vector || count != static_cast<std::size_t>(parameter.type.lanes)) {
-        fail(parameter.type.kind == Declared::vector ? ErrorKind::value : ErrorKind::type, index, parameter,
-             fmt::format("a tuple of {} number{}", count, count == 1 ? "" : "s"),
-             fmt::format("Pass {}.", what_to_pass(parameter)));
+    if (parameter.type.kind == Declared::structure) {
+        more().tuple_claims.push_back({index, tuple});
+        return;
     }
-    const Parameter lane = lane_of(parameter);
-    for (std::size_t i = 0; i < count; ++i) {
-        try {
-            write_scalar(tuple.elements[i], lane, slot(index) + i * lane.bytes);
-        } catch (const ArgumentError& error) {
-            const ArgumentError in_tuple(error.kind(), fmt::format("element {}: {}", i, error.what()),
-                                         error.details());
-            throw in_tuple.with_argument(index, parameter.name);
-        }
+    if (parameter.type.kind != Declared::vector) {
+        const std::string got = describe(tuple);
+        if (!takes_arrays(parameter.type))
+            fail(ErrorKind::type, index, parameter, got, fmt::format("Pass {}.", what_to_pass(parameter)));
+        fail(ErrorKind::type, index, parameter, got + " in host memory",
+             advice("Make a device array of them: bascule.to_device(numpy.array(x, dtype)).",
+                    "Pass a device array."));
+    }
+    try {
+        write_lanes(tuple, parameter, slot(index));
+    } catch (const ArgumentError& error) {
+        throw error.with_argument(index, parameter.name);
+    }
+}
+
+void ArgumentPack::set_members(const TupleClaim& claim, std::span<const StructMember> members) {
+    const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(claim.argument)];
+    std::memset(slot(claim.argument), 0, parameter.bytes);  // padding
+    try {
+        write_members(claim.tuple, members, parameter, slot(claim.argument));
+    } catch (const ArgumentError& error) {
+        throw error.with_argument(claim.argument, parameter.name);
     }
 }
 
@@ -185,16 +191,14 @@ void ArgumentPack::set(int index, const StructuredScalar& structure) {
                  fmt::format("Pass {}, or a scalar with {} fields of {} side by side.",
                              what_to_pass(parameter), declared.lanes, to_string(declared.dtype)));
         }
-    } else if (declared.kind != Declared::structure) {
+    } else if (declared.kind == Declared::structure) {
+        more().layout_claims.push_back({index, structure.layout, structure.source});
+    } else {
         fail(ErrorKind::type, index, parameter, got, fmt::format("Pass {}.", what_to_pass(parameter)));
-    } else if (structure.bytes.size() != parameter.bytes) {
-        fail(ErrorKind::value, index, parameter, got,
-             fmt::format("The kernel's struct has {} bytes: make the dtype the same, with "
-                         "np.dtype(..., align=True) where the struct is not packed.",
-                         parameter.bytes));
     }
-    std::memcpy(slot(index), structure.bytes.data(), parameter.bytes);
-    if (declared.kind == Declared::structure) more().layout_claims.push_back({index, structure.layout});
+    // Another size is for the comparison of the fields to explain.
+    std::memcpy(slot(index), structure.bytes.data(),
+                std::min<std::size_t>(structure.bytes.size(), parameter.bytes));
 }
 
 void ArgumentPack::set(int index, RawPointer pointer) {

@@ -15,6 +15,7 @@
 #include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/arguments/signature.hpp>
+#include <bascule/interface/arguments/tuple_argument.hpp>
 
 namespace bascule {
 
@@ -30,11 +31,19 @@ struct Producer {
     }
 };
 
-/// A structure whose fields must lie where the kernel's struct has them. Only the compiler can tell: whoever
+/// A structure whose size and fields must be those of the kernel's struct. Only the compiler can tell: whoever
 /// launches asks it (check_layout in jit/probes/struct_probe.hpp).
 struct LayoutClaim {
     int argument = 0;
     std::shared_ptr<const StructLayout> layout;
+    LayoutSource source = LayoutSource::dtype;
+};
+
+/// A tuple for a struct whose members only the compiler knows: whoever launches asks it (read_members in
+/// jit/probes/member_probe.hpp) and passes them to ArgumentPack::set_members.
+struct TupleClaim {
+    int argument = 0;
+    ScalarTuple tuple;
 };
 
 /// What Python may pass for this parameter, for messages: "a device array", "a tuple of 4 numbers".
@@ -114,8 +123,10 @@ class ArgumentPack {
     void set(int index, const Scalar& scalar);
     void set(int index, RawPointer pointer);
     void set(int index, RawBytes bytes);
-    /// One number a lane of a vector type.
+    /// One number for each lane of a vector type; for a struct, the tuple joins `tuple_claims`.
     void set(int index, const ScalarTuple& tuple);
+    /// Writes a tuple that was claimed.
+    void set_members(const TupleClaim& claim, std::span<const StructMember> members);
     void set(int index, const StructuredScalar& structure);
     /// A null pointer, for pointer parameters only.
     void set_null(int index);
@@ -135,9 +146,17 @@ class ArgumentPack {
         return {producers_, static_cast<std::size_t>(producer_count_)};
     }
 
-    /// The structures with named fields among the arguments: their sizes fit, their fields were not compared.
+    /// The structures with named fields among the arguments, which were not compared with the kernel's.
     std::span<const LayoutClaim> layout_claims() const noexcept {
         return more_ == nullptr ? std::span<const LayoutClaim>() : more_->layout_claims;
+    }
+    /// The tuples for structs among the arguments: none of their bytes is set.
+    std::span<const TupleClaim> tuple_claims() const noexcept {
+        return more_ == nullptr ? std::span<const TupleClaim>() : more_->tuple_claims;
+    }
+    /// Whether the compiler has to be asked about an argument.
+    bool has_claims() const noexcept {
+        return more_ != nullptr && !(more_->layout_claims.empty() && more_->tuple_claims.empty());
     }
 
     /// Joins a stream to the producers; equal handles of one device once.
@@ -182,7 +201,9 @@ class ArgumentPack {
 
     /// What few launches need.
     struct More {
+        ~More();  // not part of a launch that needs none of it
         std::vector<LayoutClaim> layout_claims;
+        std::vector<TupleClaim> tuple_claims;
         std::vector<Producer> producers;       ///< all of them, where they are more than fit below
         std::unique_ptr<std::byte[]> storage;  ///< bytes and table, where they do not fit below
     };

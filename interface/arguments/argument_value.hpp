@@ -40,15 +40,17 @@ struct RawBytes {
     std::span<const std::byte> bytes;
 };
 
-/// Numbers for a vector type: a Python tuple for a float4.
+/// Numbers for a vector type or a struct: a Python tuple for a float4. Tuples inside are for arrays and structs that
+/// are members.
 struct ScalarTuple {
-    std::vector<Scalar> elements;
+    std::vector<std::variant<Scalar, ScalarTuple>> elements;
 };
 
 /// A structure by value, with what is known of its fields.
 struct StructuredScalar {
     std::span<const std::byte> bytes;
     std::shared_ptr<const StructLayout> layout;
+    LayoutSource source = LayoutSource::dtype;
 };
 
 /// What one argument is, before anything is known of the parameter it is for. `std::monostate` is a null

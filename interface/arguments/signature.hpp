@@ -35,7 +35,7 @@ struct ParameterType {
         pointer,      ///< T*; `any_element` for void*
         array_view,   ///< bascule::array_view<T, rank>
         masked_view,  ///< bascule::masked_view<T, rank>: takes masks
-        vector,       ///< float4 and its like by value: `lanes` times `dtype`
+        vector,       ///< float4 and its like, and cuda::std::array, by value: `lanes` times `dtype`
         span,         ///< cuda::std::span, cuda::std::mdspan with a layout of CCCL's
         structure,    ///< a trivially copyable class
         opaque,       ///< anything else passed by value: bytes
@@ -54,11 +54,11 @@ struct ParameterType {
 
     Kind kind = Kind::opaque;
     Element element_kind = Element::named;
-    DType dtype;                  ///< of the scalar, of the elements, of one lane
-    int lanes = 0;                ///< of a CUDA vector type, by value or as element; 0: not one
-    bool character = false;       ///< plain `char`: takes i1 and u1
-    bool constant = false;        ///< the elements are const: read-only arrays are welcome
-    int rank = 1;                 ///< of a view or span
+    DType dtype;             ///< of the scalar, of the elements, of one lane
+    int lanes = 0;           ///< of a vector type or cuda::std::array, by value or as element; 0: not one
+    bool character = false;  ///< plain `char`: takes i1 and u1
+    bool constant = false;   ///< the elements are const: read-only arrays are welcome
+    int rank = 1;            ///< of a view or span
     std::uint32_t alignment = 1;  ///< of one element, in bytes (pointers, views), or of the value
     std::string element;          ///< the elements' C++ type without const: "Particle"
 

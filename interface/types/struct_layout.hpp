@@ -34,6 +34,14 @@ struct StructField {
     bool operator==(const StructField&) const;
 };
 
+/// What names the fields of a structure, for messages.
+enum class LayoutSource : std::uint8_t { dtype, ctypes };
+
+/// "dtype", "ctypes structure".
+constexpr std::string_view to_string(LayoutSource source) noexcept {
+    return source == LayoutSource::dtype ? "dtype" : "ctypes structure";
+}
+
 /// One entry of a `descr`, as a producer gave it. An entry with neither `typestr` nor `nested` is padding; an entry
 /// without a name is padding.
 struct DescrEntry {

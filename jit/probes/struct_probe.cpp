@@ -1,28 +1,20 @@
 #include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/interface/types/dimensions.hpp>
+#include <bascule/interface/types/struct_difference.hpp>
 #include <bascule/jit/probes/struct_probe.hpp>
-#include <bascule/jit/types/ptx_initializer.hpp>
 
 namespace bascule {
 namespace {
 
 using ErrorKind = ArgumentError::Kind;
-
-constexpr const char* object = "bascule_probe_object";
-constexpr const char* places = "bascule_probe_places";
-constexpr const char* shapes = "bascule_probe_shapes";
-constexpr const char* kernel = "bascule_probe_fields";
-constexpr std::size_t most_fields = 400;  // a kernel's parameters must fit in 4 KiB
-
-constexpr const char* bytes_advice = "Pass the struct as bascule.raw_bytes(...), or by raw pointer.";
 
 [[noreturn]] void fail(const std::string& difference, const std::string& advice) {
     throw ArgumentError(ErrorKind::type, difference + " " + advice);
@@ -32,7 +24,6 @@ constexpr const char* bytes_advice = "Pass the struct as bascule.raw_bytes(...),
 struct Node {
     std::string path;        ///< "body.position"
     std::string expression;  ///< "body[0].position"
-    std::uint64_t offset = 0;
     const StructField* field = nullptr;
 };
 
@@ -43,56 +34,19 @@ bool is_identifier(const std::string& name) {
 }
 
 void collect(const std::vector<StructField>& fields, const std::string& path, const std::string& expression,
-             std::uint64_t base, std::vector<Node>& nodes) {
+             std::vector<Node>& nodes) {
     for (const StructField& field : fields) {
         if (!is_identifier(field.name)) {
             fail(fmt::format("field '{}' of the dtype has a name that no C++ struct can have.",
                              shortened(field.name)),
                  "Rename it.");
         }
-        const Node node{path + field.name, expression + field.name, base + field.offset, &field};
+        const Node node{path + field.name, expression + field.name, &field};
         nodes.push_back(node);
         std::string element = node.expression;
         for (std::size_t d = 0; d < field.shape.size(); ++d) element += "[0]";
-        collect(field.nested, node.path + ".", element + ".", node.offset, nodes);
+        collect(field.nested, node.path + ".", element + ".", nodes);
     }
-}
-
-/// Every name ends in an underscore or begins with bascule: the user's macros precede this.
-std::string probe_text(const std::string& cpp_type, const std::vector<Node>& nodes) {
-    std::string text = R"(
-namespace bascule_probe_ {
-template <class T_> union holder_ {
-    char none_;
-    T_ object_;
-    __device__ constexpr holder_() : none_() {}
-};
-template <class T_> struct plain_ { using result_ = T_; };
-template <class T_, decltype(sizeof(0)) N_> struct plain_<T_[N_]> : plain_<T_> {};
-template <class T_, int D_> struct extent_ { static constexpr unsigned long long value_ = 0; };
-template <class T_, decltype(sizeof(0)) N_, int D_> struct extent_<T_[N_], D_> : extent_<T_, D_ - 1> {};
-template <class T_, decltype(sizeof(0)) N_> struct extent_<T_[N_], 0> { static constexpr unsigned long long value_ = N_; };
-}
-)";
-    const auto member = [](const Node& node) {
-        return fmt::format("{}.object_.{}", object, node.expression);
-    };
-    std::string addresses;
-    std::string extents;
-    std::string parameters;
-    for (const Node& node : nodes) {
-        addresses += fmt::format("&{}, ", member(node));
-        for (std::size_t d = 0; d <= node.field->shape.size(); ++d) {
-            extents += fmt::format("bascule_probe_::extent_<decltype({}), {}>::value_, ", member(node), d);
-        }
-        parameters += fmt::format("{}bascule_probe_::plain_<decltype({})>::result_*",
-                                  parameters.empty() ? "" : ", ", member(node));
-    }
-    text += fmt::format("extern \"C\" {{ __device__ bascule_probe_::holder_<{}> {}; }}\n", cpp_type, object);
-    text +=
-        fmt::format("extern \"C\" {{ __device__ const volatile void* {}[] = {{{}}}; }}\n", places, addresses);
-    text += fmt::format("extern \"C\" {{ __device__ unsigned long long {}[] = {{{}}}; }}\n", shapes, extents);
-    return text + fmt::format("__global__ void {}({}) {{}}\n", kernel, parameters);
 }
 
 /// The word in quotes behind `phrase`; empty when the log does not say it.
@@ -103,24 +57,12 @@ std::string quoted_after(const std::string& log, const std::string& phrase) {
     return close == log.npos ? std::string() : log.substr(open + 1, close - open - 1);
 }
 
-[[noreturn]] void explain(const CompileError& error, const std::string& cpp_type) {
-    const std::string& log = error.details().log;
-    if (const std::string name = quoted_after(log, "has no member \""); !name.empty()) {
-        fail(fmt::format("the kernel's `{}` has no field '{}', and the dtype has.", cpp_type, name),
-             "Give both the same fields.");
-    }
-    if (log.find("is inaccessible") != log.npos) {
-        fail(fmt::format("the kernel's `{}` has private fields, so their offsets cannot be compared.",
-                         cpp_type),
-             fmt::format("Make them public, or: {}", bytes_advice));
-    }
-    if (log.find("bit field") != log.npos) {
-        fail(fmt::format("the kernel's `{}` has bit-fields, which no dtype describes.", cpp_type),
-             bytes_advice);
-    }
-    fail(fmt::format("the compiler does not report the layout of the kernel's `{}` ({}).", cpp_type,
-                     shortened(log.substr(0, log.find('\n')))),
-         bytes_advice);
+[[noreturn]] void explain_fields(const std::string& log, const std::string& cpp_type, LayoutSource source) {
+    const std::string name = quoted_after(log, "has no member \"");
+    if (name.empty()) fail_probe(log, cpp_type);
+    fail(fmt::format("the kernel's `{}` has no field '{}', and the {} has.", cpp_type, name,
+                     to_string(source)),
+         "Give both the same fields.");
 }
 
 std::string show(const std::vector<std::int64_t>& shape) { return to_string(Dimensions(shape)); }
@@ -134,80 +76,94 @@ bool is_byte_array(const StructField& field, std::vector<std::int64_t> extents, 
     return field.dtype.format == DType::Format::none && extents == field.shape;
 }
 
-void compare(const Node& node, const InitialValue::Address& place, const std::vector<std::int64_t>& extents,
-             const Parameter& found, const std::string& cpp_type) {
+/// A field of four numbers, or a structure of four, for a float4.
+bool is_vector(const StructField& field, const ParameterType& found) {
+    if (found.lanes == 0) return false;
+    if (!field.nested.empty())
+        return field.shape.empty() &&
+               is_sequence_of({field.dtype.itemsize, field.nested}, found.dtype, found.lanes);
+    return accepts(found, field.dtype) && field.shape == std::vector<std::int64_t>{found.lanes};
+}
+
+/// Everything but the place.
+void compare(const Node& node, const ProbedMember& member, const std::string& cpp_type, LayoutSource source) {
     const StructField& field = *node.field;
-    const auto offset = static_cast<std::uint64_t>(place.addend);
-    const bool plain_bytes = is_byte_array(field, extents, found.type);
-    if (place.symbol != object) {
-        fail(fmt::format("'{}' is a static member of the kernel's `{}`, and a field of the dtype.", node.path,
-                         cpp_type),
+    const ParameterType& found = member.type;
+    std::vector<std::int64_t> extents = member.extents;
+    if (member.is_static) {
+        fail(fmt::format("'{}' is a static member of the kernel's `{}`, and a field of the {}.", node.path,
+                         cpp_type, to_string(source)),
              "Give both the same fields.");
     }
-    if (extents != field.shape && !plain_bytes) {
-        fail(fmt::format("field '{}' has the shape {} in the kernel's `{}` and {} in the dtype.", node.path,
-                         show(extents), cpp_type, show(field.shape)),
+    if (is_byte_array(field, extents, found) || (extents.empty() && is_vector(field, found))) return;
+    if (extents != field.shape) {
+        fail(fmt::format("field '{}' has the shape {} in the kernel's `{}` and {} in the {}.", node.path,
+                         show(extents), cpp_type, show(field.shape), to_string(source)),
              "Give both the same.");
     }
-    if (offset != node.offset) {
-        fail(fmt::format("field '{}' lies at byte {} in the kernel's `{}` and at byte {} in the dtype.",
-                         node.path, offset, cpp_type, node.offset),
-             offset > node.offset ? "Make the dtype aligned: np.dtype(..., align=True)."
-                                  : "Give the dtype the offsets of the struct.");
-    }
-    const bool structure = found.type.element_kind == ParameterType::Element::structure;
     const bool nested = !field.nested.empty();
-    const bool bytes =
-        field.dtype.kind == DType::Kind::opaque && field.dtype.itemsize == found.type.dtype.itemsize;
-    const bool fits = plain_bytes || (nested ? structure && bytes
-                                             : found.type.lanes == 0 && accepts(found.type, field.dtype));
+    const bool fits = nested ? found.element_kind == ParameterType::Element::structure
+                             : found.lanes == 0 && accepts(found, field.dtype);
     if (!fits) {
-        fail(fmt::format("field '{}' is `{}` in the kernel's `{}` and {} in the dtype.", node.path,
-                         found.type.element, cpp_type,
+        fail(fmt::format("field '{}' is `{}` in the kernel's `{}` and {} in the {}.", node.path,
+                         found.element, cpp_type,
                          nested ? fmt::format("a structure of {} bytes", field.dtype.itemsize)
-                                : to_string(field.dtype)),
+                                : to_string(field.dtype),
+                         to_string(source)),
              "Give both the same type.");
     }
 }
 
+/// The given fields where the compiler placed them.
+std::vector<StructField> place(const std::vector<StructField>& given, std::uint32_t base,
+                               std::span<const ProbedMember>& found) {
+    std::vector<StructField> placed = given;
+    for (StructField& field : placed) {
+        const ProbedMember& member = found.front();
+        found = found.subspan(1);
+        field.offset = member.offset - base;
+        if (!field.nested.empty() && member.type.lanes == 0)
+            field.dtype.itemsize = member.type.dtype.itemsize;
+        field.nested = place(field.nested, member.offset, found);
+    }
+    return placed;
+}
+
+/// The given fields in the compiler's places; throws where they differ in more than that.
+std::vector<StructField> find_places(const ProbedText& text, const std::string& cpp_type,
+                                     const StructLayout& given, const std::vector<Node>& nodes,
+                                     LayoutSource source) {
+    std::vector<MemberExpression> members;
+    for (const Node& node : nodes) {
+        const std::string member = fmt::format("{}.{}", probed_object, node.expression);
+        members.push_back({"&" + member, fmt::format("decltype({})", member), node.field->shape.size() + 1});
+    }
+    std::vector<ProbedMember> found;
+    try {
+        found = probe_members(text, cpp_type, "", members);
+    } catch (const CompileError& error) {
+        explain_fields(error.details().log, cpp_type, source);
+    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) compare(nodes[i], found[i], cpp_type, source);
+    std::span<const ProbedMember> places = found;
+    return place(given.fields, 0, places);
+}
+
 }  // namespace
 
-void check_layout(const Source& source, const CompileOptions& options, Arch arch, Cache& cache,
-                  const std::string& cpp_type, const StructLayout& given) {
+void check_layout(const ProbedText& text, const DeclaredStruct& declared, const StructLayout& given,
+                  LayoutSource source) {
     std::vector<Node> nodes;
-    collect(given.fields, "", "", 0, nodes);
-    if (nodes.empty()) return;
-    if (nodes.size() > most_fields) {
-        fail(fmt::format("the dtype has {} fields, and {} is the limit for comparing fields.", nodes.size(),
-                         most_fields),
+    collect(given.fields, "", "", nodes);
+    if (nodes.size() > most_probed_members) {
+        fail(fmt::format("the {} has {} fields, and {} is the limit for comparing fields.", to_string(source),
+                         nodes.size(), most_probed_members),
              bytes_advice);
     }
-    Program program{source, options, arch, {{kernel, kernel}}, Program::Purpose::code};
-    program.source.text += probe_text(cpp_type, nodes);
-    std::shared_ptr<const Image> image;
-    try {
-        image = cache.image(program).image;
-    } catch (const CompileError& error) {
-        explain(error, cpp_type);
-    }
-    const auto addresses = initial_value(image->ptx, places);
-    const auto extents = initial_value(image->ptx, shapes);
-    const KernelImage* fields = image->find(kernel);
-    if (!addresses || !extents || fields == nullptr || addresses->addresses.size() != nodes.size()) {
-        fail(fmt::format("the layout of the kernel's `{}` cannot be read from the compiler's output.",
-                         cpp_type),
-             fmt::format("{} Please report this with your NVRTC's version.", bytes_advice));
-    }
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-        std::vector<std::int64_t> shape;
-        for (std::size_t d = 0; d <= nodes[i].field->shape.size(); ++d, at += 8) {
-            const auto extent = static_cast<std::int64_t>(extents->integer(at, 8));
-            if (extent != 0 || d < nodes[i].field->shape.size()) shape.push_back(extent);
-        }
-        while (!shape.empty() && shape.back() == 0) shape.pop_back();
-        compare(nodes[i], addresses->addresses[i], shape, fields->signature.parameters[i], cpp_type);
-    }
+    StructLayout found{declared.bytes, {}};
+    if (!nodes.empty()) found.fields = find_places(text, declared.cpp_type, given, nodes, source);
+    const std::string difference = describe_difference(given, found, declared.cpp_type, source);
+    if (!difference.empty()) throw ArgumentError(ErrorKind::type, difference);
 }
 
 }  // namespace bascule

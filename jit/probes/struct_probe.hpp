@@ -1,20 +1,27 @@
 // The field offsets of a struct of the user's text, by a compile of the text with a probe appended.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <bascule/interface/types/struct_layout.hpp>
-#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/probes/probed_members.hpp>
 
 namespace bascule {
 
-/// Compares the named fields of a dtype with the struct that the text calls `cpp_type` ("ns::Particle"): each
-/// must be there, at the same offset, of an equal type and shape, structures inside structures too. Bytes
-/// that the dtype does not name are not looked at. The probe is a program of its own in the cache.
+/// A struct as the kernel declares it.
+struct DeclaredStruct {
+    std::string cpp_type;     ///< "ns::Particle"
+    std::uint32_t bytes = 0;  ///< sizeof
+};
+
+/// Compares the named fields of a dtype or a ctypes structure with a struct of the text: each must be there, at the
+/// same offset, of an equal type and shape, structures inside structures too, and both must have the same size.
+/// Four numbers are a float4. Bytes that `given` does not name are not looked at.
 ///
-/// Throws: ArgumentError (type) with the first difference, or with the reason why the compiler does not report them
+/// Throws: ArgumentError (type) with what differs, or with the reason why the compiler does not report it
 /// (private members, bit-fields); LibraryError.
-void check_layout(const Source& source, const CompileOptions& options, Arch arch, Cache& cache,
-                  const std::string& cpp_type, const StructLayout& given);
+void check_layout(const ProbedText& text, const DeclaredStruct& declared, const StructLayout& given,
+                  LayoutSource source = LayoutSource::dtype);
 
 }  // namespace bascule

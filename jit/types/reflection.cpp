@@ -150,10 +150,27 @@ bool name_complex(const DemangledType& type, ParameterType& out) {
     return true;
 }
 
+bool name_element(const DemangledType& type, Facts facts, ParameterType& out);
+
+/// cuda::std::array of numbers: as many lanes.
+bool name_array(const DemangledType& type, Facts facts, ParameterType& out) {
+    if (type.name != "cuda::std::array" || type.arguments.size() != 2) return false;
+    const auto length = static_cast<std::uint32_t>(std::atoi(type.arguments[1].literal.c_str()));
+    if (length == 0 || facts.bytes % length != 0) return false;
+    ParameterType element;
+    const Facts its{facts.bytes / length, facts.alignment, Form::named};
+    if (!name_element(type.arguments[0], its, element) || element.lanes != 0) return false;
+    if (element.dtype.itemsize != its.bytes) return false;
+    out.dtype = element.dtype;
+    out.character = element.character;
+    out.lanes = static_cast<int>(length);
+    return true;
+}
+
 /// Fills in dtype, lanes and flags; false for a type that has no dtype.
 bool name_element(const DemangledType& type, Facts facts, ParameterType& out) {
     if (type.is_pointer() || type.is_closed) return false;
-    if (name_complex(type, out)) return true;
+    if (name_complex(type, out) || name_array(type, facts, out)) return true;
     if (type.name == "bascule::unaligned" && type.arguments.size() == 1) {
         return name_element(type.arguments[0], {facts.bytes, facts.alignment, Form::named}, out);
     }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/probes/member_probe.hpp>
 #include <bascule/jit/probes/struct_probe.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
@@ -25,6 +26,50 @@ namespace {
     throw CompileError(
         fmt::format("{}: kernel '{}' cannot be launched: {}", source.name, name, reason),
         {.log = image.log, .name_expression = name, .options = {}, .architecture = to_string(image.arch)});
+}
+
+void compare_structure(KernelFunction& function, const ProbedText& text, const ArgumentPack& args,
+                       const LayoutClaim& claim) {
+    {
+        const std::lock_guard lock(function.comparing);
+        const auto same = [&](const auto& known) {
+            return known.first == claim.argument && known.second == *claim.layout;
+        };
+        if (std::any_of(function.compared.begin(), function.compared.end(), same)) return;
+    }
+    const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
+    try {
+        check_layout(text, {parameter.type.element, parameter.type.dtype.itemsize}, *claim.layout,
+                     claim.source);
+    } catch (const ArgumentError& error) {
+        throw error.with_argument(claim.argument, parameter.name);
+    }
+    const std::lock_guard lock(function.comparing);
+    function.compared.emplace_back(claim.argument, *claim.layout);
+}
+
+void write_tuple(KernelFunction& function, const ProbedText& text, ArgumentPack& args,
+                 const TupleClaim& claim) {
+    std::shared_ptr<const std::vector<StructMember>> members;
+    {
+        const std::lock_guard lock(function.comparing);
+        if (const auto known = function.members.find(claim.argument); known != function.members.end())
+            members = known->second;
+    }
+    if (members != nullptr) {
+        args.set_members(claim, *members);
+        return;
+    }
+    const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
+    try {
+        members = std::make_shared<const std::vector<StructMember>>(
+            read_members(text, parameter.type.element, claim.tuple));
+    } catch (const ArgumentError& error) {
+        throw error.with_argument(claim.argument, parameter.name);
+    }
+    args.set_members(claim, *members);  // which refuses a tuple that does not tell all members
+    const std::lock_guard lock(function.comparing);
+    function.members.emplace(claim.argument, std::move(members));
 }
 
 }  // namespace
@@ -75,27 +120,12 @@ const LoadedKernel* Kernel::existing(Device device) const {
     return function().loaded[static_cast<std::size_t>(device.ordinal())].load(std::memory_order_acquire);
 }
 
-void Kernel::check_layouts(const ArgumentPack& args, Device device) const {
-    for (const LayoutClaim& claim : args.layout_claims()) {
-        KernelFunction& function = this->function();
-        {
-            const std::lock_guard lock(function.comparing);
-            const auto same = [&](const auto& known) {
-                return known.first == claim.argument && known.second == *claim.layout;
-            };
-            if (std::any_of(function.compared.begin(), function.compared.end(), same)) continue;
-        }
-        const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
-        const ModuleState& module = *module_.state_;
-        try {
-            check_layout(module.source, module.options, module.options.arch.value_or(device.arch()),
-                         module.cache, parameter.type.element, *claim.layout);
-        } catch (const ArgumentError& error) {
-            throw error.with_argument(claim.argument, parameter.name);
-        }
-        const std::lock_guard lock(function.comparing);
-        function.compared.emplace_back(claim.argument, *claim.layout);
-    }
+void Kernel::fit_structures(ArgumentPack& args, Device device) const {
+    const ModuleState& module = *module_.state_;
+    const ProbedText text{module.source, module.options, module.options.arch.value_or(device.arch()),
+                          module.cache};
+    for (const LayoutClaim& claim : args.layout_claims()) compare_structure(function(), text, args, claim);
+    for (const TupleClaim& claim : args.tuple_claims()) write_tuple(function(), text, args, claim);
 }
 
 void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& args, const Owners& owners,
@@ -103,7 +133,7 @@ void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& 
     OwnersKept kept(stream, owners);
     if (existing(stream.device()) == nullptr) require_loadable(stream, name());
     const LaunchTarget target(loaded(stream.device()), stream.device(), config);
-    check_layouts(args, stream.device());
+    fit_structures(args, stream.device());
     bascule::launch(target, stream, args, kept.hand_over(), site);
 }
 

@@ -149,9 +149,9 @@ class Kernel {
     std::shared_ptr<const Library> library(Device device) const;
 
     /// Compares the structures among the arguments, field by field, with the structs that the kernel
-    /// declares: the compiler is asked once for each. Launching does it too. Throws: ArgumentError with the
-    /// difference.
-    void check_layouts(const ArgumentPack& args, Device device) const;
+    /// declares, and writes the tuples that are for structs: the compiler is asked once for each. Launching does
+    /// it too. Throws: ArgumentError with the difference.
+    void fit_structures(ArgumentPack& args, Device device) const;
 
     /// Checks the geometry, waits for the producers, launches, makes the producers wait, keeps the owners.
     /// `owners` are taken also when this throws. Throws: ArgumentError before the first operation; CudaError.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/arguments/tuple_argument.hpp>
 #include <bascule/interface/types/struct_layout.hpp>
 #include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/choice/function_choice.hpp>
@@ -79,6 +80,8 @@ struct KernelFunction {
     std::mutex comparing;  // guards what follows; not held while asking the compiler
     std::vector<std::pair<int, StructLayout>>
         compared;  // structures with the layout that parameter `first` declares
+    std::map<int, std::shared_ptr<const std::vector<StructMember>>>
+        members;  // of the struct that a parameter is
 };
 
 struct KernelFamily;

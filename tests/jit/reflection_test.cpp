@@ -214,6 +214,25 @@ TEST_CASE("CCCL's types are known without their inline namespace") {
     CHECK(got[2].bytes == 16);
 }
 
+TEST_CASE("an array of cuda::std is a vector of its numbers") {
+    const Image image = compile(
+        "#include <cuda/std/array>\nusing cuda::std::array; struct S { int i; };\n"
+        "__global__ void k(array<float, 3> a, const array<short, 5>* b, array<array<int, 2>, 2> c, array<S, "
+        "2> d,"
+        " array<int, 0> e) {}");
+    const std::vector<Parameter>& got = image.kernels.at(0).signature.parameters;
+    CHECK(got[0].spelling == "cuda::std::array<float, 3>");
+    CHECK(got[0].type.kind == Kind::vector);
+    CHECK(got[0].type.lanes == 3);
+    CHECK(got[0].type.alignment == 4);
+    CHECK(to_typestr(got[0].type.dtype) == "<f4");
+    CHECK(got[1].type.kind == Kind::pointer);
+    CHECK(got[1].type.lanes == 5);
+    CHECK(got[2].type.kind == Kind::structure);
+    CHECK(got[3].type.kind == Kind::structure);
+    CHECK(got[4].type.lanes == 0);
+}
+
 TEST_CASE("an element's alignment is the one its type asks for") {
     const Image image =
         compile("__global__ void k(double* a, unsigned char* b, bascule::array_view<short, 2> c) {}");

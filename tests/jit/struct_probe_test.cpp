@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bascule/jit/probes/member_probe.hpp>
 #include <bascule/jit/probes/struct_probe.hpp>
 #include <bascule/jit/types/ptx_initializer.hpp>
 
@@ -55,10 +56,17 @@ Cache& cache() {
     return cache;
 }
 
-void check(const StructLayout& layout, const std::string& type = "ns::Particle") {
+const CompileOptions options;
+
+Source source_of(const char* text_of_it) {
     Source source;
-    source.text = text;
-    check_layout(source, {}, parse_arch("compute_80"), cache(), type, layout);
+    source.text = text_of_it;
+    return source;
+}
+
+void check(const StructLayout& layout, const std::string& type = "ns::Particle") {
+    const Source source = source_of(text);
+    check_layout({source, options, parse_arch("compute_80"), cache()}, {type, layout.bytes}, layout);
 }
 
 std::string difference(const StructLayout& layout, const std::string& type = "ns::Particle") {
@@ -83,15 +91,14 @@ TEST_CASE("a field elsewhere names both places") {
     StructLayout layout = particle();
     layout.fields[1].offset = 1;
     const std::string said = difference(layout);
-    CHECK(contains(said, "'position' lies at byte 4"));
-    CHECK(contains(said, "at byte 1 in the dtype"));
+    CHECK(contains(said, "'position' lies at byte 1 in the dtype and at byte 4 in the kernel's"));
     CHECK(contains(said, "align=True"));
 }
 
 TEST_CASE("a field elsewhere in a nested struct names the path") {
     StructLayout layout = particle();
     layout.fields[2].nested[1].offset = 2;
-    CHECK(contains(difference(layout), "'inner.weight' lies at byte 24"));
+    CHECK(contains(difference(layout), "'inner.weight' lies at byte 18 in the dtype and at byte 24"));
 }
 
 TEST_CASE("a field of another type names both types") {
@@ -127,6 +134,53 @@ TEST_CASE("names that no struct has are told") {
     CHECK(contains(difference({4, {field("a b", 0, "<i4")}}), "no C++ struct can have"));
     CHECK(contains(difference({4, {field("a;}", 0, "<i4")}}), "no C++ struct can have"));
     CHECK(contains(difference({4, {field("count", 0, "<i4")}}, "Static"), "static member"));
+}
+
+TEST_CASE("four numbers are a float4, in a subarray or in a structure") {
+    const Source source = source_of("struct V { float4 v; int n; }; __global__ void k(V v) {}");
+    const auto said = [&](const StructField& v) {
+        return message_of<ArgumentError>([&] {
+            check_layout({source, options, parse_arch("compute_80"), cache()}, {"V", 32},
+                         {32, {v, field("n", 16, "<i4")}});
+        });
+    };
+    CHECK(said(field("v", 0, "<f4", {4})).empty());
+    StructField v = field("v", 0, "|V16");
+    v.nested = {field("x", 0, "<f4"), field("y", 4, "<f4"), field("z", 8, "<f4"), field("w", 12, "<f4")};
+    CHECK(said(v).empty());
+    v.nested[3].dtype = parse_typestr("<i4");
+    CHECK(contains(said(v), "'v' is `float4`"));
+    CHECK(contains(said(field("v", 0, "<i4", {4})), "'v' has the shape () in the kernel's `V` and (4,)"));
+}
+
+ScalarTuple numbers(std::size_t count) {
+    ScalarTuple tuple;
+    tuple.elements.resize(count);
+    return tuple;
+}
+
+TEST_CASE("the members of a struct are read in their order, structs inside too") {
+    const Source source = source_of(text);
+    ScalarTuple like = numbers(4);
+    like.elements[2] = ScalarTuple{{numbers(2), numbers(2)}};
+    const auto read = [&](const std::string& type, const ScalarTuple& tuple) {
+        return read_members({source, options, parse_arch("compute_80"), cache()}, type, tuple);
+    };
+    const std::vector<StructMember> members = read("ns::Particle", like);
+    REQUIRE(members.size() == 4);
+    CHECK(members[0].type.element == "char");
+    CHECK(members[1].offset == offsetof(Particle, position));
+    CHECK(members[1].extents == std::vector<std::int64_t>{3});
+    CHECK(members[2].offset == offsetof(Particle, inner));
+    REQUIRE(members[2].members.size() == 2);
+    CHECK(members[2].members[1].offset == offsetof(Inner, weight));
+    CHECK(members[3].extents == std::vector<std::int64_t>{2, 4});
+    const auto said = [&](const ScalarTuple& tuple) {
+        return message_of<ArgumentError>([&] { read("ns::Particle", tuple); });
+    };
+    CHECK(contains(said(numbers(3)), "more members than the tuple, which has 3 numbers"));
+    CHECK(contains(said(numbers(5)), "fewer members"));
+    CHECK(contains(said(numbers(0)), "more members"));
 }
 
 TEST_CASE("a variable's initial bytes are read in every form that NVRTC writes") {

@@ -57,14 +57,6 @@ bool is_ctypes_structure(PyObject* object) {
            PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "_fields_") != 0;
 }
 
-/// The numbers of a small host array, for a vector type.
-std::optional<ScalarTuple> read_lanes(PyObject* array) {
-    constexpr int most_lanes = 16;
-    if (!py::hasattr(array, "ndim") || py::handle(array).attr("ndim").cast<int>() != 1) return std::nullopt;
-    if (py::len(array) > most_lanes) return std::nullopt;
-    return read_tuple(py::tuple(py::reinterpret_borrow<py::object>(array)).ptr());
-}
-
 /// What `action` returns; its errors name the argument.
 template <class Action>
 auto named(int index, const Parameter& parameter, Action&& action) {
@@ -110,7 +102,9 @@ std::string describe_absence(const std::string& absence) {
 }
 
 [[noreturn]] void fail_unknown(PyObject* object, const Parameter& parameter, const std::string& absence) {
-    const std::string got = fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
+    const bool is_sequence = PyTuple_Check(object) || PyList_CheckExact(object);
+    const std::string got =
+        is_sequence ? describe_unread(object) : fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
     std::string wanted = what_to_pass(parameter);
     const std::string why = takes_arrays(parameter.type) ? describe_absence(absence) : "";
     if (wanted == "a device array") wanted += " (anything with __cuda_array_interface__)";
@@ -139,7 +133,7 @@ bool ArgumentReader::read_bytes(PyObject* argument, RawBytes& bytes) {
 
 /// A structured scalar, or bytes without a meaning.
 ArgumentValue ArgumentReader::read_void(PyObject* argument) {
-    return read_structure(argument, py::handle(argument).attr("dtype"));
+    return read_structure(argument, py::handle(argument).attr("dtype"), LayoutSource::dtype);
 }
 
 /// By its fields where NumPy knows them: bit fields it does not.
@@ -150,10 +144,11 @@ ArgumentValue ArgumentReader::read_ctypes(PyObject* argument) {
     } catch (const py::error_already_set&) {
         // Its size is checked.
     }
-    return read_structure(argument, dtype);
+    return read_structure(argument, dtype, LayoutSource::ctypes);
 }
 
-ArgumentValue ArgumentReader::read_structure(PyObject* argument, const py::object& dtype) {
+ArgumentValue ArgumentReader::read_structure(PyObject* argument, const py::object& dtype,
+                                             LayoutSource source) {
     RawBytes bytes;
     if (!read_bytes(argument, bytes)) throw py::error_already_set();
     if (dtype.attr("names").is_none()) return bytes;
@@ -164,7 +159,7 @@ ArgumentValue ArgumentReader::read_structure(PyObject* argument, const py::objec
             "the fields of this structured scalar overlap or are out of order, so they cannot "
             "be compared with the kernel's struct. Pass bascule.raw_bytes(x).");
     }
-    return StructuredScalar{bytes.bytes, layout};
+    return StructuredScalar{bytes.bytes, layout, source};
 }
 
 /// What is passed by value and is not a number.
@@ -181,7 +176,7 @@ std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
     }
     if (is_numpy_scalar(argument) && is_void(argument)) return read_void(argument);
     if (is_ctypes_structure(argument)) return read_ctypes(argument);
-    if (PyTuple_Check(argument)) {
+    if (PyTuple_Check(argument) || PyList_CheckExact(argument)) {
         if (auto tuple = read_tuple(argument)) return *std::move(tuple);
     }
     return std::nullopt;
@@ -260,8 +255,8 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     }
     if (is_host_array(argument)) {
         if (py::hasattr(argument, "ndim") && is_void(argument)) return read_void(argument);
-        if (parameter.type.kind == ParameterType::Kind::vector) {
-            if (auto lanes = read_lanes(argument)) return *std::move(lanes);
+        if (!takes_arrays(parameter.type) && parameter.type.kind != ParameterType::Kind::scalar) {
+            if (auto tuple = read_tuple(argument)) return *std::move(tuple);
         }
         fail_host_array(argument, parameter);
     }

@@ -76,7 +76,7 @@ class ArgumentReader {
     bool read_bytes(PyObject* argument, RawBytes& bytes);
     ArgumentValue read_void(PyObject* argument);
     ArgumentValue read_ctypes(PyObject* argument);
-    ArgumentValue read_structure(PyObject* argument, const pybind11::object& dtype);
+    ArgumentValue read_structure(PyObject* argument, const pybind11::object& dtype, LayoutSource source);
 
     Home home_;
     OwnerList* owners_;

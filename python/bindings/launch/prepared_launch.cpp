@@ -62,9 +62,9 @@ PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& argument
     } else {
         read_and_choose(reader, arguments, seen);
     }
-    if (!pack_->layout_claims().empty()) {  // the compiler may have to be asked
+    if (pack_->has_claims()) {  // the compiler may have to be asked
         const GilReleased released;
-        function().check_layouts(*pack_, device_);
+        function().fit_structures(*pack_, device_);
     }
     if (options != nullptr) add_named_streams(*pack_, options, device_);
     if (resolved_.target && device_ == resolved_.device) [[likely]] {

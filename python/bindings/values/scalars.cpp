@@ -5,6 +5,9 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <bascule/interface/arguments/tuple_argument.hpp>
 #include <bascule/interface/types/dtype.hpp>
 
 #include "support/names.hpp"
@@ -121,6 +124,52 @@ std::optional<Scalar> numpy_scalar(PyObject* object) {
     return scalar;
 }
 
+constexpr int deepest_tuple = 16;
+
+/// As a tuple; null for what is no sequence of numbers.
+py::object elements_of(PyObject* sequence) {
+    const bool is_array = PyObject_HasAttr(sequence, names().array_interface) != 0 &&
+                          py::hasattr(sequence, "ndim") && py::handle(sequence).attr("ndim").cast<int>() > 0;
+    if (!PyTuple_Check(sequence) && !PyList_CheckExact(sequence) && !is_array) return {};
+    if (PyObject_Length(sequence) > static_cast<Py_ssize_t>(most_tuple_elements)) return {};
+    auto elements = py::reinterpret_steal<py::object>(PySequence_Tuple(sequence));
+    if (!elements) throw py::error_already_set();
+    return elements;
+}
+
+/// `room` is how many numbers there may be; those that are read are taken from it.
+std::optional<ScalarTuple> read_numbers(PyObject* sequence, std::size_t& room, int deepest) {
+    const py::object elements = deepest > 0 ? elements_of(sequence) : py::object();
+    if (!elements) return std::nullopt;
+    ScalarTuple tuple;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(elements.ptr()); ++i) {
+        PyObject* element = PyTuple_GET_ITEM(elements.ptr(), i);
+        if (room-- == 0) return std::nullopt;
+        if (const auto scalar = read_scalar(element)) {
+            tuple.elements.emplace_back(*scalar);
+        } else if (auto inner = read_numbers(element, room, deepest - 1)) {
+            tuple.elements.emplace_back(*std::move(inner));
+        } else {
+            return std::nullopt;
+        }
+    }
+    return tuple;
+}
+
+/// "[1][0] is an object of type str": the first element that is neither a number nor a sequence.
+std::string describe_stranger(PyObject* sequence, int deepest) {
+    const py::object elements = deepest > 0 ? elements_of(sequence) : py::object();
+    for (Py_ssize_t i = 0; elements && i < PyTuple_GET_SIZE(elements.ptr()); ++i) {
+        PyObject* element = PyTuple_GET_ITEM(elements.ptr(), i);
+        if (read_scalar(element)) continue;
+        if (!elements_of(element))
+            return fmt::format("[{}] is an object of type {}", i, Py_TYPE(element)->tp_name);
+        const std::string inner = describe_stranger(element, deepest - 1);
+        if (!inner.empty()) return fmt::format("[{}]{}", i, inner);
+    }
+    return {};
+}
+
 }  // namespace
 
 bool is_numpy_scalar(PyObject* object) {
@@ -140,14 +189,16 @@ std::optional<Scalar> read_scalar(PyObject* object) {
     return std::nullopt;
 }
 
-std::optional<ScalarTuple> read_tuple(PyObject* argument) {
-    ScalarTuple tuple;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(argument); ++i) {
-        const auto scalar = read_scalar(PyTuple_GET_ITEM(argument, i));
-        if (!scalar) return std::nullopt;
-        tuple.elements.push_back(*scalar);
-    }
-    return tuple;
+std::optional<ScalarTuple> read_tuple(PyObject* sequence) {
+    std::size_t room = most_tuple_elements;
+    return read_numbers(sequence, room, deepest_tuple);
+}
+
+std::string describe_unread(PyObject* sequence) {
+    const std::string place = describe_stranger(sequence, deepest_tuple);
+    if (!place.empty()) return fmt::format("a {} whose element {}", Py_TYPE(sequence)->tp_name, place);
+    return fmt::format("a {} with more than {} numbers, or nested more than {} deep",
+                       Py_TYPE(sequence)->tp_name, most_tuple_elements, deepest_tuple);
 }
 
 }  // namespace bascule::python

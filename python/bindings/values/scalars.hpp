@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include <pybind11/pybind11.h>
 
@@ -15,7 +16,12 @@ bool is_numpy_scalar(PyObject* object);
 /// A Python or NumPy scalar; nothing for anything else. Throws: what the object's own conversion raises.
 std::optional<Scalar> read_scalar(PyObject* object);
 
-/// A tuple of scalars; nothing where an element is not a scalar.
-std::optional<ScalarTuple> read_tuple(PyObject* tuple);
+/// The numbers of a tuple, a list or a host array of one dimension or more, and of such sequences in it. Nothing where
+/// an element is neither a number nor such a sequence, and where there are more numbers than a kernel's parameters can
+/// have.
+std::optional<ScalarTuple> read_tuple(PyObject* sequence);
+
+/// "a list whose element [2][0] is an object of type str", for a tuple or list that read_tuple does not read.
+std::string describe_unread(PyObject* sequence);
 
 }  // namespace bascule::python

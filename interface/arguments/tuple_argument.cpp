@@ -1,0 +1,170 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <bascule/interface/arguments/scalar_conversion.hpp>
+#include <bascule/interface/arguments/tuple_argument.hpp>
+#include <bascule/interface/errors/error.hpp>
+
+namespace bascule {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+using Element = ParameterType::Element;
+using TupleElement = std::variant<Scalar, ScalarTuple>;
+
+/// A number, or a tuple: one of them is null.
+struct Value {
+    Value(const ScalarTuple& all) : tuple(&all) {}
+    Value(const TupleElement& element)
+        : scalar(std::get_if<Scalar>(&element)), tuple(std::get_if<ScalarTuple>(&element)) {}
+
+    const Scalar* scalar = nullptr;
+    const ScalarTuple* tuple = nullptr;
+};
+
+/// Where in the argument a value is, for messages. The argument itself has no outer place.
+struct Place {
+    const Place* outer = nullptr;
+    std::size_t index = 0;
+    std::string_view owner{};  ///< the struct or vector type that the value is a part of; empty in a C array
+};
+
+/// "element 1 (of `int2`): ", "element [0][2][1] (of `Inner`): "; empty for the argument itself.
+std::string describe(const Place& place) {
+    if (place.outer == nullptr) return {};
+    std::string path;
+    std::string_view owner;
+    for (const Place* each = &place; each->outer != nullptr; each = each->outer) {
+        path = fmt::format("[{}]", each->index) + path;
+        if (owner.empty()) owner = each->owner;
+    }
+    if (place.outer->outer == nullptr) path = std::to_string(place.index);
+    return fmt::format("element {} (of `{}`): ", path, owner);
+}
+
+[[noreturn]] void fail(ErrorKind kind, const Place& place, const std::string& declared,
+                       const std::string& got, const std::string& advice) {
+    throw ArgumentError(
+        kind, fmt::format("{}the kernel declares `{}`, got {}. {}", describe(place), declared, got, advice),
+        {.expected = declared, .got = got});
+}
+
+std::string describe(Value value) {
+    return value.scalar != nullptr ? bascule::describe(*value.scalar) : bascule::describe(*value.tuple);
+}
+
+void write_number(Value value, const Place& place, const std::string& declared, const ParameterType& type,
+                  std::byte* out) {
+    if (value.scalar == nullptr) fail(ErrorKind::type, place, declared, describe(value), "Pass a number.");
+    Parameter number;
+    number.spelling = declared;
+    number.type.kind = ParameterType::Kind::scalar;
+    number.type.dtype = type.dtype;
+    number.bytes = type.dtype.itemsize;
+    try {
+        write_scalar(*value.scalar, number, out);
+    } catch (const ArgumentError& error) {
+        throw ArgumentError(error.kind(), describe(place) + error.what(), error.details());
+    }
+}
+
+/// The elements of a tuple that must have so many, which `wanted` says too: "2 numbers".
+const std::vector<TupleElement>& elements_of(Value value, std::size_t count, const Place& place,
+                                             const std::string& declared, const std::string& wanted) {
+    const std::string advice = fmt::format("Pass a tuple of {}.", wanted);
+    if (value.tuple == nullptr) fail(ErrorKind::type, place, declared, describe(value), advice);
+    if (value.tuple->elements.size() != count)
+        fail(ErrorKind::value, place, declared, describe(value), advice);
+    return value.tuple->elements;
+}
+
+std::string count_of(std::size_t count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void write_lanes_at(Value value, const Place& place, const std::string& declared, const ParameterType& type,
+                    std::byte* out) {
+    const auto lanes = static_cast<std::size_t>(type.lanes);
+    const auto& elements = elements_of(value, lanes, place, declared, count_of(lanes, "number"));
+    std::string lane(cuda_name(type.dtype));
+    if (lane.empty()) lane = declared;
+    for (std::size_t i = 0; i < lanes; ++i) {
+        write_number(elements[i], {&place, i, declared}, lane, type, out + i * type.dtype.itemsize);
+    }
+}
+
+void write_structure(Value value, const Place& place, const std::string& declared,
+                     std::span<const StructMember> members, std::byte* out);
+
+std::string spell(const StructMember& member, std::span<const std::int64_t> extents) {
+    std::string text = member.type.element;
+    for (const std::int64_t extent : extents) text += fmt::format("[{}]", extent);
+    return text;
+}
+
+[[noreturn]] void fail_member(const StructMember& member, Value value, const Place& place) {
+    const bool pointer = member.type.element_kind == Element::pointer;
+    fail(ErrorKind::type, place, member.type.element, describe(value),
+         fmt::format("A tuple holds numbers only: pass {} for the whole struct.",
+                     pointer ? "a NumPy structured scalar, with the address as a uint64,"
+                             : "bascule.raw_bytes(...)"));
+}
+
+/// An element of the member, or a row of them where it is an array.
+void write_member(Value value, const Place& place, const StructMember& member,
+                  std::span<const std::int64_t> extents, std::byte* out) {
+    if (!extents.empty()) {
+        const auto count = static_cast<std::size_t>(extents[0]);
+        const auto rest = extents.subspan(1);
+        const bool numbers = member.type.element_kind == Element::named && member.type.lanes == 0;
+        const char* each = rest.empty() && numbers ? "number" : "tuple";
+        const auto& elements =
+            elements_of(value, count, place, spell(member, extents), count_of(count, each));
+        std::size_t stride =
+            member.type.dtype.itemsize * static_cast<std::size_t>(std::max(member.type.lanes, 1));
+        for (const std::int64_t extent : rest) stride *= static_cast<std::size_t>(extent);
+        for (std::size_t i = 0; i < count; ++i)
+            write_member(elements[i], {&place, i}, member, rest, out + i * stride);
+    } else if (member.type.element_kind == Element::named && member.type.lanes > 0) {
+        write_lanes_at(value, place, member.type.element, member.type, out);
+    } else if (member.type.element_kind == Element::named) {
+        write_number(value, place, member.type.element, member.type, out);
+    } else if (member.type.element_kind == Element::structure) {
+        write_structure(value, place, member.type.element, member.members, out);
+    } else {
+        fail_member(member, value, place);
+    }
+}
+
+void write_structure(Value value, const Place& place, const std::string& declared,
+                     std::span<const StructMember> members, std::byte* out) {
+    if (value.tuple == nullptr && members.empty()) {
+        fail(ErrorKind::type, place, declared, describe(value), "Pass a tuple with a value for each member.");
+    }
+    const auto& elements = elements_of(value, members.size(), place, declared,
+                                       count_of(members.size(), "value") + ", one for each member");
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        const StructMember& member = members[i];
+        write_member(elements[i], {&place, i, declared}, member, member.extents, out + member.offset);
+    }
+}
+
+}  // namespace
+
+void write_lanes(const ScalarTuple& tuple, const Parameter& parameter, std::byte* out) {
+    write_lanes_at(tuple, {}, parameter.spelling, parameter.type, out);
+}
+
+void write_members(const ScalarTuple& tuple, std::span<const StructMember> members,
+                   const Parameter& parameter, std::byte* out) {
+    write_structure(tuple, {}, parameter.spelling, members, out);
+}
+
+std::string describe(const ScalarTuple& tuple) {
+    const bool numbers = std::ranges::all_of(
+        tuple.elements, [](const TupleElement& each) { return std::holds_alternative<Scalar>(each); });
+    return count_of(tuple.elements.size(), numbers ? "number" : "value");
+}
+
+}  // namespace bascule

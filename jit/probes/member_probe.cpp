@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/probes/member_probe.hpp>
+
+namespace bascule {
+namespace {
+
+using ErrorKind = ArgumentError::Kind;
+
+constexpr std::size_t most_axes = 8;
+
+/// A structured binding names the members, however many the tuple has.
+std::string binding_of(std::size_t count) {
+    std::vector<std::string> names;
+    std::vector<std::string> addresses;
+    std::vector<std::string> types;
+    for (std::size_t i = 0; i < count; ++i) {
+        names.push_back(fmt::format("m{}_", i));
+        addresses.push_back("&" + names.back());
+        types.push_back(fmt::format("decltype({})", names.back()));
+    }
+    return fmt::format(R"(namespace bascule_probe_ {{
+template <class...> struct list_ {{}};
+template <int, class> struct nth_;
+template <class F_, class... R_> struct nth_<0, list_<F_, R_...>> {{ using result_ = F_; }};
+template <int I_, class F_, class... R_> struct nth_<I_, list_<F_, R_...>> : nth_<I_ - 1, list_<R_...>> {{}};
+template <class T_> __device__ constexpr const volatile void* place_(T_& object_, int i_) {{
+    auto& [{0}] = object_;
+    const volatile void* const all_[] = {{{1}}};
+    return all_[i_];
+}}
+template <class T_> __device__ auto types_(T_& object_) {{
+    auto& [{0}] = object_;
+    return list_<{2}>();
+}}
+using all_ = decltype(types_({3}));
+}})",
+                       fmt::join(names, ", "), fmt::join(addresses, ", "), fmt::join(types, ", "),
+                       probed_object);
+}
+
+std::vector<MemberExpression> expressions_of(std::size_t count) {
+    std::vector<MemberExpression> members;
+    for (std::size_t i = 0; i < count; ++i) {
+        members.push_back({fmt::format("bascule_probe_::place_({}, {})", probed_object, i),
+                           fmt::format("bascule_probe_::nth_<{}, bascule_probe_::all_>::result_", i),
+                           most_axes});
+    }
+    return members;
+}
+
+[[noreturn]] void fail_count(const std::string& cpp_type, const ScalarTuple& tuple, const char* than) {
+    const std::string got = describe(tuple);
+    throw ArgumentError(ErrorKind::value,
+                        fmt::format("the kernel's `{}` has {} members than the tuple, which has {}. Pass a "
+                                    "tuple with a value for each member.",
+                                    cpp_type, than, got),
+                        {.expected = cpp_type, .got = got});
+}
+
+[[noreturn]] void explain_binding(const std::string& log, const std::string& cpp_type,
+                                  const ScalarTuple& tuple) {
+    if (log.find("more elements than") != log.npos) fail_count(cpp_type, tuple, "more");
+    if (log.find("too many identifiers") != log.npos) fail_count(cpp_type, tuple, "fewer");
+    if (log.find("no components to bind") != log.npos) {
+        throw ArgumentError(
+            ErrorKind::type,
+            fmt::format(
+                "the members of the kernel's `{}` have no order that a tuple could follow: it is empty, "
+                "or some are in a base class or a union without a name. Pass a NumPy structured "
+                "scalar with its fields, or bascule.raw_bytes(...).",
+                cpp_type));
+    }
+    fail_probe(log, cpp_type);
+}
+
+/// The tuple for one element of an array.
+const ScalarTuple* first_element(const std::variant<Scalar, ScalarTuple>& value, std::size_t axes) {
+    const auto* tuple = std::get_if<ScalarTuple>(&value);
+    for (; axes > 0 && tuple != nullptr; --axes) {
+        if (tuple->elements.empty()) return nullptr;
+        tuple = std::get_if<ScalarTuple>(&tuple->elements[0]);
+    }
+    return tuple;
+}
+
+}  // namespace
+
+std::vector<StructMember> read_members(const ProbedText& text, const std::string& cpp_type,
+                                       const ScalarTuple& like) {
+    const std::size_t count = like.elements.size();
+    if (count == 0) fail_count(cpp_type, like, "more");
+    if (count > most_probed_members) fail_count(cpp_type, like, "fewer");
+    std::vector<ProbedMember> found;
+    try {
+        found = probe_members(text, cpp_type, binding_of(count), expressions_of(count));
+    } catch (const CompileError& error) {
+        explain_binding(error.details().log, cpp_type, like);
+    }
+    std::vector<StructMember> members;
+    for (std::size_t i = 0; i < count; ++i) {
+        StructMember& member = members.emplace_back();
+        member.offset = found[i].offset;
+        member.type = found[i].type;
+        member.extents = found[i].extents;
+        if (member.type.element_kind != ParameterType::Element::structure) continue;
+        if (const ScalarTuple* inner = first_element(like.elements[i], member.extents.size()))
+            member.members = read_members(text, member.type.element, *inner);
+    }
+    return members;
+}
+
+}  // namespace bascule

@@ -1,0 +1,55 @@
+// Members of a struct of the user's text, as the compiler lays them out: read from a compile of the text with a probe
+// appended.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <bascule/interface/arguments/signature.hpp>
+#include <bascule/jit/cache/cache.hpp>
+
+namespace bascule {
+
+/// The text that a probe is appended to, and how it is compiled.
+struct ProbedText {
+    const Source& source;
+    const CompileOptions& options;
+    Arch arch;
+    Cache& cache;
+};
+
+/// One member to ask about, in C++ of an object that is called `probed_object`.
+struct MemberExpression {
+    std::string address;
+    std::string type;
+    std::size_t axes = 0;  ///< how many extents of a C array are asked for
+};
+inline constexpr const char* probed_object = "bascule_probe_object.object_";
+
+/// What the compiler reports of one member.
+struct ProbedMember {
+    bool is_static = false;             ///< it is no part of the object
+    std::uint32_t offset = 0;           ///< in the struct, in bytes
+    ParameterType type;                 ///< of a pointer to the member, or to the elements of an array
+    std::vector<std::int64_t> extents;  ///< of a C array, up to `axes`
+};
+
+/// The most members that one probe can ask about: a kernel's parameters must fit in 4 KiB.
+inline constexpr std::size_t most_probed_members = 400;
+
+/// Asks about members of the struct that the text calls `cpp_type` ("ns::Particle"). `helpers` is C++ that the
+/// expressions need. The probe is a program of its own in the cache. Throws: CompileError where an expression is
+/// refused; ArgumentError where the answer cannot be read; LibraryError.
+std::vector<ProbedMember> probe_members(const ProbedText& text, const std::string& cpp_type,
+                                        const std::string& helpers,
+                                        const std::vector<MemberExpression>& members);
+
+/// What to do where a probe gives no answer.
+inline constexpr const char* bytes_advice = "Pass the struct as bascule.raw_bytes(...), or by raw pointer.";
+
+/// Says why a probe was refused, by the reasons that every probe has: private members, bit-fields.
+[[noreturn]] void fail_probe(const std::string& log, const std::string& cpp_type);
+
+}  // namespace bascule
