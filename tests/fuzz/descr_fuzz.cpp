@@ -1,5 +1,6 @@
 // Any nested `descr` is a layout whose fields lie in order inside the structure, or an ArgumentError; and a
 // layout is CUDA C++, or an ArgumentError.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -54,6 +55,8 @@ Wide bytes_of(const std::vector<bascule::DescrEntry>& list) {
             }
         }
         if (size == unknown) return unknown;
+        // An extent of 0 makes it 0 bytes, however large the others are.
+        if (std::ranges::find(entry.shape, 0) != entry.shape.end()) size = 0;
         for (const std::int64_t extent : entry.shape) {
             if (extent < 0 || size > Wide{1} << 60) return unknown;
             size *= extent;
