@@ -36,7 +36,7 @@ std::string describe(const Place& place) {
     std::string path;
     std::string_view owner;
     for (const Place* each = &place; each->outer != nullptr; each = each->outer) {
-        path = fmt::format("[{}]", each->index) + path;
+        path = fmt::format("[{}]{}", each->index, path);
         if (owner.empty()) owner = each->owner;
     }
     if (place.outer->outer == nullptr) path = std::to_string(place.index);

@@ -357,13 +357,13 @@ KeyValues detail::learn_values(PyObject* dict, KeyPlaces& keys) noexcept {
     keys.entries = 0;
     keys.places.fill(KeyPlaces::nowhere);
     const std::span<const DictEntry> entries = entries_of(dict);
-    std::uint8_t known = 0;
+    std::size_t known = 0;
     for (; known < entries.size(); ++known) {
         const unsigned which = entries[known].value == nullptr ? +Key::count : find_key(entries[known].key);
         if (which == Key::count || keys.places[which] != KeyPlaces::nowhere) break;
-        keys.places[which] = known;
+        keys.places[which] = static_cast<std::uint8_t>(known);
     }
-    if (known == entries.size()) keys.entries = known;
+    if (known == entries.size()) keys.entries = static_cast<std::uint8_t>(known);
     return walk_values(dict);
 }
 
@@ -425,7 +425,7 @@ ArrayView read_view(PyObject* object, PyObject* descriptor, py::object& mask) {
 namespace {
 
 /// Nothing where Python itself says that there is no such attribute.
-std::string own_words(std::string message) {
+std::string own_words(const std::string& message) {
     return message.ends_with("has no attribute '__cuda_array_interface__'") ? std::string() : message;
 }
 
