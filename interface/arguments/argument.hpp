@@ -87,11 +87,14 @@ class ArgumentPack {
     [[gnu::always_inline]] void set_fitting(int index, const Parameter& parameter, std::uint64_t pointer,
                                             std::uint64_t stream) {
         std::memcpy(bytes_ + parameter.offset, &pointer, sizeof pointer);
+        if (stream == joined_last_ && stream != 0) [[likely]]
+            return;
         if (stream == 0 || ignores_streams_) [[unlikely]] {
             arrays_ |= some_name_none;
         } else {
             arrays_ |= some_name_a_stream;
             add_producer(stream, index);
+            joined_last_ = stream;
         }
     }
     /// A double, as Python's floats are.
@@ -217,6 +220,7 @@ class ArgumentPack {
     void** table_;
     Producer* producers_;
     std::unique_ptr<More> more_;
+    std::uint64_t joined_last_ = 0;  ///< the stream of the last plain array that named one
     int producer_count_ = 0;
     static constexpr std::uint8_t some_name_a_stream = 1, some_name_none = 2;
     std::uint8_t arrays_ = 0;  ///< of those, for the arrays that were set so far

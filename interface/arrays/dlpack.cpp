@@ -204,9 +204,12 @@ void read_empty(const Tensor& tensor, ArrayView& view) noexcept {
 }  // namespace
 
 bool read_plainly(const Tensor& tensor, PlainArray& array, Dimensions* shape) noexcept {
+    const std::optional<DType> dtype = dtype_of(tensor.dtype);
+    if (!dtype || plain_traits(*dtype, false) == not_plain) return false;
     array.traits = traits_of(tensor.dtype);
-    if (array.traits == not_plain || !dtype_of(tensor.dtype)) return false;
-    return read_plain_elements(tensor, array, shape);
+    std::uint64_t end = 0;
+    return read_plain_elements(tensor, array, shape) &&
+           !__builtin_add_overflow(array.pointer, array.bytes, &end);
 }
 
 ArrayView view_of(const Tensor& tensor) {

@@ -22,18 +22,15 @@ using ExchangeTable = BasculeDLExchange;
 
 inline constexpr Version version{BASCULE_DL_MAJOR, BASCULE_DL_MINOR};
 
-/// The traits of integers and floats of whole bytes, also of sizes that no parameter has; not_plain for other elements.
+/// The traits of elements as they are given: they fit a parameter whose elements are the same. No parameter has traits of a
+/// type that is not one of numbers.
 constexpr PlainTraits traits_of(DataType type) noexcept {
-    constexpr DType::Kind first = DType::Kind::signed_integer;  // kDLInt, kDLUInt, kDLFloat, as we count
-    static_assert(static_cast<int>(DType::Kind::unsigned_integer) == static_cast<int>(first) + 1 &&
-                  static_cast<int>(DType::Kind::floating) == static_cast<int>(first) + 2);
-    if (type.code > 2 || type.bits % 8 != 0 || type.bits > 64 || type.lanes != 1) return not_plain;
-    return plain_traits({static_cast<DType::Kind>(static_cast<int>(first) + type.code), type.bits / 8U},
-                        false);
+    return type.code | PlainTraits{type.bits} << 8 | PlainTraits{type.lanes} << 16;
 }
 
-/// Reads where the elements of a tensor lie, whose traits `array` has: false unless the tensor has at least one dimension and
-/// one element, side by side in C order, and nothing is wrong. The extents go to `shape`, unless it is null.
+/// Reads where the elements of a tensor lie, whose traits `array` has, those of numbers: false unless the tensor has at least
+/// one dimension and one element, side by side in C order, and nothing is wrong but, maybe, that they reach beyond the end of
+/// the address space. The extents go to `shape`, unless it is null.
 inline bool read_plain_elements(const Tensor& tensor, PlainArray& array, Dimensions* shape) noexcept {
     if (tensor.data == nullptr || tensor.ndim < 1 || tensor.ndim > max_dimensions || tensor.shape == nullptr)
         return false;
@@ -48,11 +45,9 @@ inline bool read_plain_elements(const Tensor& tensor, PlainArray& array, Dimensi
         if (shape != nullptr) (*shape)[d] = extent;
     }
     std::int64_t bytes = 0;
-    std::uint64_t end = 0;
     if (__builtin_mul_overflow(elements, std::int64_t{plain_itemsize(array.traits)}, &bytes) ||
         __builtin_add_overflow(reinterpret_cast<std::uintptr_t>(tensor.data), tensor.byte_offset,
-                               &array.pointer) ||
-        __builtin_add_overflow(array.pointer, static_cast<std::uint64_t>(bytes), &end)) {
+                               &array.pointer)) {
         return false;
     }
     array.bytes = static_cast<std::uint64_t>(bytes);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <bascule/interface/arrays/plain_array.hpp>
 
 namespace bascule {
@@ -10,9 +12,11 @@ PlainTraits plain_traits(const ArrayView& array) noexcept {
 }
 
 ArrayView view_of(const PlainArray& array, const Dimensions& shape) noexcept {
+    const auto code = static_cast<std::uint8_t>(array.traits);
+    const auto kind = std::ranges::find(detail::element_codes, code) - detail::element_codes.begin();
     ArrayView view;
     view.pointer = array.pointer;
-    view.dtype = {static_cast<DType::Kind>((array.traits & 0xFF) - 1), plain_itemsize(array.traits)};
+    view.dtype = {static_cast<DType::Kind>(kind), plain_itemsize(array.traits)};
     view.readonly = (array.traits & detail::readonly_trait) != 0;
     view.has_stream = array.stream != 0;
     view.stream = array.stream;

@@ -2,6 +2,8 @@
 // parameter, in one word.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include <bascule/interface/arrays/array_interface.hpp>
@@ -9,28 +11,31 @@
 
 namespace bascule {
 
-/// Of a plain array: its element type, and whether kernels may write to it. Of a parameter: what it takes. Both are
-/// made by plain_traits alone, and compared by `fits`.
-using PlainTraits = std::uint32_t;
+/// Of a plain array: its element type, and whether kernels may write to it. Of a parameter: what it takes. The lower half
+/// is the element type as DLPack writes it: its code, its bits and 1 for the lanes. Compared by `fits`.
+using PlainTraits = std::uint64_t;
 
 /// Of arrays that are not plain: fits no parameter.
-inline constexpr PlainTraits not_plain = 0xFFFF'FFFF;
-/// Of parameters that take no plain array: fits no array.
-inline constexpr PlainTraits takes_none = 0;
+inline constexpr PlainTraits not_plain = ~PlainTraits{0};
 
 namespace detail {
-inline constexpr PlainTraits itemsize_trait = 0xFFU << 8;
-inline constexpr PlainTraits readonly_trait = 1U << 16;
-inline constexpr PlainTraits scalar_trait = 1U << 17;
+inline constexpr PlainTraits one_lane = PlainTraits{1} << 16;
+inline constexpr PlainTraits readonly_trait = PlainTraits{1} << 32;
+inline constexpr PlainTraits scalar_trait = PlainTraits{1} << 33;
+inline constexpr std::array<std::uint8_t, 5> element_codes = {6, 0, 1, 2,
+                                                              5};  ///< by DType::Kind, as DLPack's
 }  // namespace detail
+
+/// Of parameters that take no plain array: fits no array, and is no scalar.
+inline constexpr PlainTraits takes_none = detail::scalar_trait;
 
 /// Of an array of numbers; a parameter `const T*` takes what `readonly` gives. not_plain for elements that are not
 /// numbers.
 constexpr PlainTraits plain_traits(DType dtype, bool readonly) noexcept {
     const bool number = dtype.kind <= DType::Kind::complex && dtype.format == DType::Format::none;
-    if (!number || dtype.itemsize > 16) return not_plain;
-    return (static_cast<PlainTraits>(dtype.kind) + 1) | dtype.itemsize << 8 |
-           (readonly ? detail::readonly_trait : 0);
+    if (!number || dtype.itemsize > (dtype.kind == DType::Kind::complex ? 16 : 8)) return not_plain;
+    return detail::element_codes[static_cast<std::size_t>(dtype.kind)] | dtype.itemsize << 11 |
+           detail::one_lane | (readonly ? detail::readonly_trait : 0);
 }
 
 /// Of a parameter that is a number by value. takes_none for other types.
@@ -41,11 +46,12 @@ constexpr PlainTraits plain_scalar(DType dtype) noexcept {
 
 /// Whether a parameter is a number of this kind by value, of so many bytes as plain_itemsize says.
 constexpr bool is_plain_scalar(PlainTraits parameter, DType::Kind kind) noexcept {
-    return (parameter & ~detail::itemsize_trait) ==
-           ((static_cast<PlainTraits>(kind) + 1) | detail::scalar_trait);
+    return (parameter & ~PlainTraits{0xFF00}) ==
+           (detail::element_codes[static_cast<std::size_t>(kind)] | detail::one_lane | detail::scalar_trait);
 }
+/// In bytes.
 constexpr std::uint32_t plain_itemsize(PlainTraits traits) noexcept {
-    return (traits & detail::itemsize_trait) >> 8;
+    return static_cast<std::uint32_t>(traits >> 11) & 0x1F;
 }
 
 /// not_plain, unless the array is C-contiguous and aligned, without a mask and without fields.

@@ -37,15 +37,22 @@ inline std::uint64_t work_stream_of(const dlpack::ExchangeTable& table, dlpack::
 
 }  // namespace detail
 
+/// The stream on which a table's library works on one device, as it said last.
+struct WorkStream {
+    const dlpack::ExchangeTable* table = nullptr;  ///< null: nobody was asked
+    std::int32_t device = 0;
+    std::uint64_t handle = 0;
+};
+
 /// The same for what most tensors are: plain arrays that lie where the launch goes, and that the parameter takes. False
-/// for all others, which read_exchange decides about; then nothing is kept. Throws: what the library raised when it was
-/// asked for its stream.
+/// for all others, which read_exchange decides about; then nothing is kept. The library is asked for its stream once, and
+/// again for another device. Throws: what the library raised then.
 [[gnu::always_inline]] inline bool read_exchange_plainly(PyObject* object, const TypeProfile& profile,
                                                          const Parameter& parameter, Home& home,
-                                                         OwnerList& owners, PlainArray& array) {
+                                                         OwnerList& owners, WorkStream& known,
+                                                         PlainArray& array) {
     const dlpack::ExchangeTable& table = *profile.table;
-    if (parameter.plain == takes_none || table.tensor_from_object == nullptr ||
-        !(parameter.type.constant || profile.never_readonly)) {
+    if (table.tensor_from_object == nullptr || !(parameter.type.constant || profile.never_readonly)) {
         return false;
     }
     dlpack::Tensor tensor;
@@ -59,7 +66,10 @@ inline std::uint64_t work_stream_of(const dlpack::ExchangeTable& table, dlpack::
         !is_known_at_home(array.pointer, home)) {
         return false;
     }
-    array.stream = detail::work_stream_of(table, tensor.device);
+    if (known.table != &table || known.device != tensor.device.id) {
+        known = {&table, tensor.device.id, detail::work_stream_of(table, tensor.device)};
+    }
+    array.stream = known.handle;
     owners.keep(object, array.bytes);
     return true;
 }

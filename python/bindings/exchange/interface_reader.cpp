@@ -258,19 +258,15 @@ std::string_view read_typestr(PyObject* object) {
 
 // --- The walk ----------------------------------------------------------------------------------------------
 
-std::uint32_t four_bytes(const char* text) noexcept {
-    std::uint32_t bytes = 0;
-    std::memcpy(&bytes, text, sizeof bytes);
-    return bytes;
-}
-
 /// The key's number; Key::count for any other key.
 unsigned find_key(PyObject* key) noexcept {
-    const KeyValues& all = detail::key_names;
-    const auto found = std::find_if(all.begin(), all.end(), [&](PyObject* name) {
-        return key == name || detail::is_same_text(key, name);
-    });
-    return static_cast<unsigned>(found - all.begin());
+    if (!PyUnicode_Check(key)) return Key::count;
+    unsigned which = 0;
+    while (which < Key::count && key != detail::key_names[which] &&
+           !detail::is_same_text(key, detail::key_texts[which])) {
+        ++which;
+    }
+    return which;
 }
 
 /// Borrowed values; runs no Python code.
@@ -339,18 +335,6 @@ void take_entries(PyObject* descriptor, Entries& entries) {
 std::atomic<bool> accept_newer{false};
 
 }  // namespace
-
-/// As two integers that overlap.
-bool detail::is_same_text(PyObject* key, PyObject* name) noexcept {
-    if (key == nullptr || !PyUnicode_Check(key) || PyUnicode_GET_LENGTH(key) != PyUnicode_GET_LENGTH(name) ||
-        !PyUnicode_IS_ASCII(key)) {
-        return false;
-    }
-    const auto* text = static_cast<const char*>(PyUnicode_DATA(key));
-    const auto* same = static_cast<const char*>(PyUnicode_DATA(name));
-    const Py_ssize_t last = PyUnicode_GET_LENGTH(name) - 4;
-    return four_bytes(text) == four_bytes(same) && four_bytes(text + last) == four_bytes(same + last);
-}
 
 /// Nothing is learned of a dict that has other keys too, or a key twice (strings of a type of their own may be so).
 KeyValues detail::learn_values(PyObject* dict, KeyPlaces& keys) noexcept {

@@ -3,8 +3,12 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include <pybind11/critical_section.h>
 #include <pybind11/pybind11.h>
@@ -27,11 +31,42 @@ using KeyValues = std::array<PyObject*, Key::count>;
 
 namespace detail {
 
+using namespace std::string_view_literals;
+
 inline KeyValues key_names{};  // interned; set once by bind_interface_reader
 
-/// Whether a key, or null, has the text of `name`, which is one of ours, with 4 to 7 characters. pybind11 and nanobind make
-/// keys that are equal without being interned.
-bool is_same_text(PyObject* key, PyObject* name) noexcept;
+constexpr std::uint32_t four_characters(const char* text) noexcept {
+    std::uint32_t four = 0;
+    for (int i = 3; i >= 0; --i) four = four << 8 | static_cast<unsigned char>(text[i]);
+    return four;
+}
+
+/// A text of 4 to 7 characters, as two integers that overlap.
+struct ShortText {
+    consteval ShortText(std::string_view text)  // NOLINT(google-explicit-constructor): a table of texts
+        : size(static_cast<Py_ssize_t>(text.size())),
+          first(four_characters(text.data())),
+          last(four_characters(text.data() + text.size() - 4)) {}
+
+    Py_ssize_t size;
+    std::uint32_t first, last;
+};
+
+/// The texts of key_names.
+inline constexpr std::array<ShortText, Key::count> key_texts = {
+    "shape"sv, "typestr"sv, "data"sv, "version"sv, "strides"sv, "mask"sv, "stream"sv, "descr"sv};
+
+/// Whether a string, or null, has this text. pybind11 and nanobind make keys that are equal without being interned.
+[[gnu::always_inline]] inline bool is_same_text(PyObject* key, const ShortText& text) noexcept {
+    if (key == nullptr || PyUnicode_GET_LENGTH(key) != text.size || !PyUnicode_IS_COMPACT_ASCII(key))
+        return false;
+    const auto* given = reinterpret_cast<const char*>(reinterpret_cast<const PyASCIIObject*>(key) + 1);
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+    std::memcpy(&first, given, sizeof first);
+    std::memcpy(&last, given + text.size - sizeof last, sizeof last);
+    return first == text.first && last == text.last;
+}
 
 /// The values wherever they are; `keys` learns where.
 KeyValues learn_values(PyObject* dict, KeyPlaces& keys) noexcept;
@@ -48,32 +83,49 @@ KeyValues learn_values(PyObject* dict, KeyPlaces& keys) noexcept;
         }
         const DictEntry& entry = entries[place];
         values[key] = entry.value;
-        return entry.key == key_names[key] || is_same_text(entry.key, key_names[key]);
+        return entry.key == key_names[key] || is_same_text(entry.key, key_texts[key]);
     };
     return find(Key::shape) && find(Key::typestr) && find(Key::data) && find(Key::version) &&
            find(Key::strides) && find(Key::mask) && find(Key::stream) && find(Key::descr);
 }
 
-/// "<f4" and its like, three characters of ASCII; not_plain for anything else.
-[[gnu::always_inline]] inline PlainTraits traits_of(PyObject* text, bool readonly) noexcept {
-    if (text == nullptr || !PyUnicode_CheckExact(text) || !PyUnicode_IS_COMPACT_ASCII(text) ||
-        PyUnicode_GET_LENGTH(text) != 3) {
+/// A typestr of numbers, with the zero behind it, and its traits.
+struct PlainTypestr {
+    std::uint32_t text = 0;
+    PlainTraits traits = not_plain;
+};
+
+/// Where in plain_typestrs a text is, if it is there: no two of these share a place.
+constexpr std::size_t place_of_typestr(std::uint32_t text) noexcept { return text * 0x9E37'79B1U >> 27; }
+
+inline constexpr auto plain_typestrs = [] {
+    using enum DType::Kind;
+    constexpr std::pair<std::string_view, DType> all[] = {
+        {"|i1", {signed_integer, 1}},   {"<i2", {signed_integer, 2}},   {"<i4", {signed_integer, 4}},
+        {"<i8", {signed_integer, 8}},   {"|u1", {unsigned_integer, 1}}, {"<u2", {unsigned_integer, 2}},
+        {"<u4", {unsigned_integer, 4}}, {"<u8", {unsigned_integer, 8}}, {"<f2", {floating, 2}},
+        {"<f4", {floating, 4}},         {"<f8", {floating, 8}},
+    };
+    std::array<PlainTypestr, 32> table;
+    for (const auto& [typestr, dtype] : all) {
+        const std::uint32_t text = four_characters(typestr.data());  // with the zero
+        PlainTypestr& row = table[place_of_typestr(text)];
+        if (row.text != 0) throw "two of them share a place";
+        row = {text, plain_traits(dtype, false)};
+    }
+    return table;
+}();
+
+/// "<f4" and its like, as NumPy writes them; not_plain for anything else.
+[[gnu::always_inline]] inline PlainTraits traits_of(PyObject* typestr) noexcept {
+    if (typestr == nullptr || !PyUnicode_CheckExact(typestr) || PyUnicode_GET_LENGTH(typestr) != 3 ||
+        !PyUnicode_IS_COMPACT_ASCII(typestr)) {
         return not_plain;
     }
-    const auto* character = static_cast<const char*>(PyUnicode_DATA(text));
-    const auto bytes = static_cast<std::uint32_t>(character[2] - '0');
-    const bool ordered = character[0] == '<' || (character[0] == '|' && bytes == 1);
-    if (!ordered || bytes - 1 > 7 || (bytes & (bytes - 1)) != 0) return not_plain;
-    switch (character[1]) {
-        case 'f':
-            return bytes == 1 ? not_plain : plain_traits({DType::Kind::floating, bytes}, readonly);
-        case 'i':
-            return plain_traits({DType::Kind::signed_integer, bytes}, readonly);
-        case 'u':
-            return plain_traits({DType::Kind::unsigned_integer, bytes}, readonly);
-        default:
-            return not_plain;
-    }
+    std::uint32_t text = 0;
+    std::memcpy(&text, reinterpret_cast<const PyASCIIObject*>(typestr) + 1, sizeof text);
+    const PlainTypestr& row = plain_typestrs[place_of_typestr(text)];
+    return row.text == text ? row.traits : not_plain;
 }
 
 /// Extents of at least 1 and, said or not, strides of C order; false for anything else. `bytes` are an element's at
@@ -109,7 +161,7 @@ inline bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
     PyObject* const name = PyTuple_GET_ITEM(pair, 0);
     PyObject* const type = PyTuple_GET_ITEM(pair, 1);
     return PyUnicode_CheckExact(name) && PyUnicode_GET_LENGTH(name) == 0 &&
-           traits_of(type, false) == traits_of(typestr, false);
+           traits_of(type) == traits_of(typestr);
 }
 
 }  // namespace detail
@@ -133,8 +185,9 @@ inline bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
     PyObject* const readonly = PyTuple_GET_ITEM(pair, 1);
     if (array.pointer == 0 || (readonly != Py_True && readonly != Py_False)) return false;
 
-    array.traits = detail::traits_of(found[Key::typestr], readonly == Py_True);
+    array.traits = detail::traits_of(found[Key::typestr]);
     if (array.traits == not_plain) return false;
+    if (readonly == Py_True) array.traits |= bascule::detail::readonly_trait;
     std::int64_t bytes = plain_itemsize(array.traits);
     if (!detail::read_plain_shape(found[Key::shape], found[Key::strides], bytes, shape)) return false;
     array.bytes = static_cast<std::uint64_t>(bytes);

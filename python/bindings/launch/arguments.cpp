@@ -337,7 +337,7 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
     if (!descriptor) [[unlikely]]
         return false;
     PlainArray plain;
-    const bool usual = options_ == nullptr && interface_sync() && parameter.plain != takes_none;
+    const bool usual = options_ == nullptr && interface_sync();
     if (usual && read_plainly(descriptor.ptr(), known.keys, plain, nullptr) &&
         (plain.stream != 0 || plain.version == 3) && fits(plain.traits, parameter.plain) &&
         plain.is_aligned() && is_known_at_home(plain.pointer, home_)) [[likely]] {
@@ -360,12 +360,13 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
 
 /// By what is known of the type.
 [[gnu::always_inline]] inline void ArgumentReader::set_other(ArgumentPack& pack, int index,
-                                                             const Parameter& parameter, PyObject* argument) {
+                                                             const Parameter& parameter, PyObject* argument,
+                                                             WorkStream& work_stream) {
     if (RememberedType* known = remembered_type(Py_TYPE(argument))) [[likely]] {
         if (known->profile.table != nullptr) {
             PlainArray plain;
-            if (read_exchange_plainly(argument, known->profile, parameter, home_, *owners_, plain))
-                [[likely]] {
+            if (read_exchange_plainly(argument, known->profile, parameter, home_, *owners_, work_stream,
+                                      plain)) [[likely]] {
                 pack.set_fitting(index, parameter, plain.pointer, plain.stream);
                 return;
             }
@@ -378,7 +379,8 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
 
 /// Arrays of ours that lie where the launch goes, floats and ints are taken here.
 [[gnu::always_inline]] inline void ArgumentReader::read_into(ArgumentPack& pack, int index,
-                                                             const Parameter& parameter, PyObject* argument) {
+                                                             const Parameter& parameter, PyObject* argument,
+                                                             WorkStream& work_stream) {
     if (const ArrayObject* own = as_array(argument)) {
         if (own->device == home_.device && pack.set_plain(index, parameter, own->plain.get(),
                                                           own->view.pointer, own->view.stream)) [[likely]] {
@@ -392,15 +394,17 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
     } else if (PyLong_CheckExact(argument)) {
         set_int(pack, index, parameter, argument);
     } else {
-        set_other(pack, index, parameter, argument);
+        set_other(pack, index, parameter, argument, work_stream);
     }
 }
 
 void ArgumentReader::read_all(ArgumentPack& pack, PyObject* const* arguments) {
     const std::span<const Parameter> parameters = pack.signature().parameters;
+    WorkStream work_stream;
     std::size_t i = 0;
     try {
-        for (; i < parameters.size(); ++i) read_into(pack, static_cast<int>(i), parameters[i], arguments[i]);
+        for (; i < parameters.size(); ++i)
+            read_into(pack, static_cast<int>(i), parameters[i], arguments[i], work_stream);
     } catch (const ArgumentError& error) {
         if (error.details().index >= 0) throw;
         throw error.with_argument(static_cast<int>(i), parameters[i].name);

@@ -20,6 +20,8 @@
 
 namespace bascule::python {
 
+struct WorkStream;
+
 /// bascule.raw_pointer(address).
 struct RawPointerObject {
     std::uint64_t address = 0;
@@ -59,9 +61,11 @@ class ArgumentReader {
     StreamRef consumer() const;
     void find_order(PyObject* argument, const Parameter& parameter, ArrayView& view);
     ArrayView own_view(const ArrayObject& own);
-    void read_into(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
+    void read_into(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
+                   WorkStream& work_stream);
     void set_int(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
-    void set_other(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
+    void set_other(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
+                   WorkStream& work_stream);
     bool set_by_interface(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
                           RememberedType& known);
     void set_by_descriptor(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
