@@ -18,16 +18,10 @@
 //             const bascule::Kernel scale(source, "scale");               // compiled at the first use, then cached
 //             const auto launch = scale.typed<void(float*, float, int)>();  // checks that these are its types
 //
-//             std::vector<float> values(1000, 1);
-//             const bascule::Device device = bascule::Device::current();
-//             const bascule::Stream stream(device);
-//             const bascule::DeviceBuffer x(values.size() * sizeof(float), device);
-//             copy_to_device(stream, x.address(), values.data(), x.bytes());
-//
-//             const std::uint64_t work[] = {values.size()};               // threads; or {grid, block} by hand
-//             launch(stream, scale.configuration_for(device, work), reinterpret_cast<float*>(x.address()), 2, 1000);
-//             copy_to_host(stream, values.data(), x.address(), x.bytes());  // waits for the kernel
-//             std::printf("%g\n", values[0]);                             // 2
+//             const bascule::Stream stream;
+//             const auto x = bascule::to_device(std::vector<float>(1000, 1), stream);  // a DeviceArray<float>
+//             launch.forall(stream, 1000, x, 2, 1000);                 // or launch(stream, {.grid = {4}, .block = {256}}, x, 2, 1000)
+//             std::printf("%g\n", x.copy_to_host()[0]);               // waits for the kernel; 2
 //         } catch (const bascule::Error& error) {  // CompileError, ArgumentError, CudaError, LibraryError
 //             std::fprintf(stderr, "%s\n", error.what());
 //             return 1;
@@ -43,6 +37,7 @@
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
+#include <bascule/runtime/memory/device_array.hpp>
 #include <bascule/runtime/memory/global.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/event.hpp>

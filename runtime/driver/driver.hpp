@@ -10,10 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#if defined(__has_include) && !__has_include(<cudaTypedefs.h>)
-#error \
-    "<bascule/runtime/driver/driver.hpp> needs <cuda.h> and <cudaTypedefs.h>: say where they are by -Dbascule_CUDA_INCLUDE_DIR=..., or by CUDA_HOME"
-#endif
 #include <cuda.h>
 #include <cudaTypedefs.h>
 

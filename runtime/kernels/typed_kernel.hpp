@@ -2,14 +2,20 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include <bascule/interface/types/host_dtype.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/memory/device_array.hpp>
 
 namespace bascule {
 
@@ -30,29 +36,15 @@ struct HostType {
 namespace detail {
 
 template <class T>
-constexpr DType host_dtype() noexcept {
-    using Kind = DType::Kind;
-    if constexpr (std::is_same_v<T, bool>) {
-        return {Kind::boolean, 1};
-    } else if constexpr (std::is_integral_v<T>) {
-        return {std::is_signed_v<T> ? Kind::signed_integer : Kind::unsigned_integer, sizeof(T)};
-    } else if constexpr (std::is_floating_point_v<T> && sizeof(T) <= 8) {
-        return {Kind::floating, sizeof(T)};
-    } else {
-        return {Kind::opaque, 0};
-    }
-}
-
-template <class T>
 constexpr HostType host_type() noexcept {
     if constexpr (std::is_same_v<T, ArrayView>) {
         return {HostType::Kind::array, {}, false, 0};
     } else if constexpr (std::is_pointer_v<T>) {
         using Element = std::remove_pointer_t<T>;
-        return {HostType::Kind::pointer, host_dtype<std::remove_cv_t<Element>>(), std::is_const_v<Element>,
+        return {HostType::Kind::pointer, number_dtype<std::remove_cv_t<Element>>(), std::is_const_v<Element>,
                 sizeof(T)};
-    } else if constexpr (host_dtype<T>().itemsize > 0) {
-        return {HostType::Kind::scalar, host_dtype<T>(), false, sizeof(T)};
+    } else if constexpr (number_dtype<T>().itemsize > 0) {
+        return {HostType::Kind::scalar, number_dtype<T>(), false, sizeof(T)};
     } else {
         static_assert(std::is_trivially_copyable_v<T>, "a kernel's arguments are copied byte by byte");
         return {HostType::Kind::bytes, {}, false, sizeof(T)};
@@ -66,7 +58,7 @@ void set_host_value(ArgumentPack& pack, int index, const T& value) {
         pack.set(index, value);
     } else if constexpr (std::is_pointer_v<T>) {
         pack.set(index, RawPointer{reinterpret_cast<std::uint64_t>(value)});
-    } else if constexpr (host_dtype<T>().itemsize > 0) {
+    } else if constexpr (number_dtype<T>().itemsize > 0) {
         Scalar scalar;
         if constexpr (std::is_same_v<T, bool>) {
             scalar.kind = Scalar::Kind::boolean;
@@ -86,6 +78,33 @@ void set_host_value(ArgumentPack& pack, int index, const T& value) {
     }
 }
 
+/// What a call passes for one parameter: anything that C++ converts to the parameter's type, and a DeviceArray for a
+/// pointer to its elements or an ArrayView. Lives in the call alone.
+template <class Parameter>
+class Passed {
+  public:
+    template <class Value>
+    requires std::convertible_to<Value, Parameter> Passed(
+        Value&& value)  // NOLINT(google-explicit-constructor)
+        : given_(std::in_place_index<0>, std::forward<Value>(value)) {}
+    template <class T>
+    requires std::same_as<Parameter, ArrayView> || std::same_as<Parameter, T*> ||
+        std::same_as<Parameter, const T*>
+        Passed(const DeviceArray<T>& array)  // NOLINT(google-explicit-constructor)
+        : given_(std::in_place_index<1>, &array.view()) {}
+
+    void set(ArgumentPack& pack, int index) const {
+        if (given_.index() == 1) {
+            pack.set(index, *std::get<1>(given_));
+        } else {
+            set_host_value<Parameter>(pack, index, std::get<0>(given_));
+        }
+    }
+
+  private:
+    std::variant<Parameter, const ArrayView*> given_;
+};
+
 /// The function that these types mean, checked against them. Throws: as Kernel::typed.
 Kernel choose_typed(const Kernel& kernel, std::vector<std::string> template_arguments,
                     std::span<const HostType> types, Device device);
@@ -100,14 +119,26 @@ class TypedKernel;
 template <class... Parameters>
 class TypedKernel<void(Parameters...)> {
   public:
-    /// Launches on `stream`. Raw pointers name no stream: work on other streams that they need is the
-    /// caller's to wait for; an ArrayView is ordered by its own. Throws: ArgumentError before the first
+    /// Launches on `stream`. A DeviceArray and an ArrayView are ordered by their own streams. Raw pointers name no
+    /// stream: work on other streams that they need is the caller's to wait for. Throws: ArgumentError before the first
     /// operation; CudaError.
-    void operator()(StreamRef stream, const LaunchConfig& config, const Parameters&... arguments) const {
+    void operator()(StreamRef stream, const LaunchConfig& config,
+                    const detail::Passed<Parameters>&... arguments) const {
         ArgumentPack pack(kernel_.signature(stream.device()));
         int index = 0;
-        (detail::set_host_value<Parameters>(pack, index++, arguments), ...);
+        (arguments.set(pack, index++), ...);
         kernel_.launch(stream, config, pack);
+    }
+    /// The same with at least so many threads, in blocks that fill the device. Throws: ArgumentError for none too.
+    void forall(StreamRef stream, std::uint64_t threads,
+                const detail::Passed<Parameters>&... arguments) const {
+        forall(stream, {threads}, arguments...);
+    }
+    /// In two or three dimensions: {x, y, z}.
+    void forall(StreamRef stream, std::initializer_list<std::uint64_t> work,
+                const detail::Passed<Parameters>&... arguments) const {
+        (*this)(stream, kernel_.configuration_for(stream.device(), {work.begin(), work.size()}),
+                arguments...);
     }
 
     const Kernel& kernel() const noexcept { return kernel_; }

@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/memory/device_array.hpp>
+
+namespace bascule::detail {
+namespace {
+
+/// Before anything is allocated. The pointer is filled in afterwards.
+ArrayView view_in_c_order(std::span<const std::int64_t> extents, DType dtype, StreamRef stream) {
+    if (extents.size() > static_cast<std::size_t>(max_dimensions)) {
+        throw ArgumentError(
+            ArgumentError::Kind::value,
+            fmt::format("an array has at most {} dimensions, got {}.", max_dimensions, extents.size()));
+    }
+    ArrayView view;
+    view.dtype = dtype;
+    view.shape = Dimensions(extents);
+    std::int64_t bytes = dtype.itemsize;
+    for (const std::int64_t extent : extents) {
+        if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) {
+            throw ArgumentError(
+                ArgumentError::Kind::value,
+                fmt::format("an array of shape {} with {} bytes per element cannot be made: {}.",
+                            to_string(view.shape), dtype.itemsize,
+                            extent < 0 ? "an extent is negative" : "it has more than 2**63 bytes"));
+        }
+    }
+    view.size = static_cast<std::uint64_t>(bytes) / dtype.itemsize;
+    view.strides = c_strides(view.shape, dtype.itemsize);
+    find_contiguity(view);
+    view.has_stream = true;
+    view.stream = stream.handle();
+    return view;
+}
+
+void check_size(const ArrayView& view, std::size_t elements) {
+    if (elements == view.size) return;
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("the array has {} elements, and {} were given: copy exactly as many.",
+                                    view.size, elements));
+}
+
+}  // namespace
+
+ArrayStorage::ArrayStorage(std::span<const std::int64_t> extents, DType dtype, StreamRef on)
+    : view(view_in_c_order(extents, dtype, on)),
+      stream(on),
+      buffer(static_cast<std::size_t>(view.size) * dtype.itemsize, on.device()) {
+    view.pointer = buffer.address();
+}
+
+void ArrayStorage::copy_from_host(const void* source, std::size_t elements) const {
+    check_size(view, elements);
+    copy_to_device(stream, buffer.address(), source, buffer.bytes());
+}
+
+void ArrayStorage::copy_to_host(void* destination, std::size_t elements) const {
+    check_size(view, elements);
+    bascule::copy_to_host(stream, destination, buffer.address(), buffer.bytes());
+}
+
+}  // namespace bascule::detail

@@ -1,0 +1,97 @@
+// Arrays that C++ programs own: typed, in C order, each with the stream that its work is ordered with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ranges>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/types/host_dtype.hpp>
+#include <bascule/runtime/memory/memory.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
+
+namespace bascule {
+
+namespace detail {
+
+/// What DeviceArray is without its type. `stream` orders the copies.
+struct ArrayStorage {
+    /// Throws: ArgumentError for an extent below 0, for more than 64 of them and for more than 2**63 bytes; CudaError.
+    ArrayStorage(std::span<const std::int64_t> extents, DType dtype, StreamRef stream);
+
+    void copy_from_host(const void* source, std::size_t elements) const;
+    void copy_to_host(void* destination, std::size_t elements) const;
+
+    ArrayView view;
+    StreamRef stream;
+    DeviceBuffer buffer;
+};
+
+}  // namespace detail
+
+/// An array of device memory that this object owns, in C order. A launch that takes it on another stream waits for the
+/// array's stream, which then waits for the launch. Move-only. Thread-safe as memory is: order your accesses.
+///
+///     DeviceArray<float> x({480, 640}, stream);   // undefined elements
+///     auto y = to_device(values, stream);         // a copy of a std::vector, std::array or span
+///     launch(stream, config, x, y);               // for float*, const float* and array_view<float, N>
+///     std::vector<float> result = y.copy_to_host();
+template <class T>
+class DeviceArray {
+    static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>, "elements are copied byte by byte");
+
+  public:
+    /// One dimension; the elements are undefined. Throws: CudaError, ArgumentError.
+    explicit DeviceArray(std::size_t size, StreamRef stream = StreamRef::device_default())
+        : storage_(std::vector{static_cast<std::int64_t>(size)}, detail::element_dtype<T>(), stream) {}
+    /// Any shape, the last axis the fastest; the elements are undefined. Throws: CudaError, ArgumentError.
+    explicit DeviceArray(const std::vector<std::int64_t>& shape,
+                         StreamRef stream = StreamRef::device_default())
+        : storage_(shape, detail::element_dtype<T>(), stream) {}
+
+    /// The device address of the first element; the host cannot read it. Null for no elements.
+    T* data() const noexcept { return reinterpret_cast<T*>(storage_.view.pointer); }
+    std::size_t size() const noexcept { return static_cast<std::size_t>(storage_.view.size); }  ///< elements
+    std::size_t bytes() const noexcept { return size() * sizeof(T); }
+    std::span<const std::int64_t> shape() const noexcept {
+        return {storage_.view.shape.begin(), storage_.view.shape.end()};
+    }
+    StreamRef stream() const noexcept { return storage_.stream; }
+    Device device() const noexcept { return storage_.stream.device(); }
+    /// For kernels: names the stream. Borrows the memory.
+    const ArrayView& view() const noexcept { return storage_.view; }
+
+    /// The elements, in the order of the stream; the host waits. Throws: CudaError.
+    std::vector<T> copy_to_host() const
+        requires(!std::is_same_v<T, bool>)  // std::vector<bool> has no elements to copy to
+    {
+        std::vector<T> values(size());
+        storage_.copy_to_host(values.data(), values.size());
+        return values;
+    }
+    /// The same into memory of yours, of as many elements. Throws: ArgumentError for another size; CudaError.
+    void copy_to_host(std::span<T> values) const { storage_.copy_to_host(values.data(), values.size()); }
+    /// As many elements, in the order of the stream; `values` may be reused on return, unless it is pinned memory: then
+    /// once the stream gets there. Throws: ArgumentError for another size; CudaError.
+    void copy_from_host(std::span<const T> values) const {
+        storage_.copy_from_host(values.data(), values.size());
+    }
+
+  private:
+    detail::ArrayStorage storage_;
+};
+
+/// A copy on the device of what lies in one piece in host memory, in one dimension. Throws: CudaError.
+template <std::ranges::contiguous_range Values>
+auto to_device(const Values& values, StreamRef stream = StreamRef::device_default()) {
+    using T = std::remove_cv_t<std::ranges::range_value_t<Values>>;
+    DeviceArray<T> array(std::ranges::size(values), stream);
+    array.copy_from_host({std::ranges::data(values), std::ranges::size(values)});
+    return array;
+}
+
+}  // namespace bascule
