@@ -139,6 +139,13 @@ void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& 
 
 const Signature& Kernel::signature(Device device) const { return loaded(device).image->signature; }
 
+KernelImage Kernel::image(Arch arch) const {
+    const std::shared_ptr<const Image> compiled = compile(arch).image;
+    const KernelImage* kernel = compiled->find(expression());
+    if (kernel == nullptr) fail_absent(*compiled, expression(), module_.source());
+    return *kernel;
+}
+
 Cache::Lookup Kernel::compile(Arch arch) const { return function().unit.compile(arch); }
 
 std::shared_ptr<const Image> Kernel::compiled(Arch arch) const { return function().unit.compiled(arch); }
@@ -160,6 +167,7 @@ LaunchConfig Kernel::configuration_for(Device device, std::span<const std::uint6
     auto& remembered = function().best_block[static_cast<std::size_t>(device.ordinal())];
     int threads = shared_bytes == 0 ? remembered.load(std::memory_order_relaxed) : 0;
     if (threads == 0) {
+        check({.grid = {}, .block = {}, .shared_bytes = shared_bytes}, kernel.limits);
         threads = static_cast<int>(best_block_size(kernel, device, shared_bytes));
         if (shared_bytes == 0) remembered.store(threads, std::memory_order_relaxed);
     }

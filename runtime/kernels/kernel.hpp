@@ -114,6 +114,8 @@ class Kernel {
     /// The function where the compiler sees one alone (an #if may choose between several), else this.
     /// Throws: CompileError, LibraryError.
     Kernel resolve_function(Device device) const;
+    /// The same, compiled for an architecture: no driver is needed.
+    Kernel resolve_function(Arch arch) const;
     /// With these template arguments; omitted ones come from the arguments of a launch. Throws:
     /// ArgumentError.
     Kernel instantiate(TemplateArguments arguments) const;
@@ -141,6 +143,8 @@ class Kernel {
     /// What `loaded` returned before, or null.
     const LoadedKernel* existing(Device device) const;
     const Signature& signature(Device device = Device::current()) const;
+    /// Its signature and its name in the image, compiled for an architecture and not loaded: no driver is needed.
+    KernelImage image(Arch arch) const;
     /// The image that has it, compiled for an architecture; not loaded, so that no driver is needed.
     Cache::Lookup compile(Arch arch) const;
     /// That image if it was compiled by this module already, else null.

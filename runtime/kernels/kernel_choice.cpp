@@ -57,8 +57,13 @@ Kernel Kernel::for_arguments(std::span<const ArgumentValue> arguments, Device de
 
 Kernel Kernel::resolve_function(Device device) const {
     if (is_function() || family_->has_templates) return *this;
+    return resolve_function(module_.state_->options.arch.value_or(device.arch()));
+}
+
+Kernel Kernel::resolve_function(Arch arch) const {
+    if (is_function() || family_->has_templates) return *this;
     ModuleState& module = *module_.state_;
-    const auto image = module.main->compile(module.options.arch.value_or(device.arch())).image;
+    const auto image = module.main->compile(arch).image;
     const std::vector<KernelImage> functions = functions_named(name(), *image);
     if (functions.size() > 1) return *this;
     const std::string expression = functions.empty() ? name() : functions.front().expression;

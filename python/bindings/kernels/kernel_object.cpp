@@ -99,13 +99,9 @@ KernelObject prepare(const KernelObject& self, const py::args& arguments, const 
 std::shared_ptr<const Image> image_of(const KernelObject& self) {
     const std::optional<Arch> named = self.kernel.module().options().arch;
     prepare_toolkit();
-    if (named) {
-        const GilReleased released;
-        return self.kernel.compile(*named).image;
-    }
-    const Device device = current_device();
+    const Arch arch = named ? *named : current_device().arch();
     const GilReleased released;
-    return self.kernel.resolve_function(device).compile(device.arch()).image;
+    return self.kernel.resolve_function(arch).compile(arch).image;
 }
 
 Provenance provenance_of(const KernelObject& self) {
@@ -115,11 +111,29 @@ Provenance provenance_of(const KernelObject& self) {
     return *kernel.provenance(device);
 }
 
-/// What the compiler says; of a template or overloads, what the text declares.
+/// What the compiler says; nothing of a template or overloads. With a named architecture no driver is asked.
+std::optional<KernelImage> compiled(const KernelObject& self) {
+    if (const std::optional<Arch> named = self.kernel.module().options().arch) {
+        prepare_toolkit();
+        const GilReleased released;
+        const Kernel kernel = self.kernel.resolve_function(*named);
+        return kernel.is_function() ? std::optional(kernel.image(*named)) : std::nullopt;
+    }
+    const Device device = current_device();
+    const Kernel kernel = resolve_function(self.kernel, device);
+    return kernel.is_function() ? std::optional(*load(kernel, device).image) : std::nullopt;
+}
+
+/// Of a template or overloads, what the text declares.
 std::vector<Parameter> parameters_of(const KernelObject& self) {
-    const Kernel kernel = resolve_function(self.kernel, current_device());
-    if (kernel.is_function()) return load(kernel, current_device()).image->signature.parameters;
-    return kernel.declared(kernel.declaration().parameters.size()).parameters;
+    if (std::optional<KernelImage> image = compiled(self)) return image->signature.parameters;
+    return self.kernel.declared(self.kernel.declaration().parameters.size()).parameters;
+}
+
+/// Throws what says how to choose one function of several.
+std::string lowered_name_of(const KernelObject& self) {
+    if (std::optional<KernelImage> image = compiled(self)) return image->lowered_name;
+    return self.kernel.expression();
 }
 
 py::list named_parameters_of(const KernelObject& self) {
@@ -131,9 +145,8 @@ py::list named_parameters_of(const KernelObject& self) {
 }
 
 std::string signature_of(const KernelObject& self) {
-    const Kernel kernel = resolve_function(self.kernel, current_device());
-    if (kernel.is_function()) return bascule::to_string(load(kernel, current_device()).image->signature);
-    return kernel.declared_signatures();
+    const std::optional<KernelImage> image = compiled(self);
+    return image ? bascule::to_string(image->signature) : self.kernel.declared_signatures();
 }
 
 KernelAttributes attributes_of_kernel(const KernelObject& self) {
@@ -287,6 +300,9 @@ the arrays decide first, then NumPy scalars, then Python numbers (bool, int, dou
         .def(
             "best_block", &best_block, "shared_bytes"_a = 0,
             "The number of threads a block that fills the device best, with this much dynamic shared memory.")
+        .def_property_readonly(
+            "lowered_name", &lowered_name_of,
+            "The function's name in `ptx` and `cubin`, for programs that load those themselves.")
         .def_property_readonly("ptx", [](const KernelObject& self) { return image_of(self)->ptx; })
         .def_property_readonly("cubin",
                                [](const KernelObject& self) { return py::bytes(image_of(self)->cubin); })

@@ -134,3 +134,16 @@ def test_what_nvrtc_alone_knows_passes_through_extra():
     x = bascule.to_device(np.zeros(1, "i4"))
     module.k[1, 1](x)
     assert x.copy_to_host()[0] == 3
+
+
+def test_signatures_and_names_in_the_image_of_a_named_architecture_need_no_such_device():
+    text = "namespace ns { template <class T> __global__ void fill(T* p, T value) { *p = value; } }"
+    options = bascule.CompileOptions(arch="sm_90")
+    module = bascule.compile(text, options=options, name_expressions=["ns::fill<float>"])
+    kernel = module["ns::fill<float>"]
+    assert kernel.signature == "void ns::fill<float>(float* p, float value)"
+    assert kernel.parameters == [("p", "float*"), ("value", "float")]
+    assert f".entry {kernel.lowered_name}(" in kernel.ptx
+    assert kernel.lowered_name.encode() in kernel.cubin
+    with pytest.raises(bascule.ArgumentError, match="fill"):
+        _ = module["ns::fill"].lowered_name  # a template: which one?

@@ -61,3 +61,9 @@ def test_more_than_there_is_is_refused_with_what_was_asked_for_and_what_there_is
     assert f"can have {most} bytes" in str(caught.value)
     assert ("besides the 10000 that it declares" in str(caught.value)) == ("fixed" in kernel.source)
     np.testing.assert_array_equal(out.copy_to_host(), np.full(4, -7))
+
+
+def test_work_with_more_shared_memory_than_a_block_can_have_is_an_error_that_says_so():
+    kernel = bascule.compile("__global__ void k() { extern __shared__ int s[]; s[threadIdx.x] = 0; }").k
+    with pytest.raises(bascule.ArgumentError, match="shared"):
+        kernel.forall(1000, shared_bytes=10**9)()
