@@ -148,4 +148,8 @@ import_from_build_tree() {
     local site_packages
     site_packages=$("$venv_python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     printf '%s\n' "$root/build/dev/python" >"$site_packages/bascule-build-dev.pth"
+    # What pip would make of [project.scripts]. -P: the present directory holds no modules of the command.
+    printf '%s\n' '#!/bin/sh' '# PYTHON_ARGCOMPLETE_OK' \
+        'exec "$(dirname -- "$(readlink -f -- "$0")")/python" -P -m bascule "$@"' >"$root/.venv/bin/bascule"
+    chmod +x "$root/.venv/bin/bascule"
 }

@@ -1,91 +1,59 @@
-"""`python -m bascule`: what this installation found and what is missing, and the compiled programs on disk."""
+"""`bascule`, also `python -m bascule`: the command line."""
+# PYTHON_ARGCOMPLETE_OK
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
-import platform
 import signal
 import sys
-import warnings
+from collections.abc import Sequence
 
 import bascule
-from bascule import _bascule, _cache_command
+from bascule import _terminal
+from bascule._command import parser as _parser
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bascule", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    described = "print device, driver, NVRTC and headers, with paths and versions"
-    commands.add_parser("info", help=described, description=described).set_defaults(run=info)
-    _cache_command.add_parser(commands)
-    arguments = parser.parse_args()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status. Arguments are those of the process unless they are given."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names and paths may have any character
     try:
-        status: int = arguments.run(arguments)
+        status = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read has seen enough; what is still in the buffer goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except (bascule.Error, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     return status
 
 
-def info(_: argparse.Namespace) -> int:
-    """Print the report; 0 when kernels can be compiled and launched, 1 when something is missing."""
-    missing: list[str] = []
-    print(f"bascule    {bascule.__version__}, Python {platform.python_version()}, {platform.platform()}")
-    missing += _print_driver()
-    missing += _print_nvrtc()
-    for sentence in missing:
-        print(f"missing    {sentence}")
-    if not missing:
-        print("missing    nothing")
-    return 1 if missing else 0
-
-
-def _print_driver() -> list[str]:
-    chosen = os.environ.get("BASCULE_DEVICE", "auto")
+def _run(arguments: Sequence[str] | None) -> int:
+    parser = _parser.make_parser()
+    if "_ARGCOMPLETE" in os.environ:
+        _parser.complete(parser)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", bascule.EmulatedDeviceWarning)
-            device = bascule.current_device()
-        driver = _bascule._driver_info()
-    except bascule.Error as error:
-        print(f"device     none (BASCULE_DEVICE={chosen})")
-        return [f"driver: {error}"]
-    print(f"device     {device!r}, {device.multiprocessors} SMs, kernels are compiled for {device.arch}")
-    kind = "emulated device" if driver["emulated"] else "CUDA driver"
-    version = f"{driver['version'] // 1000}.{driver['version'] % 1000 // 10}"
-    print(f"driver     {kind} {version}: {driver['path']} (BASCULE_DEVICE={chosen})")
-    if driver["fallback_reason"]:
-        print(f"           no GPU is used: {driver['fallback_reason']}")
-    return []
+        chosen = _parser.parse(parser, arguments)
+        _parser.show_warnings_briefly()
+        return int(chosen.run(chosen))
+    except BrokenPipeError:
+        raise
+    except _parser.UsageError as error:
+        return _fail(error, 2)
+    except (bascule.Error, OSError, MemoryError) as error:
+        return _fail(error, 1)
 
 
-def _print_nvrtc() -> list[str]:
-    try:
-        nvrtc = _bascule._nvrtc_info()
-    except bascule.Error as error:
-        print("nvrtc      none")
-        return [f"NVRTC: {error}"]
-    print(f"nvrtc      {nvrtc['version']}: {nvrtc['path']}")
-    missing = []
-    for header, package in (
-        ("cuda_fp16.h", "nvidia-cuda-runtime"),
-        ("cooperative_groups.h", "nvidia-cuda-runtime"),
-        ("cuda/std/array", "nvidia-cuda-cccl"),
-    ):
-        found = next((path for path in nvrtc["include_paths"] if os.path.exists(os.path.join(path, header))), None)
-        print(f"header     {header}: {found or 'not found'}")
-        if found is None:
-            missing.append(f"{header}: pip install {package}")
-    return missing
+def _fail(error: BaseException, status: int) -> int:
+    sys.stdout.flush()  # what was printed comes first
+    # Of a fault the emulated device's report is enough: there is one launch, and the process ends.
+    text = f"error: {getattr(error, 'report', '') or error}"
+    if isinstance(error, bascule.CompileError) and "include_paths" in text:
+        text += "\nOn the command line include_paths is -I DIRECTORY."
+    print(_terminal.coloured(text) if _terminal.shows_colour() else text, file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -51,6 +51,8 @@ def compile(
         that has the text as a string literal; a text that was built at run time is `<string at FILE:LINE>`.
     LibraryError
         NVRTC was not found; the message lists every path tried.
+    FileError, ArgumentValueError
+        The file cannot be read; it is not UTF-8 text.
 
     Warns
     -----
@@ -78,7 +80,7 @@ def compile(
     if file is not None:
         path = Path(file)
         module = _bascule._make_module(
-            _bascule._read_source(os.fspath(path)),
+            _text_of(os.fspath(path)),
             os.fspath(path),
             1,
             os.fspath(path.resolve().parent),
@@ -111,6 +113,16 @@ def compile_at(
     module = _bascule._make_module(source, name, first_line, "", _checked(options), name_expressions)
     module._compile()
     return module
+
+
+def _text_of(path: str) -> str:
+    try:
+        return _bascule._read_source(path)
+    except UnicodeDecodeError as error:
+        raise _errors.ArgumentValueError(
+            f"the file {path} is not UTF-8 text: byte {error.start} is 0x{error.object[error.start]:02x}. If it is "
+            "CUDA C++ in another encoding, convert it: iconv -f latin1 -t utf-8"
+        ) from None
 
 
 def _checked(options: Any) -> _bascule.CompileOptions:

@@ -32,10 +32,10 @@ def _coloured_line(line: str) -> str:
 
 def prints_uncaught_errors_in_colour() -> bool:
     """Whether the caller of an exception's `__str__` is the interpreter, about to end, and stderr shows colours."""
-    return _is_uncaught() and _shows_colour()
+    return _is_uncaught() and shows_colour()
 
 
-def _shows_colour() -> bool:
+def shows_colour() -> bool:
     if os.getenv("NO_COLOR"):
         return False
     if os.getenv("FORCE_COLOR"):

@@ -1,0 +1,229 @@
+"""`bascule compile`: PTX, cubin, SASS and signatures of a file's kernels, with or without a driver."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import bascule
+from bascule._command.parser import (
+    Commands,
+    UsageError,
+    add_command,
+    add_compile_options,
+    compile_options,
+    counted,
+    kernels_of_file,
+)
+
+if TYPE_CHECKING:
+    from bascule._bascule import Kernel, Module
+
+_EXAMPLES = """\
+  bascule compile saxpy.cu                                   # signatures, registers, shared memory
+  bascule compile saxpy.cu --arch sm_80 --arch sm_90 -o build/
+  bascule compile saxpy.cu --arch sm_90 -o saxpy.cubin
+  bascule compile reduce.cu --instance "block_sum<float, 256>" --ptx
+  bascule compile saxpy.cu --sass | less"""
+
+_DETAILS = """\
+Needs no driver and no GPU. Without -o, PTX and SASS are printed. With -o FILE.ptx, FILE.cubin or FILE.sass that file
+is written; with -o DIRECTORY, FILE.ARCH.ptx and FILE.ARCH.cubin, or the kinds that are named.
+Without --ptx, --cubin, --sass and -o, every kernel's signature and resources are printed."""
+
+_KINDS = ("ptx", "cubin", "sass")
+_DEFAULT_ARCH = "sm_80"
+
+
+def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add `compile`."""
+    parser = add_command(
+        commands,
+        "compile",
+        "compile a CUDA C++ file to PTX, cubin or SASS, or print its kernels' signatures",
+        details=_DETAILS,
+        examples=_EXAMPLES,
+    )
+    parser.add_argument("file", metavar="FILE.cu", help="a file of CUDA C++")
+    instance = parser.add_argument(
+        "--instance",
+        action="append",
+        default=[],
+        metavar="NAME<ARGS>",
+        help="an instance of a template; may be repeated",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE-OR-DIRECTORY", help="where to write")
+    for kind, text in (
+        ("ptx", "PTX"),
+        ("cubin", "machine code; needs -o"),
+        ("sass", "machine code as text; needs nvdisasm or cuobjdump"),
+        ("signatures", "kernels, their parameters, registers and shared memory"),
+    ):
+        parser.add_argument(f"--{kind}", action="store_true", help=text)
+    parser.add_argument("--json", action="store_true", help="the signatures as JSON; the keys do not change")
+    add_compile_options(parser, several=True)
+    parser.set_defaults(run=_compile)
+    instance.completer = kernels_of_file  # type: ignore[attr-defined]
+
+
+def _compile(arguments: argparse.Namespace) -> int:
+    kinds = [kind for kind in _KINDS if getattr(arguments, kind)]
+    arches = list(dict.fromkeys(arguments.arch)) or [_arch_of_device()]
+    files = _Files(arguments, kinds, arches)
+    tells = arguments.signatures or arguments.json or not files.kinds
+    reports = []
+    for arch in arches:
+        module = _module(arguments, arch, with_resources=tells)
+        kernels = _kernels(module, arguments.instance)
+        if files.kinds and not kernels:
+            raise UsageError(_only_templates(arguments.file, module))
+        for kind in files.kinds:
+            files.write(kind, arch, kernels[0])
+        if tells:
+            reports.append({"arch": arch, **_report(module, kernels)})
+    if arguments.json:
+        import json
+
+        nvrtc = bascule._bascule._nvrtc_info()["version"]
+        print(json.dumps({"file": arguments.file, "nvrtc": nvrtc, "images": reports}, indent=2))
+    else:
+        for report in reports:
+            _print_report(arguments.file, report)
+    return 0
+
+
+def _arch_of_device() -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bascule.EmulatedDeviceWarning)
+            device = bascule.current_device()
+        return _DEFAULT_ARCH if device.emulated else device.arch
+    except bascule.Error:
+        return _DEFAULT_ARCH
+
+
+def _module(arguments: argparse.Namespace, arch: str, *, with_resources: bool) -> Module:
+    # The assembler tells what each kernel takes, in the log. There is none for a virtual architecture.
+    verbose = ["--ptxas-options=-v"] if with_resources and arch.startswith("sm_") else []
+    options = compile_options(arguments, arch, *verbose)
+    return bascule.compile(file=arguments.file, options=options, name_expressions=arguments.instance)
+
+
+def _kernels(module: Module, instances: list[str]) -> list[Kernel]:
+    """The functions of the module's image: kernels that are not templates, and the instances."""
+    found = [module[name] for name in dict.fromkeys([*module.kernels, *instances])]
+    return [kernel for kernel in found if not kernel.is_template]
+
+
+def _only_templates(file: str, module: Module) -> str:
+    first = next(iter(module.kernels))
+    return f'{file} has templates only, so there is no code before one is chosen: add --instance "{first}<float>"'
+
+
+# --- Code ---
+
+
+class _Files:
+    """Where each kind of code goes."""
+
+    def __init__(self, arguments: argparse.Namespace, kinds: list[str], arches: list[str]) -> None:
+        self._stem = Path(arguments.file).stem
+        self._file: Path | None = None
+        self._directory: Path | None = None
+        self.kinds = kinds
+        if arguments.output is None:
+            if "cubin" in kinds:
+                raise UsageError("--cubin is binary: name a file, such as -o kernels.cubin")
+            return
+        path = Path(arguments.output)
+        kind = path.suffix.removeprefix(".")
+        if kind in _KINDS and not path.is_dir():
+            if kinds not in ([], [kind]) or len(arches) > 1:
+                raise UsageError(f"-o {path} is one file; name a directory for several kinds of code or architectures")
+            self.kinds, self._file = [kind], path
+        elif len(kinds) == 1 and len(arches) == 1 and not path.is_dir() and not arguments.output.endswith("/"):
+            self._file = path
+        else:
+            self._directory = path
+            self.kinds = kinds or ["ptx", "cubin"]
+        if self._file and not self._file.parent.is_dir():
+            raise UsageError(f"-o {path}: there is no directory {self._file.parent}")
+
+    def write(self, kind: str, arch: str, kernel: Kernel) -> None:
+        """Write or print one kind of the image that the kernel is in."""
+        if kind != "ptx" and not arch.startswith("sm_"):
+            if self._directory and kind == "cubin":
+                return
+            raise UsageError(
+                f"{arch} is a virtual architecture, which has PTX alone; name a real one such as --arch sm_90"
+            )
+        code = kernel.ptx if kind == "ptx" else kernel.cubin
+        if kind == "sass":
+            from bascule._command.disassembly import disassemble
+
+            code = disassemble(kernel.cubin)
+        path = self._file
+        if self._directory:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            path = self._directory / f"{self._stem}.{arch}.{kind}"
+        if path is None:
+            print(code.rstrip("\n\0"))  # type: ignore[arg-type]
+            return
+        path.write_bytes(code if isinstance(code, bytes) else code.rstrip("\0").encode())
+        print(f"wrote {path}, {path.stat().st_size:,} bytes", file=sys.stderr)
+
+
+# --- Signatures and resources ---
+
+_ENTRY = re.compile(r"Compiling entry function '(?P<name>[^']+)'")
+_RESOURCES = (
+    ("registers", re.compile(r"Used (\d+) registers")),
+    ("static_shared_bytes", re.compile(r"(\d+) bytes smem")),
+    ("stack_bytes", re.compile(r"(\d+) bytes stack frame")),
+    ("spill_store_bytes", re.compile(r"(\d+) bytes spill stores")),
+    ("spill_load_bytes", re.compile(r"(\d+) bytes spill loads")),
+)
+
+
+def _report(module: Module, kernels: list[Kernel]) -> dict[str, Any]:
+    resources = _resources(kernels[0].log) if kernels else {}
+    rows = []
+    for kernel in kernels:
+        row = {"name": kernel.name, "signature": kernel.signature, "lowered_name": kernel.lowered_name}
+        parameters = [{"name": name, "type": spelling} for name, spelling in kernel.parameters]
+        rows.append({**row, "parameters": parameters, "resources": resources.get(kernel.lowered_name)})
+    templates = [{"name": name, "signature": module[name].signature} for name in module.kernels]
+    return {"kernels": rows, "templates": [each for each in templates if module[each["name"]].is_template]}
+
+
+def _resources(log: str) -> dict[str, dict[str, int]]:
+    """What ptxas says of each function, by its lowered name."""
+    found: dict[str, dict[str, int]] = {}
+    entries = list(_ENTRY.finditer(log))
+    for entry, end in zip(entries, [*(entry.start() for entry in entries[1:]), len(log)], strict=True):
+        said = log[entry.end() : end]
+        matches = ((key, pattern.search(said)) for key, pattern in _RESOURCES)
+        found[entry["name"]] = {key: int(match[1]) if match else 0 for key, match in matches}
+    return found
+
+
+def _print_report(file: str, report: dict[str, Any]) -> None:
+    print(f"{file} for {report['arch']}: {counted(len(report['kernels']), 'kernel')}")
+    for kernel in report["kernels"]:
+        print(f"  {kernel['signature']}")
+        if used := kernel["resources"]:
+            spilled = used["spill_store_bytes"] + used["spill_load_bytes"]
+            print(
+                f"    {used['registers']} registers, {used['static_shared_bytes']:,} bytes of static shared memory, "
+                f"{used['stack_bytes']:,} bytes of stack, {f'{spilled:,} bytes' if spilled else 'nothing'} spilled"
+            )
+        print(f"    in the image: {kernel['lowered_name']}")
+    instantiated = {kernel["name"] for kernel in report["kernels"]}
+    for template in report["templates"]:
+        if template["name"] not in instantiated:
+            print(f"  {template['signature']}")
+            print(f'    no code before an instance is named: --instance "{template["name"]}<float>"')

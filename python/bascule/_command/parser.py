@@ -1,0 +1,189 @@
+"""What the commands share: the parser, options of the compiler, warnings, completion in shells, units."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import bascule
+from bascule import _errors, _terminal
+
+_COMMANDS = ("info", "run", "compile", "cache")
+_EXIT = "exit status: 0 success, 1 the command failed, 2 wrong usage, 130 interrupted by Ctrl-C"
+
+Commands = argparse._SubParsersAction
+
+
+class UsageError(Exception):
+    """A command line that says something impossible; ends with status 2."""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of every command. Each command's parser sets `run`, a function of the parsed arguments."""
+    parser = argparse.ArgumentParser(
+        prog="bascule",
+        description="Run, compile and cache CUDA C++ kernels, on a GPU or without one.",
+        epilog=f"bascule COMMAND --help has examples.\n{_EXIT}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"bascule {bascule.__version__}")
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    for name in _COMMANDS:
+        importlib.import_module(f"bascule._command.{name}").add_parser(commands)
+    return parser
+
+
+def add_command(
+    commands: Commands[argparse.ArgumentParser],
+    name: str,
+    help: str,
+    *,
+    examples: str,
+    details: str = "",
+    usage: str | None = None,
+) -> argparse.ArgumentParser:
+    """A command with examples and the exit status at the end of its --help."""
+    sentence = help[0].upper() + help[1:] + "."
+    return commands.add_parser(
+        name,
+        help=help,
+        usage=usage,
+        description=f"{sentence}\n\n{details}" if details else sentence,
+        epilog=f"examples:\n{examples}\n\n{_EXIT}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse; a command with `takes_rest` gets what no option takes as `rest`, in order, wherever options stand.
+
+    Ends the process with status 2 for what cannot be understood.
+    """
+    chosen, rest = parser.parse_known_args(arguments)
+    if not getattr(chosen, "takes_rest", False):
+        if rest:
+            parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        return chosen
+    options = rest[: rest.index("--")] if "--" in rest else rest
+    for text in options:
+        if re.match(r"--?[A-Za-z]", text) and not re.match(r"-(inf|nan)$", text):
+            raise UsageError(f"there is no option {text}; bascule {chosen.command} --help lists them")
+    chosen.rest = [text for text in options if text != "--"] + rest[len(options) + 1 :]
+    return chosen
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answer a shell that asks for completions, and end the process; return if argcomplete is not installed."""
+    try:
+        import argcomplete
+    except ImportError:
+        return
+    argcomplete.autocomplete(parser)
+
+
+def kernels_of_file(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+    """Completions of a kernel's name: the kernels that the file spells. Nothing is compiled."""
+    try:
+        text = bascule._bascule._read_source(parsed_args.file)
+        module = bascule._bascule._make_module(text, parsed_args.file, 1, "", bascule.CompileOptions(), [])
+        return [name for name in module.kernels if name.startswith(prefix)]
+    except (bascule.Error, UnicodeDecodeError, TypeError):  # no file yet, or none that can be read
+        return []
+
+
+# --- Options of the compiler ---
+
+
+def add_compile_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """-D, -I, --std, --arch and --option; with `several`, --arch may be given more than once."""
+    group = parser.add_argument_group("compiler")
+    group.add_argument("-D", dest="defines", action="append", default=[], metavar="NAME[=VALUE]", help="define a macro")
+    group.add_argument(
+        "-I", dest="include_paths", action="append", default=[], metavar="DIRECTORY", help="search it for headers"
+    )
+    group.add_argument("--std", metavar="STANDARD", help="c++17 (default), c++20 ...")
+    arch = "such as sm_90, or compute_90 for PTX alone (default: the device's"
+    if several:
+        arch += ", else sm_80); may be repeated"
+    else:
+        arch += ")"
+    group.add_argument("--arch", action="append", default=[], metavar="ARCH", help=arch)
+    group.add_argument(
+        "--option",
+        dest="options",
+        action="append",
+        default=[],
+        metavar="FLAG",
+        help="any other flag of NVRTC, with an equals sign: --option=--use_fast_math",
+    )
+
+
+def compile_options(arguments: argparse.Namespace, arch: str | None = None, *more: str) -> bascule.CompileOptions:
+    """CompileOptions from what `add_compile_options` parsed, for one architecture."""
+    from bascule._options import to_options
+
+    flags = [f"-D{each}" for each in arguments.defines] + [f"-I{each}" for each in arguments.include_paths]
+    if arguments.std:
+        flags.append(f"--std={arguments.std}")
+    if arch:
+        flags.append(f"-arch={arch}")
+    return to_options([*flags, *arguments.options, *more])
+
+
+# --- Messages ---
+
+
+def show_warnings_briefly() -> None:
+    """Warnings of Bascule as a compiler prints them, without a line of this package."""
+    shown_elsewhere = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if isinstance(message, _errors.CompileWarning):
+            text = _diagnostic(message)
+        elif category.__module__.partition(".")[0] == "bascule" or category is UserWarning:
+            text = f"warning: {message}"
+        else:
+            shown_elsewhere(message, category, filename, lineno, file, line)
+            return
+        print(_terminal.coloured(text) if _terminal.shows_colour() else text, file=sys.stderr)
+
+    warnings.showwarning = show
+    warnings.simplefilter("default", bascule.CompileWarning)
+
+
+def _diagnostic(warning: _errors.CompileWarning) -> str:
+    found = warning.diagnostic
+    number = f" [{found.number}]" if found.number else ""
+    lines = [f"{found.file}:{found.line or 1}: {found.severity}: {found.message}{number}"]
+    if found.source_line:
+        lines.append(f"  {found.source_line}")
+        if found.column:
+            before = found.source_line[: found.column - 1]
+            lines.append("  " + re.sub(r"[^\t]", " ", before) + "^")
+    return "\n".join(lines)
+
+
+def size(count: float) -> str:
+    """A number of bytes with a unit."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            break
+        count /= 1024
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 program, 2 programs."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

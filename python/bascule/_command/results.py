@@ -1,0 +1,85 @@
+"""What `bascule run` tells of arrays after a launch, and the files it writes them to."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bascule._command.parser import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+_SHOWN = 8  # first values
+
+
+def may_be_written(declared: str) -> bool:
+    """Whether a kernel that declares this parameter type may write the array."""
+    return not re.match(r"const .*\*|.*<const ", declared)
+
+
+def output_files(requests: list[str], arrays: dict[str, Any]) -> dict[str, Path]:
+    """Parameter names to files, from NAME=FILE, checked before the launch. Raises UsageError."""
+    files: dict[str, Path] = {}
+    for request in requests:
+        name, equals, file = request.partition("=")
+        if not equals or not file:
+            raise UsageError(f"--out {request}: write --out NAME=FILE.npy with the name of a parameter")
+        if name not in arrays:
+            known = ", ".join(arrays) or "none"
+            raise UsageError(f"--out {request}: no array is passed for a parameter {name!r}; arrays: {known}")
+        if name in files:
+            raise UsageError(f"--out {request}: {name!r} is already written to {files[name]}")
+        path = Path(file)
+        if not path.suffix:
+            path = path.with_suffix(".npy")
+        if not path.parent.is_dir() or path.is_dir():
+            raise UsageError(f"--out {request}: {path.parent if not path.is_dir() else path} is not a file's place")
+        files[name] = path
+    return files
+
+
+def save(path: Path, array: Array) -> None:
+    """Write an array as numpy.save does, under exactly this name; an old file is replaced when it is complete."""
+    import numpy as np
+
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(partial, "wb") as file:
+            np.save(file, array, allow_pickle=False)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def describe(before: Array, after: Array) -> list[str]:
+    """Lines about an array: dtype and shape, how much changed, minimum and maximum, the first values."""
+    import numpy as np
+
+    facts = [f"{after.dtype} {after.shape}", _changed(before, after)]
+    if after.size and after.dtype.kind in "biuf":
+        numbers = after[~np.isnan(after)] if after.dtype.kind == "f" else after
+        if lost := after.size - numbers.size:
+            facts.append(f"{lost:,} NaN")
+        if numbers.size:
+            facts.append(f"min {numbers.min():g}, max {numbers.max():g}")
+    if not after.size:
+        return [", ".join(facts)]
+    first = np.array2string(after.ravel()[:_SHOWN], separator=" ", max_line_width=100, threshold=_SHOWN)
+    more = " ..." if after.size > _SHOWN else ""
+    return [", ".join(facts), first.strip("[]").strip() + more]
+
+
+def _changed(before: Array, after: Array) -> str:
+    """Compares bytes, so that NaN and -0.0 are values like others."""
+    if not after.size:
+        return "no elements"
+    old, new = (array.ravel().view("u1").reshape(array.size, -1) for array in (before, after))
+    count = int((old != new).any(axis=1).sum())
+    if count == 0:
+        return "unchanged"
+    return f"{count:,} of {after.size:,} elements changed"

@@ -1,0 +1,244 @@
+"""`bascule run`: launch one kernel of a file from the command line, and tell what it wrote."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import bascule
+from bascule._command import results, values
+from bascule._command.parser import (
+    Commands,
+    UsageError,
+    add_command,
+    add_compile_options,
+    compile_options,
+    kernels_of_file,
+)
+
+if TYPE_CHECKING:
+    from bascule._bascule import Kernel, Launcher, Module
+
+_EXAMPLES = """\
+  bascule run saxpy.cu -k saxpy --grid 4 --block 256 2.0 arange:1000:f4 zeros:1000:f4 1000
+  bascule run blur.cu --work 512x512 image.npy zeros:512x512:f4 --out out=blurred.npy
+  bascule run reduce.cu -k block_sum -t float,256 --grid 64 --block 256 random:16384:f4 zeros:64:f4
+  bascule run saxpy.cu --work 1000 --explain 2.0 arange:1000 zeros:1000 1000
+  bascule run saxpy.cu --work 1000 --time --repeat 50 2.0 arange:1000 zeros:1000 1000"""
+
+_CHECKS = ("memory", "races", "all")
+
+
+def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add `run`."""
+    parser = add_command(
+        commands,
+        "run",
+        "launch a kernel of a CUDA C++ file and print what it wrote",
+        usage="bascule run FILE.cu [-k KERNEL] (--grid X[,Y[,Z]] --block X[,Y[,Z]] | --work N) [options] [VALUE ...]",
+        details=values.FORMS,
+        examples=_EXAMPLES,
+    )
+    file = parser.add_argument("file", metavar="FILE.cu", help="a file of CUDA C++")
+    kernel = parser.add_argument(
+        "-k", "--kernel", metavar="KERNEL", help="name of the kernel; not needed where the file has one"
+    )
+    parser.add_argument("-t", "--template", metavar="ARGS", help="template arguments, such as float,256")
+    parser.add_argument("--out", action="append", default=[], metavar="NAME=FILE", help="save that array as .npy")
+    parser.add_argument("--explain", action="store_true", help="print what the launch would do, and launch nothing")
+    parser.add_argument("--repeat", type=_count, metavar="N", help="launches (default 1; with --time 10)")
+    parser.add_argument(
+        "--time", action="store_true", help="then measure that many more launches, with an event around each"
+    )
+    parser.add_argument(
+        "--check",
+        metavar="LIST",
+        help="run on the emulated device; memory: every access, and every index of a view; races: between streams "
+        "(one launch alone has none); or all",
+    )
+    geometry = parser.add_argument_group("geometry")
+    geometry.add_argument("--grid", type=_extents, metavar="X[,Y[,Z]]", help="blocks")
+    geometry.add_argument("--block", type=_extents, metavar="X[,Y[,Z]]", help="threads of a block")
+    geometry.add_argument("--work", type=_extents, metavar="N", help="threads in all; grid and block are chosen")
+    geometry.add_argument("--shared", type=_bytes, default=0, metavar="BYTES", help="dynamic shared memory of a block")
+    geometry.add_argument("--cooperative", action="store_true", help="all blocks run at once, for grid.sync()")
+    geometry.add_argument("--cluster", type=_extents, metavar="X[,Y[,Z]]", help="blocks of a cluster")
+    add_compile_options(parser)
+    parser.set_defaults(run=_run, takes_rest=True)
+    kernel.completer = kernels_of_file  # type: ignore[attr-defined]
+    file.completer = _cuda_files()  # type: ignore[attr-defined]
+
+
+def _cuda_files() -> Any:
+    if "_ARGCOMPLETE" not in os.environ:
+        return None
+    try:
+        from argcomplete.completers import FilesCompleter
+    except ImportError:
+        return None
+    return FilesCompleter(("cu", "cuh", "cpp"))
+
+
+def _extents(text: str) -> tuple[int, ...]:
+    parts = re.split("[,x]", text)
+    if not 1 <= len(parts) <= 3 or not all(part.isdigit() for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not one to three numbers such as 4, 4,2 or 4x2")
+    return tuple(map(int, parts))
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of launches, at least 1")
+    return int(text)
+
+
+def _bytes(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes")
+    return int(text)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    _check_geometry(arguments)
+    positional, named = values.split_values(arguments.rest)
+    flags = _turn_on_checks(arguments)
+    arch = arguments.arch[-1] if arguments.arch else None
+    module = bascule.compile(file=arguments.file, options=compile_options(arguments, arch, *flags))
+    kernel = _kernel(module, arguments)
+
+    host = [*positional, *named.values()]
+    device = [_to_device(value, text) for value, text in zip(host, arguments.rest, strict=True)]
+    by_position, by_name = device[: len(positional)], dict(zip(named, device[len(positional) :], strict=True))
+    launcher = _launcher(kernel, arguments)
+    if arguments.explain:
+        print(launcher.explain(*by_position, **by_name))
+        return 0
+
+    function = kernel.prepare(*by_position, **by_name) if device else kernel.prepare()
+    passed = _arrays(function, positional, by_position, named, by_name)
+    files = results.output_files(arguments.out, passed)
+    print(f"kernel     {function.signature}")
+    print(f"device     {bascule.current_device().name}")
+    sys.stdout.flush()  # before what the kernel prints
+    for _ in range(1 if arguments.time else arguments.repeat or 1):
+        launcher(*by_position, **by_name)
+    bascule.synchronize()
+    _print_launch(arguments)
+    _print_arrays(function, passed, files)
+    if arguments.check:
+        print(f"checked    {arguments.check}: nothing was found")
+    if arguments.time:
+        print(f"time       {bascule.benchmark(launcher, *by_position, repeat=arguments.repeat or 10, **by_name)}")
+    return 0
+
+
+def _check_geometry(arguments: argparse.Namespace) -> None:
+    if arguments.work is not None:
+        for name in ("grid", "block", "cluster"):
+            if getattr(arguments, name) is not None:
+                raise UsageError(
+                    f"--work chooses grid and block; leave out --{name}, or give --grid and --block instead"
+                )
+        if arguments.cooperative:
+            raise UsageError("--cooperative needs --grid and --block instead of --work")
+        if 0 in arguments.work:
+            raise UsageError("--work is 0: there is nothing to launch")
+    elif arguments.grid is None or arguments.block is None:
+        missing = "--grid" if arguments.grid is None else "--block"
+        raise UsageError(f"{missing} is missing: write --grid 4 --block 256, or --work 1000 for that many threads")
+
+
+def _turn_on_checks(arguments: argparse.Namespace) -> list[str]:
+    """Flags of the compiler; the device reads the environment when it is first used."""
+    if arguments.check is None:
+        return []
+    chosen = arguments.check.split(",")
+    if unknown := [each for each in chosen if each not in _CHECKS]:
+        raise UsageError(f"--check {arguments.check}: {unknown[0]!r} is not a check; there are memory, races and all")
+    if os.environ.get("BASCULE_DEVICE") == "cuda":
+        raise UsageError("--check runs on the emulated device, and BASCULE_DEVICE=cuda asks for a GPU; unset it")
+    os.environ["BASCULE_DEVICE"] = "emulated"
+    os.environ["BASCULE_EMULATED_CHECKS"] = arguments.check
+    return [] if chosen == ["races"] else ["--device-debug"]
+
+
+def _kernel(module: Module, arguments: argparse.Namespace) -> Kernel:
+    names = list(module.kernels)
+    if arguments.kernel is None and len(names) > 1:
+        raise UsageError(f"{arguments.file} has several kernels; name one with -k: {', '.join(names)}")
+    kernel = module[arguments.kernel or names[0]]
+    return kernel.instantiate(*_split_template(arguments.template)) if arguments.template else kernel
+
+
+def _split_template(text: str) -> list[str]:
+    """At commas that are not inside brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "<([{") - (character in ">)]}")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    if not all(part.strip() for part in parts):
+        raise UsageError(f"-t {text}: a template argument is empty; write -t float,256")
+    return [part.strip() for part in parts]
+
+
+def _to_device(value: Any, argument: str) -> Any:
+    if not hasattr(value, "dtype"):
+        return value
+    # The report of a fault names the line that made an array: here the argument is what a reader knows.
+    call = compile("to_device(value)", f"argument {argument}", "eval")
+    return eval(call, {"to_device": bascule.to_device, "value": value})
+
+
+def _launcher(kernel: Kernel, arguments: argparse.Namespace) -> Launcher:
+    if arguments.work is not None:
+        return kernel.forall(arguments.work, shared_bytes=arguments.shared)
+    config = bascule.LaunchConfig(
+        arguments.grid,
+        arguments.block,
+        shared_bytes=arguments.shared,
+        cooperative=arguments.cooperative,
+        cluster=arguments.cluster,
+    )
+    return kernel[config]
+
+
+def _arrays(
+    function: Kernel, positional: list[Any], by_position: list[Any], named: dict[str, Any], by_name: dict[str, Any]
+) -> dict[str, tuple[Any, Any]]:
+    """Parameter names to arrays as they were, in host memory, and on the device."""
+    names = [name for name, _ in function.parameters]
+    passed = [*zip(names, positional, by_position, strict=False), *((n, named[n], by_name[n]) for n in named)]
+    return {name: (host, device) for name, host, device in passed if hasattr(host, "dtype")}
+
+
+def _print_launch(arguments: argparse.Namespace) -> None:
+    times = f", {arguments.repeat} times" if arguments.repeat and not arguments.time else ""
+    if arguments.work is not None:
+        print(f"launched   {_product(arguments.work)} threads of work{times}")
+    else:
+        print(f"launched   {_product(arguments.grid)} blocks of {_product(arguments.block)} threads{times}")
+
+
+def _product(extents: tuple[int, ...]) -> str:
+    return " x ".join(f"{extent:,}" for extent in extents)
+
+
+def _print_arrays(function: Kernel, passed: dict[str, tuple[Any, Any]], files: dict[str, Any]) -> None:
+    declared = dict(function.parameters)
+    for name, (before, device) in passed.items():
+        if name not in files and not results.may_be_written(declared[name]):
+            continue
+        after = device.copy_to_host()
+        first, *more = results.describe(before, after)
+        print(f"{name:<10} {first}")
+        for line in more:
+            print(f"{'':<10} {line}")
+        if name in files:
+            results.save(files[name], after)
+            print(f"{'':<10} saved in {files[name]}")

@@ -1,0 +1,194 @@
+"""The arguments of a kernel as `bascule run` takes them: numbers, .npy files and arrays such as zeros:1024:f4."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bascule import _errors
+from bascule._command.parser import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+FORMS = """\
+kernel arguments, in the order of the parameters, or as NAME=VALUE after them:
+  2  -1.5  1e-3  0x10  true  1+2j    a number, converted to the declared type
+  1,2,3                              a tuple, for a vector type or a struct by value
+  image.npy                          the array in a file of numpy.save
+  zeros:SHAPE[:DTYPE]                zeros; also ones:
+  full:SHAPE:DTYPE:VALUE             one value
+  arange:SHAPE[:DTYPE]               0, 1, 2 ...
+  random:SHAPE[:DTYPE[:SEED]]        floats from 0 to 1, integers of the dtype's whole range; the seed is 0
+  null                               a null pointer
+
+SHAPE is 1024 or 32x64. DTYPE is NumPy's: f4 (default), f8, i4, u1, c8, bool, or f4,i4 for a structure."""
+
+_NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_MOST_DIMENSIONS = 64  # NumPy's
+
+
+def split_values(texts: list[str]) -> tuple[list[Any], dict[str, Any]]:
+    """Values by position and by name, with arrays in host memory. Raises UsageError, FileError."""
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for text in texts:
+        if found := _NAMED.fullmatch(text):
+            name, value = found[1], found[2]
+            if name in named:
+                raise UsageError(f"argument {name!r} is given twice")
+            named[name] = _value(value)
+        elif named:
+            raise UsageError(f"the argument {text!r} has no name and follows one with a name; put those last")
+        else:
+            positional.append(_value(text))
+    return positional, named
+
+
+def _value(text: str) -> Any:
+    if text in ("null", "nullptr", "None"):
+        return None
+    maker, colon, rest = text.partition(":")
+    if colon and maker in _MAKERS:
+        return _make(text, maker, rest.split(":"))
+    if text.endswith(".npy"):
+        return _load(text)
+    if "," in text:
+        return tuple(_number(part, text) for part in text.split(","))
+    return _number(text, text)
+
+
+def _number(text: str, argument: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    for convert in (lambda: int(text, 0), lambda: int(text), lambda: float(text), lambda: complex(text)):
+        try:
+            return convert()
+        except ValueError:
+            continue
+    if re.fullmatch(r"[-+]?(0x[0-9a-fA-F]+|[\d.]+(e[-+]?\d+)?)[fFuUlL]+", text):
+        raise UsageError(
+            f"{text!r} has a suffix of C++; write {text.rstrip('fFuUlL')}, it is converted to the declared type"
+        )
+    if text and Path(text).exists():
+        raise UsageError(f"{argument!r} is not a .npy file; write the array with numpy.save, which adds the .npy")
+    raise UsageError(
+        f"the kernel argument {argument!r} is neither a number nor a .npy file nor an array such as zeros:1024:f4; "
+        "bascule run --help lists the forms"
+    )
+
+
+# --- Arrays ---
+
+
+def _make(text: str, maker: str, fields: list[str]) -> Array:
+    import numpy as np
+
+    make, least, form = _MAKERS[maker]
+    shape = _shape(text, fields[0])
+    dtype = _dtype(text, fields[1] if len(fields) > 1 else "f4")
+    if not least <= len(fields) <= form.count(":"):
+        raise UsageError(f"{text!r}: write {form}")
+    try:
+        with np.errstate(all="ignore"):
+            made: Array = make(shape, dtype, *fields[2:])
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UsageError(f"{text!r}: {error}; the form is {form}") from None
+    return made
+
+
+def _shape(text: str, field: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"\d+(x\d+)*", field) or field.count("x") >= _MOST_DIMENSIONS:
+        raise UsageError(f"{text!r}: the shape {field!r} is not a number such as 1024, or numbers such as 32x64")
+    return tuple(map(int, field.split("x")))
+
+
+def _dtype(text: str, field: str) -> np.dtype[Any]:
+    import numpy as np
+
+    try:
+        dtype = np.dtype(field)
+    except (TypeError, ValueError):
+        dtype = None
+    if dtype is None or dtype.hasobject or dtype.itemsize == 0:
+        raise UsageError(
+            f"{text!r}: {field!r} is not a dtype for a device; write f4, f8, i4, u1, c8, bool, or f4,i4 for a structure"
+        )
+    return dtype
+
+
+def _full(shape: tuple[int, ...], dtype: np.dtype[Any], value: str) -> Array:
+    import numpy as np
+
+    element = _value_of_element(value)
+    if dtype.kind in "iu" and isinstance(element, float):
+        raise ValueError(f"{value} is not an integer")
+    made = np.zeros(shape, dtype)
+    made[...] = element
+    return made
+
+
+def _value_of_element(text: str) -> Any:
+    return tuple(_number(part, text) for part in text.split(",")) if "," in text else _number(text, text)
+
+
+def _arange(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    import numpy as np
+
+    return np.arange(np.prod(shape, dtype=np.int64)).astype(dtype).reshape(shape)
+
+
+def _random(shape: tuple[int, ...], dtype: np.dtype[Any], seed: str = "0") -> Array:
+    import numpy as np
+
+    if not seed.isdigit():
+        raise ValueError(f"the seed {seed!r} is not a number")
+    generator = np.random.default_rng(int(seed))
+    if dtype.kind == "b":
+        return generator.integers(0, 2, shape).astype(dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return generator.integers(limits.min, limits.max, shape, dtype.newbyteorder("="), endpoint=True).astype(dtype)
+    if dtype.kind == "f":
+        return generator.random(shape).astype(dtype)
+    if dtype.kind == "c":
+        return (generator.random(shape) + 1j * generator.random(shape)).astype(dtype)
+    raise TypeError(f"there are no random values of dtype {dtype}")
+
+
+def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    import numpy as np
+
+    return np.zeros(shape, dtype)
+
+
+def _ones(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    import numpy as np
+
+    return np.ones(shape, dtype)
+
+
+# How to make it, the least number of fields, and the form, whose colons count the fields.
+_MAKERS: dict[str, tuple[Callable[..., Any], int, str]] = {
+    "zeros": (_zeros, 1, "zeros:SHAPE:DTYPE"),
+    "ones": (_ones, 1, "ones:SHAPE:DTYPE"),
+    "full": (_full, 3, "full:SHAPE:DTYPE:VALUE"),
+    "arange": (_arange, 1, "arange:SHAPE:DTYPE"),
+    "random": (_random, 1, "random:SHAPE:DTYPE:SEED"),
+}
+
+
+def _load(path: str) -> Array:
+    import numpy as np
+
+    try:
+        with open(path, "rb") as file:
+            return np.lib.format.read_array(file, allow_pickle=False)
+    except FileNotFoundError:
+        raise _errors.MissingFileError(f"there is no file {path}") from None
+    except (ValueError, EOFError, SyntaxError) as error:
+        raise _errors.FileError(f"{path} cannot be read as an array that numpy.save wrote: {error}") from None

@@ -1,0 +1,1 @@
+"""What the compiler side of the package does: signatures, diagnostics, options."""

@@ -1,0 +1,7 @@
+"""Where the samples of the command line are."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+SAXPY = ROOT / "samples" / "kernels" / "saxpy.cu"
+BLOCK_SUM = ROOT / "samples" / "kernels" / "block_sum.cu"

@@ -1,0 +1,201 @@
+"""What all commands have in common: help, versions, exit status, signals, closed pipes, completion, start time."""
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import bascule
+
+from .files import BLOCK_SUM, ROOT, SAXPY
+
+COMMANDS = ["info", "run", "compile", "cache"]
+CACHE_COMMANDS = ["list", "verify", "clear", "trim", "export", "import"]
+
+
+def test_help_names_the_commands_the_examples_and_the_exit_status(bascule_command):
+    done = bascule_command("--help")
+    assert done.returncode == 0
+    for command in COMMANDS:
+        assert re.search(rf"^    {command} ", done.stdout, re.MULTILINE)
+    for words in [[command] for command in COMMANDS] + [["cache", command] for command in CACHE_COMMANDS]:
+        done = bascule_command(*words, "--help")
+        assert done.returncode == 0, done.stderr
+        assert f"usage: bascule {' '.join(words)}" in done.stdout
+        assert f"\nexamples:\n  bascule {' '.join(words)}" in done.stdout or "head -c 32" in done.stdout
+        assert "exit status: 0 success, 1 the command failed, 2 wrong usage, 130 interrupted" in done.stdout
+
+
+def test_the_version_is_the_packages(bascule_command):
+    assert bascule_command("--version").stdout == f"bascule {bascule.__version__}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["launch"], ["cache"], ["cache", "shrink"], ["info", "more"], ["run"]])
+def test_wrong_usage_ends_with_2_and_says_what_is_meant(bascule_command, words):
+    done = bascule_command(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "usage: bascule" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_and_the_version_import_neither_numpy_nor_a_driver(tmp_path):
+    program = (
+        "import sys\nfrom bascule.__main__ import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "from bascule import _bascule\n"
+        "slow = {'numpy', 'cuda', 'rich', 'argcomplete', 'json', 'subprocess'}\n"
+        "print(sorted(slow & set(sys.modules)), _bascule._driver_is_loaded())\n"
+    )
+    for words in (["--help"], ["--version"], ["run", "--help"], ["compile", "--help"], ["cache", "list", "--help"]):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=60, check=True
+        )
+        assert done.stdout.splitlines()[-1] == "[] False"
+
+
+def test_pip_and_the_set_up_make_the_command(tmp_path):
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"bascule": "bascule.__main__:main"}
+    # In a directory of its own: the real one is in use.
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "setup.sh").write_text((ROOT / "tests" / "setup.sh").read_text())
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\ncase "$2" in *purelib*) echo {packages};; *) exec "{sys.executable}" "$@";; esac\n')
+    python.chmod(0o755)
+    set_up = f'. "{tmp_path}/tests/setup.sh"; import_from_build_tree'
+    subprocess.run(["bash", "-c", set_up], check=True, timeout=60)
+    command = tmp_path / ".venv" / "bin" / "bascule"
+    assert command.stat().st_mode & stat.S_IXUSR
+    assert "PYTHON_ARGCOMPLETE_OK" in command.read_text()
+    (tmp_path / "argparse.py").write_text("raise SystemExit('the present directory is searched')")
+    done = subprocess.run([command, "--version"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == (f"bascule {bascule.__version__}\n", "")
+
+
+def test_info_as_json_has_keys_that_stay(bascule_command):
+    done = bascule_command("info", "--json")
+    report = json.loads(done.stdout)
+    assert set(report) == {
+        *("bascule", "python", "platform", "chosen_device", "device", "driver", "nvrtc", "headers", "disassembler"),
+        *("cache", "libraries", "missing"),
+    }
+    assert (done.returncode, report["missing"]) == (0, [])
+    assert set(report["device"]) == {"repr", "name", "emulated", "arch", "multiprocessors"}
+    assert set(report["driver"]) == {"version", "path", "fallback_reason"}
+    assert set(report["nvrtc"]) == {"version", "path"}
+    assert report["cache"]["directory"] == os.environ["BASCULE_CACHE_DIR"]
+    assert "libraries" in report
+
+
+def test_info_says_how_to_get_what_is_missing(bascule_command, tmp_path):
+    done = bascule_command("info", BASCULE_DEVICE="cuda")
+    if done.returncode == 0:
+        pytest.skip("there is a GPU")
+    assert done.returncode == 1
+    assert "device     none (BASCULE_DEVICE=cuda)" in done.stdout
+    assert re.search("^missing    driver: .*BASCULE_DEVICE", done.stdout, re.MULTILINE)
+    report = json.loads(bascule_command("info", "--json", BASCULE_DEVICE="cuda").stdout)
+    assert (report["device"], report["driver"]) == (None, None)
+    assert len(report["missing"]) == 1
+
+
+def test_info_counts_the_programs_on_disk(bascule_command, tmp_path):
+    directory = str(tmp_path / "programs")
+    bascule_command("compile", SAXPY, "--arch", "sm_90", "--ptx", BASCULE_CACHE_DIR=directory)
+    assert f"cache      {directory}: 1 program, " in bascule_command("info", BASCULE_CACHE_DIR=directory).stdout
+    assert "cache      none on disk" in bascule_command("info", BASCULE_CACHE_DIR="").stdout
+
+
+def test_the_list_of_the_cache_is_sorted_as_asked(bascule_command, tmp_path):
+    directory = {"BASCULE_CACHE_DIR": str(tmp_path / "programs")}
+    for arch in ("sm_90", "compute_80"):
+        bascule_command("compile", SAXPY, "--arch", arch, "--ptx", **directory)
+    bascule_command("compile", BLOCK_SUM, "--instance", "block_sum<float>", "--arch", "sm_90", "--ptx", **directory)
+    listed = {
+        order: json.loads(bascule_command("cache", "list", "--json", "--sort", order, **directory).stdout)["entries"]
+        for order in ("used", "size", "kernel", "arch")
+    }
+    assert all(len(entries) == 3 for entries in listed.values())
+    for order, key in (("size", "bytes"), ("kernel", "kernels"), ("arch", "arch")):
+        keys = [entry[key] for entry in listed[order]]
+        assert keys == sorted(keys, reverse=order == "size")
+    assert "block_sum<float>" in bascule_command("cache", "list", **directory).stdout
+    cleared = json.loads(bascule_command("cache", "clear", "--json", **directory).stdout)
+    assert cleared["removed"] == 3
+
+
+def test_a_reader_that_ends_early_ends_the_command_quietly(tmp_path):
+    read, write = os.pipe()
+    os.close(read)
+    run = ["run", str(SAXPY), "--work", "1000", "2", "arange:1000", "zeros:1000"]
+    for words, errors in ((["--help"], ""), (["compile", str(SAXPY), "--ptx"], ""), ([*run, "1000"], ""), (run, None)):
+        done = subprocess.run(
+            [sys.executable, "-m", "bascule", *words], stdout=write, stderr=subprocess.PIPE, text=True, timeout=120
+        )
+        if words != ["--help"]:  # argparse's own
+            assert done.returncode == (141 if errors == "" else 1)
+        assert "Traceback" not in done.stderr
+        if errors is not None:
+            assert done.stderr == errors
+    os.close(write)
+
+
+def test_ctrl_c_ends_an_endless_kernel_quietly(tmp_path):
+    (tmp_path / "k.cu").write_text("__global__ void k(volatile int* p) { while (*p == 0) p[1] += 1; }\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "bascule", "run", "k.cu", "--grid", "1", "--block", "1", "zeros:2:i4"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "BASCULE_DEVICE": "emulated", "BASCULE_EMULATED_TIMEOUT": "inf"},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        while process.stdout.readline() != "device     Bascule emulated device\n":
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "")
+
+
+def completions(line: str, directory: Path) -> list[str]:
+    """What a shell that asks argcomplete gets for the line."""
+    answer = directory / "answer"
+    environment = {
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_IFS": "\n",
+        "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+    }
+    subprocess.run(
+        [sys.executable, "-m", "bascule"], env=environment, cwd=directory, timeout=60, check=False, capture_output=True
+    )
+    return answer.read_text().splitlines() if answer.exists() else []
+
+
+def test_shells_complete_commands_options_files_and_kernels(tmp_path):
+    pytest.importorskip("argcomplete")
+    (tmp_path / "kernels.cu").write_text(
+        "__global__ void scale(float* p) {}\n/* __global__ void commented() {} */\n"
+        "template <class T> __global__ void scatter(T* p) {}\nnamespace ns { __global__ void fill() { }  syntax error\n"
+    )
+    assert set(completions("bascule co", tmp_path)) == {"compile"}
+    assert "--cooperative" in completions("bascule run kernels.cu --coo", tmp_path)
+    assert "kernels.cu" in completions("bascule run ker", tmp_path)
+    assert set(completions("bascule run kernels.cu -k sca", tmp_path)) == {"scale", "scatter"}
+    assert set(completions("bascule compile kernels.cu --instance sc", tmp_path)) == {"scale", "scatter"}
+    assert completions("bascule run missing.cu -k ", tmp_path) == []
