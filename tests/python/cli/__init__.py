@@ -1,1 +1,1 @@
-"""What the compiler side of the package does: signatures, diagnostics, options."""
+"""What the command line does: run, compile, info, cache, and what they have in common."""
