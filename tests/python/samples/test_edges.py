@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = ROOT / "samples" / "edges.py"
 KERNELS = ["luminance", "blur_rows", "blur_columns", "sobel", "colour"]
 

@@ -1,0 +1,89 @@
+"""Three wrong programs, and what the emulated device says of them.
+
+    python samples/find_the_bug.py
+
+A kernel that writes past the end of its array, two streams of which one does not wait for the other, and an array of
+the wrong dtype. A GPU would give wrong results for the first two, or none, and only sometimes. Prints every message;
+each must name the line of the bug.
+"""
+
+import inspect
+import os
+import sys
+
+os.environ["BASCULE_DEVICE"] = "emulated"  # with a GPU too: the checks are the emulated device's
+
+import numpy as np
+
+import bascule
+
+KERNELS = r"""
+__global__ void smooth(const float* in, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i <= n) out[i] = (in[i > 0 ? i - 1 : 0] + in[i < n - 1 ? i + 1 : n - 1]) / 2;
+}
+
+__global__ void scale(float* x, float factor, int n) {
+    for (auto i : bascule::grid_stride(n)) x[i] *= factor;
+}
+"""
+
+
+def past_the_end():
+    """The kernel's bound is `i <= n`: thread n writes one element too many."""
+    module = bascule.compile(KERNELS)
+    noise = bascule.to_device(np.random.default_rng(1).random(1000, dtype=np.float32))
+    smoothed = bascule.device_array(1000, np.float32)
+    module.smooth[8, 128](noise, smoothed, 1000)
+    smoothed.copy_to_host()
+
+
+def a_missing_wait():
+    """Bascule orders the streams of arrays by itself; this program takes that over, and forgets an event."""
+    module = bascule.compile(KERNELS)
+    first, second = bascule.stream(), bascule.stream()
+    x = bascule.as_cuda_array(bascule.to_device(np.ones(1000, np.float32)), sync=False)
+    bascule.synchronize()
+    with bascule.emulated.checks(races=True):
+        module.scale[8, 128, first](x, 2, 1000)
+        module.scale[8, 128, second](x, 3, 1000)  # first.record(event); event.wait(second) is missing
+        bascule.synchronize()
+
+
+def a_wrong_dtype():
+    """NumPy's numbers are float64 unless they are told otherwise; the kernel declares `float*`."""
+    module = bascule.compile(KERNELS)
+    module.scale[8, 128](bascule.to_device(np.ones(1000)), 2, 1000)
+
+
+def main():
+    # What each message must contain, for this sample to be right.
+    bugs = {
+        past_the_end: (
+            bascule.CudaError,
+            ["wrote 4 bytes", "find_the_bug.py", "out[i] = (in[", "directly past the 4000-byte"],
+        ),
+        a_missing_wait: (bascule.RaceError, ["stream race", "must wait", "event"]),
+        a_wrong_dtype: (bascule.ArgumentError, ["argument 1 'x'", "`float*`", "float64"]),
+    }
+    silent = []
+    for program, (kind, parts) in bugs.items():
+        print(f"\n--- {program.__name__.replace('_', ' ')}: {inspect.getdoc(program)}\n")
+        message = ""
+        try:
+            program()
+        except kind as error:
+            message = str(error)
+        print(message or "no error was raised")
+        if not all(part in message for part in parts):
+            silent.append(program.__name__)
+        if kind is bascule.CudaError:
+            bascule.emulated.reset()  # arrays are lost, and the next program begins with a usable device
+
+    print(f"\n{len(bugs) - len(silent)} of {len(bugs)} bugs were found")
+    if silent:
+        sys.exit(f"find_the_bug: the messages do not name the bug of {', '.join(silent)}")
+
+
+if __name__ == "__main__":
+    main()
