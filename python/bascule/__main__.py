@@ -49,11 +49,17 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _fail(error: BaseException, status: int) -> int:
     sys.stdout.flush()  # what was printed comes first
     # Of a fault the emulated device's report is enough: there is one launch, and the process ends.
-    text = f"error: {getattr(error, 'report', '') or error}"
+    text = f"error: {getattr(error, 'report', '') or _message(error)}"
     if isinstance(error, bascule.CompileError) and "include_paths" in text:
         text += "\nOn the command line include_paths is -I DIRECTORY."
     print(_terminal.coloured(text) if _terminal.shows_colour() else text, file=sys.stderr)
     return status
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and not isinstance(error, bascule.Error) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import bascule
 from bascule import cache
-from bascule._command.parser import Commands, add_command, counted, size
+from bascule._command.parser import Commands, UsageError, add_command, counted, size
 
 _EXAMPLES = """\
   bascule cache list --sort size
@@ -91,6 +91,10 @@ def _trim(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
+    if not arguments.archive.parent.is_dir():
+        raise UsageError(
+            f"the archive {arguments.archive} cannot be written: there is no directory {arguments.archive.parent}"
+        )
     return _print_count(arguments, "exported", cache.export(arguments.archive, key=arguments.key_file.read_bytes()))
 
 

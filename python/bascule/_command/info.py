@@ -172,7 +172,7 @@ def _print(report: dict[str, Any]) -> None:
     libraries = ", ".join(f"{name} {version}" for name, version in report["libraries"].items())
     print(f"libraries  {libraries or 'none whose arrays are known by name'}")
     for sentence in report["missing"]:
-        print(f"missing    {sentence}")
+        print("missing    " + sentence.replace("\n", "\n           "))
     if not report["missing"]:
         print("missing    nothing")
 

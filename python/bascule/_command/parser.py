@@ -32,7 +32,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"bascule {bascule.__version__}")
-    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in _COMMANDS:
         importlib.import_module(f"bascule._command.{name}").add_parser(commands)
     return parser
@@ -49,7 +49,7 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """A command with examples and the exit status at the end of its --help."""
     sentence = help[0].upper() + help[1:] + "."
-    return commands.add_parser(
+    parser = commands.add_parser(
         name,
         help=help,
         usage=usage,
@@ -57,22 +57,24 @@ def add_command(
         epilog=f"examples:\n{examples}\n\n{_EXIT}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(words=parser.prog)
+    return parser
 
 
 def parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse; a command with `takes_rest` gets what no option takes as `rest`, in order, wherever options stand.
 
-    Ends the process with status 2 for what cannot be understood.
+    Raises UsageError, or ends the process with status 2.
     """
     chosen, rest = parser.parse_known_args(arguments)
-    if not getattr(chosen, "takes_rest", False):
-        if rest:
-            parser.error(f"unrecognized arguments: {' '.join(rest)}")
-        return chosen
     options = rest[: rest.index("--")] if "--" in rest else rest
     for text in options:
         if re.match(r"--?[A-Za-z]", text) and not re.match(r"-(inf|nan)$", text):
-            raise UsageError(f"there is no option {text}; bascule {chosen.command} --help lists them")
+            raise UsageError(f"there is no option {text}; {chosen.words} --help lists the options")
+    if rest and not getattr(chosen, "takes_rest", False):
+        raise UsageError(
+            f"{chosen.words} does not take the argument {rest[0]!r}; {chosen.words} --help says what it takes"
+        )
     chosen.rest = [text for text in options if text != "--"] + rest[len(options) + 1 :]
     return chosen
 

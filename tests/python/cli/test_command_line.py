@@ -37,12 +37,37 @@ def test_the_version_is_the_packages(bascule_command):
     assert bascule_command("--version").stdout == f"bascule {bascule.__version__}\n"
 
 
-@pytest.mark.parametrize("words", [[], ["launch"], ["cache"], ["cache", "shrink"], ["info", "more"], ["run"]])
-def test_wrong_usage_ends_with_2_and_says_what_is_meant(bascule_command, words):
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "usage: bascule [-h]"),
+        (["launch"], "invalid choice: 'launch'"),
+        (["cache"], "usage: bascule cache"),
+        (["cache", "shrink"], "invalid choice: 'shrink'"),
+        (["run"], "usage: bascule run FILE.cu"),
+        (["info", "more"], "bascule info does not take the argument 'more'; bascule info --help says"),
+        (["info", "--jsn"], "there is no option --jsn; bascule info --help lists"),
+        (["cache", "list", "all"], "bascule cache list does not take the argument 'all'"),
+        (["cache", "list", "--sort", "age"], "invalid choice: 'age'"),
+        (["cache", "export", "archive"], "required: --key-file"),
+        (["cache", "export", "no/archive", "--key-file", "key"], "there is no directory no"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_what_is_meant(bascule_command, words, said):
     done = bascule_command(*words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "usage: bascule" in done.stderr
+    assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_files_that_cannot_be_read_are_named_without_numbers_of_errors(bascule_command, tmp_path):
+    (tmp_path / "key").write_bytes(b"k" * 16)
+    for words, said in (
+        (["cache", "export", "archive", "--key-file", "missing"], "error: missing: No such file or directory\n"),
+        (["cache", "import", ".", "--key-file", "key"], "error: .: Is a directory\n"),
+    ):
+        done = bascule_command(*words)
+        assert (done.returncode, done.stderr) == (1, said)
 
 
 def test_help_and_the_version_import_neither_numpy_nor_a_driver(tmp_path):
