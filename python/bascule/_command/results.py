@@ -66,7 +66,8 @@ def describe(before: Array, after: Array) -> list[str]:
         if lost := after.size - numbers.size:
             facts.append(f"{lost:,} NaN")
         if numbers.size:
-            facts.append(f"min {numbers.min():g}, max {numbers.max():g}")
+            form = ".7g" if after.dtype.kind == "f" else ""
+            facts.append(f"min {numbers.min():{form}}, max {numbers.max():{form}}")
     if not after.size:
         return [", ".join(facts)]
     first = np.array2string(after.ravel()[:_SHOWN], separator=" ", max_line_width=100, threshold=_SHOWN)

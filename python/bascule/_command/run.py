@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import sys
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import bascule
@@ -220,13 +221,13 @@ def _arrays(
 def _print_launch(arguments: argparse.Namespace) -> None:
     times = f", {arguments.repeat} times" if arguments.repeat and not arguments.time else ""
     if arguments.work is not None:
-        print(f"launched   {_product(arguments.work)} threads of work{times}")
+        print(f"launched   {_product(arguments.work, 'thread')} of work{times}")
     else:
-        print(f"launched   {_product(arguments.grid)} blocks of {_product(arguments.block)} threads{times}")
+        print(f"launched   {_product(arguments.grid, 'block')} of {_product(arguments.block, 'thread')}{times}")
 
 
-def _product(extents: tuple[int, ...]) -> str:
-    return " x ".join(f"{extent:,}" for extent in extents)
+def _product(extents: tuple[int, ...], noun: str) -> str:
+    return f"{' x '.join(f'{extent:,}' for extent in extents)} {noun}{'' if prod(extents) == 1 else 's'}"
 
 
 def _print_arrays(function: Kernel, passed: dict[str, tuple[Any, Any]], files: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ kernel arguments, in the order of the parameters, or as NAME=VALUE after them:
   random:SHAPE[:DTYPE[:SEED]]        floats from 0 to 1, integers of the dtype's whole range; the seed is 0
   null                               a null pointer
 
-SHAPE is 1024 or 32x64. DTYPE is NumPy's: f4 (default), f8, i4, u1, c8, bool, or f4,i4 for a structure."""
+SHAPE is 1024 or 32x64. DTYPE is NumPy's: f4 (default), f8, i4, u1, c8, bool, or x=f4,n=i4 for a structure."""
 
 _NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _MOST_DIMENSIONS = 64  # NumPy's
@@ -110,13 +110,15 @@ def _shape(text: str, field: str) -> tuple[int, ...]:
 def _dtype(text: str, field: str) -> np.dtype[Any]:
     import numpy as np
 
+    fields = [part.split("=") for part in field.split(",")] if "=" in field else None
     try:
-        dtype = np.dtype(field)
+        dtype = np.dtype([(name, form) for name, form in fields] if fields else field)
     except (TypeError, ValueError):
         dtype = None
     if dtype is None or dtype.hasobject or dtype.itemsize == 0:
         raise UsageError(
-            f"{text!r}: {field!r} is not a dtype for a device; write f4, f8, i4, u1, c8, bool, or f4,i4 for a structure"
+            f"{text!r}: {field!r} is not a dtype for a device; write f4, f8, i4, u1, c8, bool, or for a structure "
+            "x=f4,n=i4"
         )
     return dtype
 

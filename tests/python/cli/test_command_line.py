@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -192,6 +193,21 @@ def test_ctrl_c_ends_an_endless_kernel_quietly(tmp_path):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, "")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        line
+        for file in [*sorted((ROOT / "samples" / "kernels").iterdir()), ROOT / "README.md"]
+        for line in re.findall(r"^(?://     )?(bascule (?:run|compile) .*)$", file.read_text(), re.MULTILINE)
+    ],
+)
+def test_the_commands_in_the_samples_and_in_the_readme_work(bascule_command, line):
+    words = shlex.split(line.replace("samples/kernels", str(ROOT / "samples" / "kernels")))
+    done = bascule_command(*words[1:])
+    assert done.returncode == 0, done.stderr
+    assert "elements changed" in done.stdout or words[1] == "compile"
 
 
 def completions(line: str, directory: Path) -> list[str]:

@@ -87,6 +87,13 @@ def test_grids_and_work_have_up_to_three_extents(bascule_command):
         assert "3,072 of 3,072 elements changed, min 7, max 7" in printed
 
 
+def test_whole_numbers_are_printed_whole(bascule_command, tmp_path):
+    (tmp_path / "k.cu").write_text("__global__ void k(int* p) { *p = -2147483648 + threadIdx.x; }\n")
+    printed = succeeded(bascule_command("run", "k.cu", "--grid", 1, "--block", 1, "full:2:i4:2147483647"))
+    assert "launched   1 block of 1 thread\n" in printed
+    assert "1 of 2 elements changed, min -2147483648, max 2147483647" in printed
+
+
 def test_launch_attributes_reach_the_launch(bascule_command, tmp_path):
     (tmp_path / "k.cu").write_text(
         "#include <cooperative_groups.h>\n"

@@ -44,6 +44,7 @@ def test_numbers_tuples_and_null(text, expected):
         ("zeros:2x3:f8", np.zeros((2, 3))),
         ("zeros:0", np.zeros(0, "f4")),
         ("zeros:2:f4,i4", np.zeros(2, "f4,i4")),
+        ("full:2:x=f4,n=i4:1.5,2", np.array([(1.5, 2)] * 2, [("x", "f4"), ("n", "i4")])),
         ("ones:2x1x2:u1", np.ones((2, 1, 2), "u1")),
         ("full:2:i8:-7", np.array([-7, -7])),
         ("full:1:bool:true", np.array([True])),
@@ -98,6 +99,7 @@ def test_objects_in_files_are_not_unpickled(tmp_path):
 
 def test_names_come_last_and_once():
     positional, named = split_values(["1", "b=2", "c=zeros:2"])
+    assert split_values(["p=zeros:2:x=f4"])[1]["p"].dtype.names == ("x",)
     assert (positional, named["b"], named["c"].shape) == ([1], 2, (2,))
     with pytest.raises(UsageError, match="'3' has no name"):
         split_values(["b=2", "3"])
@@ -121,6 +123,8 @@ def test_names_come_last_and_once():
         ("zeros:99999999999x99999999999:f8", "zeros:SHAPE:DTYPE"),
         ("zeros:3:f9", "'f9' is not a dtype"),
         ("zeros:3:O", "'O' is not a dtype"),
+        ("zeros:3:x=f4,n", "'x=f4,n' is not a dtype"),
+        ("zeros:3:x=f4,x=f4", "'x=f4,x=f4' is not a dtype"),
         ("zeros:3:str", "'str' is not a dtype"),
         ("zeros:3:f4:1", "write zeros:SHAPE:DTYPE"),
         ("full:3:f4", "write full:SHAPE:DTYPE:VALUE"),
