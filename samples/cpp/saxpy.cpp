@@ -1,7 +1,6 @@
-// saxpy from C++: a kernel from a string, a stream, two buffers, a launch; the result is checked.
-#include <cmath>
-#include <cstdint>
+// saxpy from C++: a kernel from a string, a stream, two arrays, a launch that the C++ compiler checks.
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include <bascule/bascule.hpp>
@@ -15,49 +14,33 @@ __global__ void saxpy(float a, const float* x, float* y, int n) {
 }
 )";
 
-bascule::Kernel compile() {
+void run(int n) {
     bascule::Source source;
     source.text = text;
     source.name = "saxpy.cu";  // for messages
-    return {source, "saxpy"};
-}
-
-void run(std::size_t n) {
-    const float a = 2;
-    std::vector<float> x(n), y(n);
-    for (std::size_t i = 0; i < n; ++i) {
-        x[i] = static_cast<float>(i % 1000);
-        y[i] = 1;
-    }
-
-    const bascule::Device device = bascule::Device::current();
-    const bascule::Stream stream(device);
-    const bascule::DeviceBuffer device_x(n * sizeof(float), device);
-    const bascule::DeviceBuffer device_y(n * sizeof(float), device);
-    copy_to_device(stream, device_x.address(), x.data(), device_x.bytes());
-    copy_to_device(stream, device_y.address(), y.data(), device_y.bytes());
-
-    const bascule::Kernel saxpy = compile();
+    const bascule::Kernel saxpy(source, "saxpy");
     // Compiles, or finds it compiled; checks that these are the kernel's types.
     const auto launch = saxpy.typed<void(float, const float*, float*, int)>();
 
-    const std::uint64_t work = n;
-    const bascule::LaunchConfig config = saxpy.configuration_for(device, {&work, 1});
-    std::printf("%s on %s%s: grid %s, block %s\n", to_string(saxpy.signature(device)).c_str(),
-                device.name().c_str(), device.emulated() ? " (emulated)" : "", to_string(config.grid).c_str(),
-                to_string(config.block).c_str());
-    launch(stream, config, a, reinterpret_cast<const float*>(device_x.address()),
-           reinterpret_cast<float*>(device_y.address()), static_cast<int>(n));
+    std::vector<float> host_x(n);
+    for (int i = 0; i < n; ++i) host_x[i] = static_cast<float>(i % 1000);
+    const bascule::Stream stream;
+    const auto x = bascule::to_device(host_x, stream);  // a DeviceArray<float>
+    const auto y = bascule::to_device(std::vector<float>(n, 1), stream);
 
-    std::vector<float> result(n);
-    copy_to_host(stream, result.data(), device_y.address(), device_y.bytes());
-    for (std::size_t i = 0; i < n; ++i) {
-        const float expected = a * x[i] + y[i];
+    const bascule::Device device = bascule::Device::current();
+    std::printf("%s on %s%s\n", to_string(saxpy.signature(device)).c_str(), device.name().c_str(),
+                device.emulated() ? " (emulated)" : "");
+    launch.forall(stream, n, 2, x, y, n);  // at least n threads; 2 becomes a float
+
+    const std::vector<float> result = y.copy_to_host();  // waits for the kernel
+    for (int i = 0; i < n; ++i) {
+        const float expected = 2 * host_x[i] + 1;
         if (result[i] == expected) continue;
         throw bascule::Error("element " + std::to_string(i) + " is " + std::to_string(result[i]) +
                              ", expected " + std::to_string(expected));
     }
-    std::printf("every one of %zu elements is right\n", n);
+    std::printf("every one of %d elements is right\n", n);
 }
 
 }  // namespace

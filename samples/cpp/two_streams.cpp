@@ -5,8 +5,8 @@
 //   back:   wave -> y -> mix(x, y) -> z             the host waits only for the result)
 //
 // `wave` is a template: the signature that the host writes chooses the instance.
+#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -28,35 +28,7 @@ __global__ void mix(const float* x, const float* y, float* z, int n) {
 }
 )";
 
-/// Floats in device memory, and the stream that works on them: whoever takes them on another stream is
-/// ordered with it. The buffer owns the memory; the array borrows it.
-class Floats {
-  public:
-    Floats(std::size_t count, const bascule::Stream& stream)
-        : buffer_(count * sizeof(float), stream.ref().device()), stream_(stream) {}
-
-    bascule::ArrayView view() const {
-        bascule::RawInterface fields;
-        fields.shape.push_back(static_cast<std::int64_t>(buffer_.bytes() / sizeof(float)));
-        fields.typestr = "<f4";
-        fields.pointer = buffer_.address();
-        fields.has_stream = true;
-        fields.stream = stream_.handle();
-        return bascule::validate(fields);
-    }
-
-    std::vector<float> on_host() const {
-        std::vector<float> values(buffer_.bytes() / sizeof(float));
-        copy_to_host(stream_, values.data(), buffer_.address(), buffer_.bytes());
-        return values;
-    }
-
-  private:
-    bascule::DeviceBuffer buffer_;
-    bascule::StreamRef stream_;
-};
-
-void run(std::size_t n) {
+void run(int n) {
     bascule::Source source;
     source.text = text;
     source.name = "two_streams.cu";  // for messages
@@ -66,29 +38,26 @@ void run(std::size_t n) {
     const auto mix = module.kernel("mix").typed<void(ArrayView, ArrayView, ArrayView, int)>();
 
     const bascule::Device device = bascule::Device::current();
-    const bascule::Stream front(device);
-    const bascule::Stream back(device);
-    const Floats x(n, front);
-    const Floats y(n, back);
-    const Floats z(n, back);
+    const bascule::Stream front;
+    const bascule::Stream back;
+    const bascule::DeviceArray<float> x(n, front);
+    const bascule::DeviceArray<float> y(n, back);
+    const bascule::DeviceArray<float> z(n, back);
 
     // A variable of the device code, written in the order of the stream on which it is read.
     const float weights[2] = {0.75F, -2.0F};
     const bascule::Global table = find_global(mix.kernel(), "weights", device);
     copy_to_device(back, table.address, weights, sizeof weights);
 
-    const std::uint64_t work = n;  // threads; the block size fills the device
-    const bascule::LaunchConfig waves = wave.kernel().configuration_for(device, {&work, 1});
-    wave(front, waves, x.view(), 0.001F);
-    wave(back, waves, y.view(), 0.003F);
-    mix(back, mix.kernel().configuration_for(device, {&work, 1}), x.view(), y.view(), z.view(),
-        static_cast<int>(n));
+    wave.forall(front, n, x, 0.001F);
+    wave.forall(back, n, y, 0.003F);
+    mix.forall(back, n, x, y, z, n);
     std::printf("launched on two streams of %s%s; nothing has been waited for\n", device.name().c_str(),
                 device.emulated() ? " (emulated)" : "");
 
-    const std::vector<float> result = z.on_host();  // waits for `back`, which waits for `front`
+    const std::vector<float> result = z.copy_to_host();  // waits for `back`, which waits for `front`
     float worst = 0;
-    for (std::size_t i = 0; i < n; ++i) {
+    for (int i = 0; i < n; ++i) {
         const float expected = weights[0] * std::sin(0.001F * static_cast<float>(i)) +
                                weights[1] * std::sin(0.003F * static_cast<float>(i));
         const float error = std::fabs(result[i] - expected);
@@ -96,9 +65,9 @@ void run(std::size_t n) {
             throw bascule::Error("element " + std::to_string(i) + " is " + std::to_string(result[i]) +
                                  ", expected " + std::to_string(expected));
         }
-        worst = std::fmax(worst, error);
+        worst = std::max(worst, error);
     }
-    std::printf("every one of %zu elements is right, to %.1e\n", n, static_cast<double>(worst));
+    std::printf("every one of %d elements is right, to %.1e\n", n, static_cast<double>(worst));
 }
 
 }  // namespace

@@ -107,6 +107,14 @@ run("building by pkg-config" sh -c "eval \"'${CXX}'\" -std=c++20 example.cpp -o 
 run("running what pkg-config built" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emulated "${WORK}/by_pkg_config")
 claim("the example prints 2 again" "^2\n$")
 
+# The samples are such a project too.
+run("configuring the samples" "${CMAKE_COMMAND}" -S "${SAMPLES}" -B "${WORK}/samples" ${arguments}
+    "-DCMAKE_BUILD_TYPE=Debug" "-DCMAKE_PREFIX_PATH=${prefix}")
+run("building the samples" "${CMAKE_COMMAND}" --build "${WORK}/samples")
+run("running the samples" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emulated
+    "${CMAKE_COMMAND}" --build "${WORK}/samples" --target test)
+claim("every sample ran and was right" "100% tests passed, 0 tests failed out of 3")
+
 # A program that only compiles asks no driver, so it does not matter that this one is not there.
 run("compiling for sm_90" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=cuda CUDA_VISIBLE_DEVICES= "${WORK}/build/compile"
     sm_90)
