@@ -1,12 +1,19 @@
 #include <atomic>
 #include <cstdio>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/cache/cache_key.hpp>
 #include <bascule/jit/cache/disk_cache.hpp>
 #include <bascule/jit/cache/memory_cache.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
+#include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
 
 namespace bascule {
@@ -24,6 +31,23 @@ std::vector<SearchPath> search_paths(const Nvrtc& nvrtc) {
     return paths;
 }
 
+/// What a person calls the program who waits for it.
+std::string description_of(const Program& program) {
+    if (program.instances.empty()) return program.source.name;
+    std::string names = program.instances.front().expression;
+    if (program.instances.size() > 1) names += fmt::format(" and {} more", program.instances.size() - 1);
+    return fmt::format("{} of {}", names, program.source.name);
+}
+
+/// For this caller and no other.
+Cache::Lookup compile_alone(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc) {
+    const auto image = std::make_shared<std::shared_ptr<const Image>>();
+    run_watched(description_of(program), [image, program, nvrtc] {
+        *image = std::make_shared<const Image>(Compiler::compile(program, *nvrtc, nullptr));
+    });
+    return {*image, Origin::compiled};
+}
+
 std::string absolute_or_empty(const std::string& directory) {
     return directory.empty() ? directory : absolute_path(directory);
 }
@@ -39,14 +63,38 @@ struct Cache::State {
         WarningHandler current;
         {
             const std::lock_guard lock(fork_safe_mutex());
+            if (is_compile_thread()) return postponed.push_back(text);
             current = handler;
         }
         current(text);
     }
 
+    /// What `disk` says on a compile's own thread; a program wants to hear it on the thread that asked.
+    void warn_of_compile_threads() {
+        std::vector<std::string> texts;
+        {
+            const std::lock_guard lock(fork_safe_mutex());
+            texts.swap(postponed);
+        }
+        for (const std::string& text : texts) warn(text);
+    }
+
+    std::shared_ptr<const Image> compile_and_keep(const Program& program, const Nvrtc& nvrtc,
+                                                  const CacheKey& key, const HeaderScan& scan, int place) {
+        auto image = std::make_shared<const Image>(Compiler::compile(program, nvrtc, &scan.manifest));
+        // A header that was edited during the compile: the image may be of either text.
+        if (!scan.manifest.untouched()) return image;
+        auto headers =
+            scan.manifest.empty() ? nullptr : std::make_shared<const HeaderManifest>(scan.manifest);
+        memory.keep(key, {image, headers});
+        if (!nvrtc.identity().empty()) disk.store(key, place, scan.manifest, *image);
+        return image;
+    }
+
     MemoryCache memory;
     DiskCache disk;
-    WarningHandler handler = print;  // guarded by fork_safe_mutex()
+    std::vector<std::string> postponed;  // guarded by fork_safe_mutex()
+    WarningHandler handler = print;      // guarded by fork_safe_mutex()
     std::atomic<std::uint64_t> compiled{0};
     std::atomic<std::uint64_t> from_memory{0};
     std::atomic<std::uint64_t> from_disk{0};
@@ -68,67 +116,61 @@ Cache::Cache(std::shared_ptr<Compiler> compiler, const std::string& directory)
     : Cache(std::move(compiler), directory, CacheLimit{}) {}
 Cache::Cache(std::shared_ptr<Compiler> compiler, const std::string& directory, CacheLimit limit)
     : compiler_(std::move(compiler)),
-      state_(std::make_unique<State>(absolute_or_empty(directory), std::move(limit))) {}
+      state_(std::make_shared<State>(absolute_or_empty(directory), std::move(limit))) {}
 Cache::~Cache() = default;
 
 Cache::Lookup Cache::image(const Program& program) {
     const std::shared_ptr<const Nvrtc> nvrtc = compiler_->nvrtc();
-    Lookup lookup = is_disabled() ? Lookup{compile(program, *nvrtc, nullptr)} : look_up(program, *nvrtc);
+    Lookup lookup = is_disabled() ? compile_alone(program, nvrtc) : look_up(program, nvrtc);
     std::atomic<std::uint64_t>& count = lookup.origin == Origin::compiled ? state_->compiled
                                         : lookup.origin == Origin::disk   ? state_->from_disk
                                                                           : state_->from_memory;
     count.fetch_add(1, std::memory_order_relaxed);
+    if (lookup.origin == Origin::compiled) state_->warn_of_compile_threads();
     return lookup;
 }
 
-Cache::Lookup Cache::look_up(const Program& program, const Nvrtc& nvrtc) {
-    const CacheKey key = key_of(program, nvrtc);
+Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc) {
+    const CacheKey key = key_of(program, *nvrtc);
     const std::string directory = absolute_or_empty(program.source.directory);
     // Ends: a round without an outcome is one in which another thread made the image of other headers than
     // ours.
     while (true) {
         if (auto image = state_->memory.find(key, directory)) return {std::move(image), Origin::memory};
-        std::optional<Lookup> outcome;
-        bool certain = true;
-        state_->memory.run_once(key, [&] {  // others that want this program wait here
+        struct Round {
+            std::optional<Lookup> outcome;
+            int place = 0;  // on disk, of a new entry
+            bool certain = true;
+        };
+        const auto round = std::make_shared<Round>();
+        const auto find = [&] {  // others that want this program wait here
             if (auto image = state_->memory.find(key, directory)) {
-                outcome = {std::move(image), Origin::memory};
-                return;
+                round->outcome = {std::move(image), Origin::memory};
+                return true;
             }
             const DiskCache::Found found = state_->disk.load(key, directory);
-            if (const CacheEntry& entry = found.entry; entry.image != nullptr) {
-                state_->memory.keep(key, {entry.image, entry.headers});
-                outcome = {entry.image, Origin::disk};
-                return;
-            }
-            const HeaderScan scan = scan_headers(program.source, program.options, search_paths(nvrtc));
-            certain = scan.certain;
-            if (certain)
-                outcome = {compile_and_keep(program, nvrtc, key, scan, found.place), Origin::compiled};
-        });
-        if (outcome) {
-            if (outcome->origin == Origin::compiled) state_->disk.sweep_if_due();
-            return *outcome;
+            round->place = found.place;
+            const CacheEntry& entry = found.entry;
+            if (entry.image == nullptr) return false;
+            state_->memory.keep(key, {entry.image, entry.headers});
+            round->outcome = {entry.image, Origin::disk};
+            return true;
+        };
+        const auto make = [state = state_, round, key, program, nvrtc] {
+            const HeaderScan scan = scan_headers(program.source, program.options, search_paths(*nvrtc));
+            round->certain = scan.certain;
+            if (!scan.certain) return;
+            round->outcome = {state->compile_and_keep(program, *nvrtc, key, scan, round->place),
+                              Origin::compiled};
+        };
+        state_->memory.run_once(key, description_of(program), find, make);
+        if (round->outcome) {
+            if (round->outcome->origin == Origin::compiled) state_->disk.sweep_if_due();
+            return *round->outcome;
         }
         // The headers are not known, so nothing can be shared: each thread compiles its own, at the same time.
-        if (!certain) return {compile(program, nvrtc, nullptr), Origin::compiled};
+        if (!round->certain) return compile_alone(program, nvrtc);
     }
-}
-
-std::shared_ptr<const Image> Cache::compile(const Program& program, const Nvrtc& nvrtc,
-                                            const HeaderManifest* reached) {
-    return std::make_shared<const Image>(Compiler::compile(program, nvrtc, reached));
-}
-
-std::shared_ptr<const Image> Cache::compile_and_keep(const Program& program, const Nvrtc& nvrtc,
-                                                     const CacheKey& key, const HeaderScan& scan, int place) {
-    std::shared_ptr<const Image> image = compile(program, nvrtc, &scan.manifest);
-    // A header that was edited during the compile: the image may be of either text.
-    if (!scan.manifest.untouched()) return image;
-    auto headers = scan.manifest.empty() ? nullptr : std::make_shared<const HeaderManifest>(scan.manifest);
-    state_->memory.keep(key, {image, headers});
-    if (!nvrtc.identity().empty()) state_->disk.store(key, place, scan.manifest, *image);
-    return image;
 }
 
 CacheStatistics Cache::statistics() const noexcept {

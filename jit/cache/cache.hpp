@@ -14,7 +14,6 @@ namespace bascule {
 class DiskCache;
 struct CacheKey;
 struct CacheLimit;
-struct HeaderScan;
 
 /// Where an image came from.
 enum class Origin : std::uint8_t { compiled, memory, disk };
@@ -47,7 +46,7 @@ class Cache {
         std::shared_ptr<const Image> image;
         Origin origin = Origin::compiled;
     };
-    /// Throws: what Compiler::compile throws.
+    /// Throws: what Compiler::compile throws; CompileInterrupted, where a watch is set (jit/process/compile_watch).
     Lookup image(const Program& program);
 
     CacheStatistics statistics() const noexcept;
@@ -76,15 +75,12 @@ class Cache {
     static Cache& process_default();
 
   private:
-    Lookup look_up(const Program& program, const Nvrtc& nvrtc);
-    static std::shared_ptr<const Image> compile(const Program& program, const Nvrtc& nvrtc,
-                                                const HeaderManifest* reached);
-    std::shared_ptr<const Image> compile_and_keep(const Program& program, const Nvrtc& nvrtc,
-                                                  const CacheKey& key, const HeaderScan& scan, int place);
-
     struct State;
+
+    Lookup look_up(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc);
+
     std::shared_ptr<Compiler> compiler_;
-    std::unique_ptr<State> state_;
+    std::shared_ptr<State> state_;  // also of a compile that goes on after its wait was interrupted
 };
 
 }  // namespace bascule

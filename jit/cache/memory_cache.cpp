@@ -1,11 +1,12 @@
 #include <algorithm>
-#include <exception>
+#include <atomic>
 #include <future>
 #include <mutex>
 #include <thread>
 #include <utility>
 
 #include <bascule/jit/cache/memory_cache.hpp>
+#include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
 
 namespace bascule {
@@ -14,7 +15,7 @@ namespace bascule {
 struct MemoryCache::Flight {
     std::promise<void> promise;
     std::shared_future<void> end = promise.get_future().share();
-    std::thread::id leader = std::this_thread::get_id();
+    std::atomic<std::thread::id> leader = std::this_thread::get_id();
     std::uint64_t generation = fork_generation();
 };
 
@@ -45,38 +46,58 @@ void MemoryCache::clear() {
     entries_.clear();  // what is being made right now stays, so that its waiters are not lost
 }
 
-bool MemoryCache::run_once(const CacheKey& key, const std::function<void()>& make) {
-    std::shared_ptr<Flight> flight;
-    {
-        std::unique_lock lock(fork_safe_mutex());
-        std::shared_ptr<Flight>& running = flights_[key];
-        // The leader of a flight that began before a fork is in the parent: no thread here will end it.
-        if (running != nullptr && running->generation == fork_generation()) {
-            const std::shared_ptr<Flight> other = running;
-            lock.unlock();
-            if (other->leader == std::this_thread::get_id()) return make(), true;
-            other->end.get();
-            return false;
-        }
-        running = flight = std::make_shared<Flight>();
+void MemoryCache::run_once(const CacheKey& key, const std::string& what, const std::function<bool()>& find,
+                           const std::function<void()>& make) {
+    const auto flight = std::make_shared<Flight>();
+    if (const std::shared_ptr<Flight> other = join_or_start(key, flight)) {
+        if (other->leader == std::this_thread::get_id()) return make();
+        return wait_watched(what, other->end);
     }
+    bool found = false;
     try {
-        make();
+        found = find();
     } catch (...) {
-        land(key, flight);
-        flight->promise.set_exception(std::current_exception());
+        land(key, flight, std::current_exception());
         throw;
     }
-    land(key, flight);
-    flight->promise.set_value();
-    return true;
+    if (found) return land(key, flight, nullptr);
+    flight->leader =
+        std::thread::id();  // whoever runs it: this thread, interrupted, may ask again before that begins
+    run_watched(what, [this, key, flight, make] {
+        flight->leader = std::this_thread::get_id();
+        try {
+            make();
+        } catch (...) {
+            land(key, flight, std::current_exception());
+            throw;
+        }
+        land(key, flight, nullptr);
+    });
+}
+
+std::shared_ptr<MemoryCache::Flight> MemoryCache::join_or_start(const CacheKey& key,
+                                                                const std::shared_ptr<Flight>& own) {
+    const std::lock_guard lock(fork_safe_mutex());
+    std::shared_ptr<Flight>& running = flights_[key];
+    // The leader of a flight that began before a fork is in the parent: no thread here will end it.
+    if (running != nullptr && running->generation == fork_generation()) return running;
+    running = own;
+    return nullptr;
 }
 
 /// Forgotten before the others wake: whoever asks after them tries again.
-void MemoryCache::land(const CacheKey& key, const std::shared_ptr<Flight>& flight) {
-    const std::lock_guard lock(fork_safe_mutex());
-    const auto running = flights_.find(key);
-    if (running != flights_.end() && running->second == flight) flights_.erase(running);
+void MemoryCache::land(const CacheKey& key, const std::shared_ptr<Flight>& flight,
+                       std::exception_ptr failure) {
+    {
+        const std::lock_guard lock(fork_safe_mutex());
+        const auto running = flights_.find(key);
+        if (running != flights_.end() && running->second == flight) flights_.erase(running);
+    }
+    if (failure) {
+        flight->promise.set_exception(std::move(failure));
+    } else {
+        flight->promise.set_value();
+    }
 }
 
 }  // namespace bascule

@@ -1,8 +1,10 @@
 // Images in memory, each made once however many ask at the same time.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -30,14 +32,18 @@ class MemoryCache {
     void keep(const CacheKey& key, Entry entry);
     void clear();
 
-    /// Runs `make` unless another thread is running it for the same key: then waits for that one to end, and
-    /// gets its exception if it threw. True when it ran here. A `make` that asks for its own key runs it
-    /// again instead of waiting for itself.
-    bool run_once(const CacheKey& key, const std::function<void()>& make);
+    /// Runs `find`, and `make` if it returns false, unless another thread does so for the same key: then waits for
+    /// that one to end, and gets its exception if it threw. `make` compiles `what`, as run_watched says
+    /// (jit/process/compile_watch); it owns what it uses, this cache too. A `make` that asks for its own key runs it
+    /// again instead of waiting for itself. Throws: what they throw; CompileInterrupted.
+    void run_once(const CacheKey& key, const std::string& what, const std::function<bool()>& find,
+                  const std::function<void()>& make);
 
   private:
     struct Flight;
-    void land(const CacheKey& key, const std::shared_ptr<Flight>& flight);
+    /// The flight that runs for `key`, or null, and then `own` runs.
+    std::shared_ptr<Flight> join_or_start(const CacheKey& key, const std::shared_ptr<Flight>& own);
+    void land(const CacheKey& key, const std::shared_ptr<Flight>& flight, std::exception_ptr failure);
 
     // Both guarded by fork_safe_mutex().
     std::unordered_map<CacheKey, std::vector<Entry>, CacheKeyHash> entries_;

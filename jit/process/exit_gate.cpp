@@ -41,6 +41,8 @@ void close_gate() noexcept {
     while (inside.load() > inside_here) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
+bool gate_is_closed() noexcept { return closed.load(); }
+
 void close_gate_at_exit() noexcept {
     static const int handlers = pthread_atfork(nullptr, nullptr, &forget_other_threads);
     static_cast<void>(handlers);

@@ -22,4 +22,7 @@ void close_gate_at_exit() noexcept;
 /// close_gate_at_exit would be destroyed before that gate is closed. Compiles of the calling thread go on.
 void close_gate() noexcept;
 
+/// Whether compiles of other threads than the one that closed it stop from now on.
+bool gate_is_closed() noexcept;
+
 }  // namespace bascule

@@ -79,6 +79,7 @@ EmulatedFunctions find_emulated_functions(const DynamicLibrary& library) {
     find(library, "bascule_emulated_checks", functions.checks);
     find(library, "bascule_emulated_set_site", functions.set_site);
     find(library, "bascule_emulated_set_interrupt", functions.set_interrupt);
+    find(library, "bascule_emulated_set_print", functions.set_print);
     find(library, "bascule_emulated_end", functions.end);
     find(library, "bascule_emulated_reset", functions.reset);
     find(library, "bascule_emulated_take_races", functions.take_races);

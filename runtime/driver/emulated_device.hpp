@@ -30,6 +30,7 @@ struct EmulatedFunctions {
     decltype(&bascule_emulated_checks) checks = nullptr;
     decltype(&bascule_emulated_set_site) set_site = nullptr;
     decltype(&bascule_emulated_set_interrupt) set_interrupt = nullptr;
+    decltype(&bascule_emulated_set_print) set_print = nullptr;
     decltype(&bascule_emulated_end) end = nullptr;
     decltype(&bascule_emulated_reset) reset = nullptr;
     decltype(&bascule_emulated_take_races) take_races = nullptr;

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* The version of this header; a library of another version is refused. */
-#define BASCULE_EMULATED_ABI 4
+#define BASCULE_EMULATED_ABI 5
 uint32_t bascule_emulated_abi(void);
 
 /* Why a call failed last, in any thread: several lines, ends without a newline. Empty when none did.
@@ -121,6 +121,12 @@ void bascule_emulated_race_statistics(BasculeEmulatedRaceStatistics* out);
  * not call the driver. NULL (the default): nothing is asked. */
 typedef int (*BasculeEmulatedInterrupt)(void);
 void bascule_emulated_set_interrupt(BasculeEmulatedInterrupt interrupt);
+
+/* Gets what device printf writes, instead of standard output: one call of printf at a time, `length` bytes with no NUL at
+ * their end. Called while kernels run, by any thread and by several at once; it may not call the driver. NULL (the
+ * default): standard output. */
+typedef void (*BasculeEmulatedPrint)(const char* text, size_t length);
+void bascule_emulated_set_print(BasculeEmulatedPrint print);
 
 /* The device is as after a restart of the process, but that contexts, streams, events, code and its variables go on, and
  * so does host memory: what is pending is dropped, errors are forgotten, and device memory that was allocated is lost.

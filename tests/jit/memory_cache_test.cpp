@@ -28,6 +28,18 @@ std::shared_ptr<const Image> image_with(const std::string& ptx) {
     return image;
 }
 
+/// Runs `make` for "a" unless another thread does. True when it ran here.
+bool run_once(MemoryCache& cache, const std::function<void()>& make) {
+    bool ran = false;
+    cache.run_once(
+        key("a"), "a", [] { return false; },
+        [&] {
+            ran = true;
+            make();
+        });
+    return ran;
+}
+
 /// Whether a thread of this process sleeps in the kernel, as one does that waits for another.
 bool sleeps(pid_t thread) {
     std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
@@ -45,7 +57,7 @@ class Asking {
         : thread_([this, &cache, make = std::move(make)] {
               id_ = gettid();
               try {
-                  made_it = cache.run_once(key("a"), make);
+                  made_it = run_once(cache, make);
               } catch (...) {
                   error = std::current_exception();
               }
@@ -108,7 +120,7 @@ TEST_CASE("a failure reaches all who wait, and is not kept") {
         follower.join();
         CHECK(follower.error == leader.error);  // the same object, and not only the same text
     }
-    CHECK(cache.run_once(key("a"), [] {}));
+    CHECK(run_once(cache, [] {}));
 }
 
 TEST_CASE("keys with equal hashes and different texts are different") {
@@ -123,9 +135,9 @@ TEST_CASE("keys with equal hashes and different texts are different") {
 TEST_CASE("what asks for itself while it is made runs again instead of waiting for ever") {
     MemoryCache cache;
     int runs = 0;
-    CHECK(cache.run_once(key("a"), [&] {
+    CHECK(run_once(cache, [&] {
         ++runs;
-        CHECK(cache.run_once(key("a"), [&] { ++runs; }));
+        CHECK(run_once(cache, [&] { ++runs; }));
     }));
     CHECK(runs == 2);
 }
@@ -152,7 +164,7 @@ TEST_CASE("a child that was forked while another thread made an image makes it i
     MemoryCache cache;
     std::latch leader_makes(1), child_is_done(1);
     std::thread leader([&] {
-        cache.run_once(key("a"), [&] {
+        run_once(cache, [&] {
             leader_makes.count_down();
             child_is_done.wait();
         });
@@ -162,7 +174,7 @@ TEST_CASE("a child that was forked while another thread made an image makes it i
     if (child == 0) {
         alarm(60);  // one that waits for the parent's thread would wait for ever
         bool ran = false;
-        cache.run_once(key("a"), [&] { ran = true; });
+        run_once(cache, [&] { ran = true; });
         _exit(ran ? 0 : 1);
     }
     int status = -1;

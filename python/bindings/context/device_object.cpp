@@ -13,6 +13,7 @@
 
 #include "context/call_site.hpp"
 #include "context/current_stream.hpp"
+#include "context/device_output.hpp"
 #include "support/errors.hpp"
 #include "support/interruption.hpp"
 
@@ -36,6 +37,7 @@ void answer_questions_once() {
     if (done.load(std::memory_order_relaxed) || done.exchange(true)) return;
     report_call_sites();
     run_signal_handlers_while_waiting();
+    redirect_device_output();
 }
 
 void warn_of_fallback(const Driver& driver) {

@@ -353,9 +353,9 @@ KernelObject attribute(const Module& module, const std::string& name) {
     }
 }
 
-/// Templates wait until somebody says which.
-void compile_now(const Module& module) {
-    if (module.only_templates()) return;
+/// Templates wait until somebody says which. Returns where the image came from; None when all are templates.
+py::object compile_now(const Module& module) {
+    if (module.only_templates()) return py::none();
     prepare_toolkit();
     const Arch arch = module.options().arch ? *module.options().arch : current_device().arch();
     Cache::Lookup compiled;
@@ -364,6 +364,7 @@ void compile_now(const Module& module) {
         compiled = module.compile(arch);
     }
     issue_compile_warnings(*compiled.image, module.source());
+    return py::str(to_string(compiled.origin));
 }
 
 /// {"scale": [("float",), ("double",)]}: compiled together, the kernels in the same places.

@@ -12,6 +12,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 
 #include "support/interruption.hpp"
@@ -111,6 +112,8 @@ void translate(std::exception_ptr exception) {
     } catch (const FileError& error) {
         raise(error.code() == ENOENT ? "MissingFileError" : "FileError", error.what(),
               attribute("errno", error.code()), attribute("filename", error.path()));
+    } catch (const CompileInterrupted& error) {
+        if (!raise_interruption(error.what())) PyErr_SetString(PyExc_KeyboardInterrupt, error.what());
     } catch (const RaceError& error) {
         raise("RaceError", error.what(), attribute("races", to_list(error.races())));
     } catch (const Error& error) {

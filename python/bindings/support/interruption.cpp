@@ -1,18 +1,27 @@
 #include "support/interruption.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <exception>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include <pybind11/pybind11.h>
 
+#include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 
+#include "context/device_output.hpp"
 #include "support/gil.hpp"
 
 namespace py = pybind11;
 
 namespace bascule::python {
+
+extern "C" int bascule_python_interrupted() noexcept;
+
 namespace {
 
 std::atomic<unsigned long> main_thread{0};
@@ -37,11 +46,71 @@ bool holds_gil() noexcept {
 
 int raise_in_the_program(void*) { return raise_interruption("") ? -1 : 0; }
 
+bool is_main_thread() noexcept {
+    return PyThread_get_thread_ident() == main_thread.load(std::memory_order_relaxed);
+}
+
+void find_main_thread() {
+    const py::object thread = py::module_::import("threading").attr("main_thread")();
+    main_thread = thread.attr("ident").cast<unsigned long>();
+}
+
+/// As if a signal handler had raised what Python has raised now.
+void keep_for_the_program(py::error_already_set exception) {
+    raised().emplace(std::move(exception));
+    Py_AddPendingCall(&raise_in_the_program, nullptr);
+}
+
+/// A display that fails costs nobody a compile; Ctrl-C may come while it draws.
+template <class... Arguments>
+void call_progress(const char* function, const Arguments&... arguments) noexcept {
+    try {
+        into_python([&] { return py::module_::import("bascule._progress").attr(function)(arguments...); });
+    } catch (py::error_already_set& error) {
+        if (!error.matches(PyExc_Exception)) return keep_for_the_program(error);
+        error.discard_as_unraisable("bascule._progress");
+    } catch (const std::exception&) {  // no memory
+    }
+}
+
+/// Most compiles are done before a person wonders.
+constexpr std::chrono::milliseconds shown_after{500};
+
+bool progress_is_shown = false;  // used by the main thread only
+
+bool is_compile_interrupted(const std::string& what, std::chrono::milliseconds waited) noexcept {
+    const GilTaken gil;
+    if (!gil.held()) return false;
+    if (bascule_python_interrupted() != 0) return true;
+    if (waited < shown_after) return false;
+    const py::error_scope keeps_error;
+    progress_is_shown = true;
+    call_progress("show", what, std::chrono::duration<double>(waited).count());
+    return raised().has_value();
+}
+
+void end_of_compile() noexcept {
+    if (!progress_is_shown) return;
+    const GilTaken gil;
+    if (!gil.held()) return;
+    const py::error_scope keeps_error;
+    progress_is_shown = false;
+    // Python code that runs now would get the exception which the program is to get.
+    std::optional<py::error_already_set> interruption = std::move(raised());
+    raised().reset();
+    call_progress("hide");
+    if (interruption) keep_for_the_program(std::move(*interruption));
+}
+
+bool watches_compiles_here() noexcept { return is_main_thread() && interpreter_lives(); }
+
+constexpr CompileWatch compile_watch{&watches_compiles_here, &is_compile_interrupted, &end_of_compile};
+
 }  // namespace
 
 /// The emulated device asks this, in any thread, with no lock held.
 extern "C" int bascule_python_interrupted() noexcept {
-    if (PyThread_get_thread_ident() != main_thread.load(std::memory_order_relaxed)) {
+    if (!is_main_thread()) {
         // The main thread may need the GIL to answer, while this one waits for it.
         if (interpreter_lives() && holds_gil()) const GilReleased for_a_moment;
         return 0;
@@ -50,30 +119,34 @@ extern "C" int bascule_python_interrupted() noexcept {
     if (!gil.held()) return 0;
     if (raised()) return 1;
     const py::error_scope keeps_error;  // the thread may be destroying objects because of one
+    write_device_output();
     if (into_python([] { return PyErr_CheckSignals(); }) == 0) return 0;
-    raised().emplace();
-    Py_AddPendingCall(&raise_in_the_program, nullptr);
+    keep_for_the_program(py::error_already_set());
     return 1;
 }
 
 void run_signal_handlers_while_waiting() {
     const Driver* driver = Driver::existing();
     if (driver == nullptr || driver->emulated_functions() == nullptr) return;
-    const py::object thread = py::module_::import("threading").attr("main_thread")();
-    main_thread = thread.attr("ident").cast<unsigned long>();
+    find_main_thread();
     driver->emulated_functions()->set_interrupt(&bascule_python_interrupted);
+}
+
+void run_signal_handlers_while_compiling() {
+    find_main_thread();
+    set_compile_watch(compile_watch);
 }
 
 void end_of_program() noexcept { is_ending = true; }
 
 void stop_daemon_thread_at_end() noexcept {
-    if (!is_ending || PyThread_get_thread_ident() == main_thread.load(std::memory_order_relaxed)) return;
+    if (!is_ending || is_main_thread()) return;
     const GilReleased released;
     stop_this_thread();
 }
 
 bool raise_interruption(const std::string& note) {
-    if (!raised() || PyThread_get_thread_ident() != main_thread.load(std::memory_order_relaxed)) return false;
+    if (!is_main_thread() || !raised()) return false;
     try {
         if (!note.empty()) raised()->value().attr("add_note")(note);
     } catch (const py::error_already_set&) {  // an exception class of the program's own

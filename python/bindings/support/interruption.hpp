@@ -1,4 +1,4 @@
-// Ctrl-C and other signals while a kernel runs on the emulated device.
+// Ctrl-C and other signals while a kernel runs on the emulated device, and while NVRTC compiles.
 #pragma once
 
 #include <string>
@@ -9,6 +9,9 @@ namespace bascule::python {
 /// that one of them raises (KeyboardInterrupt) ends what the thread waits for. Does nothing on a GPU. The driver is
 /// loaded; the GIL is held.
 void run_signal_handlers_while_waiting();
+
+/// The same for compiles, whose threads go on; `bascule._progress` shows what takes long. The GIL is held.
+void run_signal_handlers_while_compiling();
 
 /// Sets the exception that a signal handler raised during the call that ends now, with `note` added to it. False
 /// when there is none. The GIL is held. If nobody calls this, the interpreter raises the exception soon.

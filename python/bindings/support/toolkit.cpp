@@ -13,6 +13,7 @@
 
 #include <bascule/jit/cache/cache.hpp>
 
+#include "support/interruption.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -42,6 +43,7 @@ void prepare_toolkit() {
         if (prepared.load(std::memory_order_acquire) == number) [[likely]]
             return;
         ToolkitLocation found = locate();
+        run_signal_handlers_while_compiling();
         const std::lock_guard lock(preparing);
         if (wanted.load(std::memory_order_acquire) != number) continue;  // changed meanwhile
         if (prepared.load(std::memory_order_relaxed) == number) return;  // another thread was quicker

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "driver/code_calls/code.hpp"
+#include "driver/code_calls/device_output.hpp"
 #include "driver/code_calls/occupancy.hpp"
 #include "driver/interruption.hpp"
 #include "driver/limits.hpp"
@@ -215,6 +216,7 @@ struct Job {
         request.memory = &context->memory;
         request.log = emulated::races::Running::log();
         request.workers = process.workers();
+        request.print = emulated::driver::device_output();
         std::optional<Workspace> workspace;
         if (cooperative) request.workspace = workspace.emplace(*context).address;
         if (cooperative && request.workspace == 0)

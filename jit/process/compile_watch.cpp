@@ -1,0 +1,109 @@
+#include <atomic>
+#include <csignal>
+#include <exception>
+#include <memory>
+#include <pthread.h>
+#include <system_error>
+#include <thread>
+
+#include <bascule/jit/process/compile_watch.hpp>
+#include <bascule/jit/process/exit_gate.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr std::chrono::milliseconds look_interval{50};
+
+std::atomic<const CompileWatch*> current_watch{nullptr};
+thread_local bool on_compile_thread = false;
+
+/// The watch that asks the calling thread, or null.
+const CompileWatch* watch_here() noexcept {
+    const CompileWatch* watch = current_watch.load(std::memory_order_acquire);
+    if (watch == nullptr || on_compile_thread || gate_is_closed()) return nullptr;
+    return watch->watches_this_thread() ? watch : nullptr;
+}
+
+/// Tells the watch of the end of a wait that it was asked about.
+class Wait {
+  public:
+    explicit Wait(const CompileWatch& watch) : watch_(watch) {}
+    ~Wait() {
+        if (asked_) watch_.ended();
+    }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
+    bool is_interrupted(const std::string& what) {
+        asked_ = true;
+        const auto waited = std::chrono::steady_clock::now() - start_;
+        return watch_.is_interrupted(what, std::chrono::duration_cast<std::chrono::milliseconds>(waited));
+    }
+
+  private:
+    const CompileWatch& watch_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    bool asked_ = false;
+};
+
+void wait_for_end(const CompileWatch& watch, const std::string& what, const std::shared_future<void>& end) {
+    Wait wait(watch);
+    while (end.wait_for(look_interval) != std::future_status::ready) {
+        if (wait.is_interrupted(what))
+            throw CompileInterrupted("NVRTC was compiling " + what +
+                                     " and goes on; its image will be in the cache.");
+    }
+    end.get();
+}
+
+/// Signals are for the program's threads; those that a fault of the thread itself raises cannot be blocked.
+void block_signals() noexcept {
+    sigset_t set;
+    sigfillset(&set);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&set, fault);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+/// Null when the system has no more threads.
+std::shared_ptr<std::promise<void>> run_on_thread(const std::function<void()>& work) {
+    auto promise = std::make_shared<std::promise<void>>();
+    try {
+        std::thread([promise, work] {
+            const InsideNvrtc until_stored;
+            block_signals();
+            on_compile_thread = true;
+            try {
+                work();
+                promise->set_value();
+            } catch (...) {
+                promise->set_exception(std::current_exception());
+            }
+        }).detach();
+    } catch (const std::system_error&) {
+        return nullptr;
+    }
+    return promise;
+}
+
+}  // namespace
+
+void set_compile_watch(const CompileWatch& watch) noexcept {
+    current_watch.store(&watch, std::memory_order_release);
+}
+
+bool is_compile_thread() noexcept { return on_compile_thread; }
+
+void run_watched(const std::string& what, const std::function<void()>& work) {
+    const CompileWatch* watch = watch_here();
+    const auto promise = watch != nullptr ? run_on_thread(work) : nullptr;
+    if (promise == nullptr) return work();
+    wait_for_end(*watch, what, promise->get_future().share());
+}
+
+void wait_watched(const std::string& what, const std::shared_future<void>& end) {
+    const CompileWatch* watch = watch_here();
+    if (watch == nullptr) return end.get();
+    wait_for_end(*watch, what, end);
+}
+
+}  // namespace bascule

@@ -1,0 +1,99 @@
+"""Shows what NVRTC compiles while the main thread waits for it: a line of rich, on a terminal or below a cell."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+class _Nowhere:
+    """The output is a file, or rich is not installed."""
+
+    def update(self, what: str, seconds: float) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class _Terminal:
+    """Refreshed by `update` alone, so that no thread draws; the line is erased at the end."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(
+            console=Console(file=sys.stderr),
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._live.start()
+
+    def update(self, what: str, seconds: float) -> None:
+        self._live.update(_line(what, seconds), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+class _Cell:
+    """An output of the cell that is replaced, and empty at the end. Without rich's Live, which wants ipywidgets."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def update(self, what: str, seconds: float) -> None:
+        from IPython.display import display
+
+        if self._handle is None:
+            self._handle = display(_line(what, seconds), display_id=True)
+        else:
+            self._handle.update(_line(what, seconds))
+
+    def close(self) -> None:
+        if self._handle is not None:
+            self._handle.update({"text/plain": ""}, raw=True)
+
+
+_shown: _Nowhere | _Terminal | _Cell | None = None
+
+
+def show(what: str, seconds: float) -> None:
+    """Say that `what` has been compiled for `seconds`; called several times a second, in the main thread."""
+    global _shown
+    if _shown is None:
+        _shown = _Nowhere()  # where what follows fails, it fails once
+        _shown = _place()
+    _shown.update(what, seconds)
+
+
+def hide() -> None:
+    """The compile has ended, or the wait for it was interrupted."""
+    global _shown
+    shown, _shown = _shown, None
+    if shown is not None:
+        shown.close()
+
+
+def _place() -> _Nowhere | _Terminal | _Cell:
+    if importlib.util.find_spec("rich") is None:
+        return _Nowhere()
+    if type(sys.stdout).__module__ == "ipykernel.iostream":
+        return _Cell()
+    if os.getenv("TERM") != "dumb" and sys.stderr is not None and sys.stderr.isatty():
+        return _Terminal()
+    return _Nowhere()
+
+
+def _line(what: str, seconds: float) -> Text:
+    from rich.text import Text
+
+    return Text.assemble(("compiling ", "bold"), (what, "cyan"), f"  {seconds:.1f} s")

@@ -1,0 +1,76 @@
+#include "context/device_output.hpp"
+
+#include <exception>
+#include <mutex>
+#include <string>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
+
+#include "support/gil.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+/// What kernels have printed and sys.stdout has not got. Kernels run on threads that must not wait for the GIL: whoever
+/// holds it may be waiting for the kernel.
+struct Printed {
+    std::mutex mutex;
+    std::string text;
+    bool is_scheduled = false;  ///< the interpreter knows
+};
+
+Printed& printed() {
+    static auto& shared = *new Printed;  // kernels may print until the process has ended
+    return shared;
+}
+
+int write_scheduled(void*) {
+    write_device_output();
+    return 0;
+}
+
+extern "C" void bascule_python_print(const char* text, std::size_t length) {
+    Printed& shared = printed();
+    const std::lock_guard lock(shared.mutex);
+    shared.text.append(text, length);
+    if (!shared.is_scheduled) shared.is_scheduled = Py_AddPendingCall(&write_scheduled, nullptr) == 0;
+}
+
+bool stdout_is_a_notebooks() {
+    const py::object out = py::module_::import("sys").attr("stdout");
+    const auto module = py::str(py::type::of(out).attr("__module__")).cast<std::string>();
+    return module == "ipykernel.iostream";
+}
+
+}  // namespace
+
+void redirect_device_output() {
+    const EmulatedFunctions* emulated = Driver::get().emulated_functions();
+    if (emulated != nullptr && stdout_is_a_notebooks()) emulated->set_print(&bascule_python_print);
+}
+
+void write_device_output() noexcept {
+    std::string text;
+    {
+        Printed& shared = printed();
+        const std::lock_guard lock(shared.mutex);
+        text.swap(shared.text);
+        shared.is_scheduled = false;
+    }
+    if (text.empty()) return;
+    try {
+        const auto decoded = py::reinterpret_steal<py::object>(
+            PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+        into_python([&] { return py::module_::import("sys").attr("stdout").attr("write")(decoded); });
+    } catch (py::error_already_set& error) {
+        error.discard_as_unraisable("device printf");
+    } catch (const std::exception&) {  // no memory
+    }
+}
+
+}  // namespace bascule::python
