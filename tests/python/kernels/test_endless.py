@@ -223,8 +223,8 @@ def test_a_second_ctrl_c_ends_a_program_whose_other_thread_runs_an_endless_kerne
     process = interrupt(
         """
         thread = threading.Thread(target=lambda: module.barriers[1, 64](array(), runs))
-        thread.start()
         try:
+            thread.start()  # may be interrupted too: the kernel runs before it returns
             thread.join()
         except KeyboardInterrupt:
             print("once", flush=True)
