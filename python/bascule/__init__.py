@@ -214,6 +214,8 @@ _LAZY = {
     "BenchmarkResult": "_benchmark",
     "Explanation": "_explain",
     "benchmark": "_benchmark",
+    "load_ipython_extension": "_notebook",
+    "unload_ipython_extension": "_notebook",
 }
 
 

@@ -63,7 +63,7 @@ def to_options(given: Any) -> _bascule.CompileOptions:
     if isinstance(given, dict):
         return _bascule.CompileOptions(**{str(name): value for name, value in given.items()})
     if isinstance(given, (list, tuple)):
-        return _bascule.CompileOptions(**_fields(list(given)))
+        return _bascule.CompileOptions(**fields_of(list(given)))
     hint = f": write options=[{given!r}]" if isinstance(given, str) else ""
     raise _errors.ArgumentTypeError(
         "options takes a bascule.CompileOptions, a dict of its fields, or a list of NVRTC flags, "
@@ -82,7 +82,8 @@ def unexpected_keyword(name: str) -> _errors.ArgumentTypeError:
     return _errors.ArgumentTypeError(f"bascule.compile has no parameter {name!r}: {hint}")
 
 
-def _fields(flags: list[Any]) -> dict[str, Any]:
+def fields_of(flags: list[Any]) -> dict[str, Any]:
+    """The fields of CompileOptions that NVRTC's flags set."""
     for i, flag in enumerate(flags):
         if not isinstance(flag, str):
             raise _errors.ArgumentTypeError(

@@ -1,0 +1,179 @@
+"""`%load_ext bascule`: cells of CUDA C++ in IPython and Jupyter."""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import re
+import shlex
+import sys
+import time
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic_arguments import MagicArgumentParser, argument, magic_arguments
+
+from bascule import _bascule, _errors, _options, _places, _terminal
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Add `%%cuda` to IPython or to a notebook; `%load_ext bascule` calls this.
+
+    shell : the running InteractiveShell, which keeps the magic and the text of headers until it ends.
+
+    >>> %load_ext bascule
+    """
+    shell.register_magics(CudaMagics(shell))
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Remove `%%cuda`; kernels of cells stay valid. `%unload_ext bascule` calls this."""
+    shell.magics_manager.magics["cell"].pop("cuda", None)
+
+
+@magics_class
+class CudaMagics(Magics):
+    """The magic, and the headers that cells have declared."""
+
+    shell: InteractiveShell
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self.headers: dict[str, str] = {}
+
+    @magic_arguments()
+    @argument("--std", metavar="STANDARD", help="the C++ standard: c++17, c++20 ...")
+    @argument("-D", dest="define", metavar="NAME=VALUE", action="append", help="define a macro; may be repeated")
+    @argument(
+        "-I", dest="include", metavar="DIR", action="append", help="search DIR for included files; may be repeated"
+    )
+    @argument("--arch", metavar="ARCH", help="compile for this architecture, such as sm_90, not for the device")
+    @argument("--debug", action="store_true", help="check every index of a view, and keep debug information")
+    @argument(
+        "--option",
+        metavar="FLAG",
+        action="append",
+        help="pass FLAG to NVRTC, such as --option=-use_fast_math; may be repeated",
+    )
+    @argument("--name", metavar="MODULE", help="bind the module to this name")
+    @argument(
+        "--header",
+        metavar="NAME",
+        help='compile nothing: the cell is the header that other cells #include "NAME"',
+    )
+    @cell_magic
+    def cuda(self, line: str, cell: str) -> _bascule.Module | None:
+        """Compile the cell as CUDA C++ and put its kernels into the namespace.
+
+        An unchanged cell is not compiled again, in this notebook or another one, nor after a restart of the kernel.
+        A changed cell makes new kernels; those that you kept of the old one stay valid. The cell's value is the
+        module, unless --name binds it.
+        """
+        given = _parse(self.cuda.parser, line)
+        if given.header is not None:
+            self._declare_header(given, line, cell)
+            return None
+        options = self._options(given, cell)
+        start = time.perf_counter()
+        try:
+            module = _bascule._make_module(cell, _name_of_cell(), self._first_line(cell), "", options, ())
+            origin = module._compile()
+        except _errors.CompileError as error:
+            _shorten_traceback(error)
+            raise
+        seconds = time.perf_counter() - start
+        self._bind(module, given.name)
+        print(_summary(module, origin, seconds))
+        return None if given.name else module
+
+    def _declare_header(self, given: argparse.Namespace, line: str, cell: str) -> None:
+        name = given.header
+        others = [other for other, value in vars(given).items() if value and other != "header"]
+        if others:
+            raise UsageError(f"--header {name} takes no other options: it compiles nothing. Remove them from {line!r}.")
+        if not name or name.startswith("/") or any(character in name for character in '"<>\\\n'):
+            raise UsageError(f"--header takes a relative name without quotes, like shapes.cuh; got {name!r}.")
+        # A line for the magic's own, so that errors have the lines of the cell.
+        self.headers[name] = "\n" * (self._first_line(cell) - 1) + cell
+        print(f'{name}: cells find it by #include "{name}"')
+
+    def _options(self, given: argparse.Namespace, cell: str) -> _bascule.CompileOptions:
+        flags = list(given.option or [])
+        flags += [f"--std={given.std}"] if given.std is not None else []
+        flags += [f"--gpu-architecture={given.arch}"] if given.arch is not None else []
+        flags += ["-G"] if given.debug else []
+        for define in given.define or []:
+            name = define.partition("=")[0]
+            if not name.isidentifier():
+                raise UsageError(f"-D takes NAME or NAME=VALUE, got {define!r}.")
+            flags.append(f"-D{define}")
+        flags += [f"-I{directory}" for directory in given.include or []]
+        fields = _options.fields_of(flags)
+        headers = self._headers_for(cell + "\n" + "\n".join(given.define or []))
+        try:
+            return _bascule.CompileOptions(**fields, headers=headers)
+        except _errors.ArgumentError as error:
+            raise UsageError(str(error)) from None
+
+    def _headers_for(self, text: str) -> dict[str, str]:
+        """The headers that the text may include: a change of any other one compiles nothing again."""
+        reached: dict[str, str] = {}
+        texts = [text]
+        while texts:
+            text = texts.pop()
+            any_name = _INCLUDES_A_MACRO.search(text) is not None
+            for name in self.headers:
+                if name not in reached and (any_name or name in text):
+                    reached[name] = self.headers[name]
+                    texts.append(self.headers[name])
+        return dict(sorted(reached.items()))
+
+    def _first_line(self, cell: str) -> int:
+        """The line of the cell, counted from 1, that the text begins in: behind the magic's own."""
+        raw = str(self.shell.history_manager.input_hist_raw[-1]) if self.shell.history_manager else ""
+        at = raw.rfind(cell.rstrip("\n")) if cell.strip() else -1
+        return raw.count("\n", 0, at) + 1 if at > 0 else 2
+
+    def _bind(self, module: _bascule.Module, name: str | None) -> None:
+        names: dict[str, object] = {each: module[each] for each in module.kernels if each.isidentifier()}
+        if name:
+            names[name] = module
+        self.shell.push(names)
+
+
+_INCLUDES_A_MACRO = re.compile(r'^[ \t]*#[ \t]*include[ \t]+[^"<\s]', re.MULTILINE)
+
+
+def _parse(parser: MagicArgumentParser, line: str) -> argparse.Namespace:
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"%%cuda {line}: {error}.") from None
+    given = parser.parse_args(words)
+    if given.name is not None and (not given.name.isidentifier() or keyword.iskeyword(given.name)):
+        raise UsageError(f"--name takes a name that Python can bind, like blur; got {given.name!r}.")
+    return given
+
+
+def _name_of_cell() -> str:
+    """Such as In[3], as tracebacks and faults have it."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        name = _places.display(frame.f_code.co_filename)
+        if name != frame.f_code.co_filename:
+            return name
+    return "<cell>"
+
+
+def _summary(module: _bascule.Module, origin: str | None, seconds: float) -> str:
+    names = ", ".join(module.kernels)
+    if origin is None:
+        return f"{names}: compiled when a launch or instantiate() gives the template arguments"
+    return f"{names}: compiled in {seconds:.2f} s" if origin == "compiled" else f"{names}: cached"
+
+
+def _shorten_traceback(error: _errors.CompileError) -> None:
+    """The message alone, in colour: the frames are those of the magic, and say nothing of the cell."""
+    error._render_traceback_ = lambda: _terminal.coloured(f"CompileError: {error}").split("\n")  # type: ignore[attr-defined]
