@@ -1,0 +1,101 @@
+"""The directive {headers}: the classes, functions and members of C++ headers with their `///` comments."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
+ROOT = Path(__file__).resolve().parents[3]
+COMMENT = re.compile(r"\s*///\s?(?!<)(.*)")
+BEHIND = re.compile(r"\s*///<\s?(.*)")
+ENUMERATOR = re.compile(r"\w+( = [^;(]+)?,?")
+
+
+def entries_of(header: Path) -> list[tuple[str, str]]:
+    """(declaration, comment) of what a header describes."""
+    lines = header.read_text().splitlines()
+    entries: list[tuple[str, str]] = []
+    scopes: list[tuple[int, str, bool]] = []  # indentation, class, whether what follows is public
+    i = 0
+    while i < len(lines):
+        line = lines[i]
+        if visibility := re.match(r"\s*(public|private|protected):", line):
+            if scopes:
+                scopes[-1] = (*scopes[-1][:2], visibility[1] == "public")
+            i += 1
+            continue
+        if re.match(r"\s*\}", line):
+            indentation = len(line) - len(line.lstrip())
+            while scopes and scopes[-1][0] >= indentation:
+                scopes.pop()
+        comment: list[str] = []
+        while i < len(lines) and (found := COMMENT.fullmatch(lines[i])):
+            comment.append(found[1])
+            i += 1
+        declaration, i = declaration_at(lines, i)
+        opened = re.search(r"\b(class|struct) (\w+)[^;]*\{\s*$", declaration)
+        behind = BEHIND.search(lines[i - 1]) if i <= len(lines) else None
+        if behind and not comment:
+            comment = [behind[1]]
+        shown = all(public for _, _, public in scopes)
+        if comment and shown and declaration:
+            entries.append((qualified(declaration, scopes), " ".join(comment).strip()))
+        if opened:
+            indentation = len(lines[i - 1]) - len(lines[i - 1].lstrip())
+            scopes.append((indentation, opened[2], opened[1] == "struct"))
+    return entries
+
+
+def declaration_at(lines: list[str], i: int) -> tuple[str, int]:
+    """The declaration that begins at a line, on one line, and the number of the line behind it."""
+    parts: list[str] = []
+    while i < len(lines):
+        line = lines[i]
+        part = re.sub(r"\s*//.*", "", line).strip()
+        i += 1
+        parts.append(part)
+        if BEHIND.search(line) or ENUMERATOR.fullmatch(part):
+            break
+        if not part.startswith(("template <", "requires")) and (not part or part.endswith((";", "{", "}", ":"))):
+            break
+    return " ".join(filter(None, parts)), i
+
+
+def qualified(declaration: str, scopes: list[tuple[int, str, bool]]) -> str:
+    """Without its body, with the class it is in."""
+    head = re.sub(r"\s*((?<!= )\{.*|;)$", "", declaration)
+    head = re.sub(r"\) (noexcept )?: \w+\(.*", ")", head)
+    return f"{head}" + (f"    // {'::'.join(name for _, name, _ in scopes)}" if scopes else "")
+
+
+def comment_nodes(text: str) -> list[nodes.Node]:
+    """Text with its `code`."""
+    pieces = re.split(r"`([^`]+)`", text)
+    return [nodes.literal(p, p) if n % 2 else nodes.Text(p) for n, p in enumerate(pieces) if p]
+
+
+class Headers(Directive):
+    """Its content is a list of paths, as they are spelled behind <bascule/."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        out: list[nodes.Node] = []
+        for header in (ROOT / path for path in self.content if path):
+            name = f"<bascule/{header.relative_to(ROOT)}>"
+            section = nodes.section(ids=[re.sub(r"\W+", "-", str(header.relative_to(ROOT)))])
+            section += nodes.title(name, "", nodes.literal(name, name))
+            for declaration, comment in entries_of(header):
+                block = nodes.literal_block(declaration, declaration, language="cpp")
+                section += block
+                section += nodes.paragraph("", "", *comment_nodes(comment))
+            out.append(section)
+            self.state.document.settings.env.note_dependency(str(header))
+        return out
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.add_directive("headers", Headers)
+    return {"parallel_read_safe": True}

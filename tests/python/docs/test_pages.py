@@ -1,0 +1,69 @@
+"""Every block of code of the documentation runs and prints what the page shows, or says why it cannot run here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import bascule
+from docs.pages import (
+    DOCS,
+    LANGUAGES,
+    PAGES,
+    blocks_of,
+    failures_of_console,
+    failures_of_program,
+    failures_of_python,
+    python_blocks,
+)
+
+BUILD = Path(bascule._bascule.__file__).parents[2]
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+NAMES = [str(page.relative_to(DOCS)) for page in PAGES]
+RUNNING = [block for block in BLOCKS if not block.not_run]
+
+
+def only(language: str) -> list:
+    return [block for block in RUNNING if block.language == language]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.stem)
+def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
+    assert not failures_of_python(page, tmp_path)
+
+
+@pytest.mark.parametrize("block", only("console"), ids=lambda block: block.place)
+def test_commands_print_what_the_page_shows(block, tmp_path: Path) -> None:
+    assert not failures_of_console(block, tmp_path)
+
+
+@pytest.mark.parametrize("block", [b for b in only("cpp") if not b.is_program], ids=lambda block: block.place)
+def test_device_code_compiles(block) -> None:
+    module = bascule.compile(block.text + "\n__global__ void nothing() {}\n")
+    assert "nothing" in module.nothing.prepare().ptx
+
+
+@pytest.mark.parametrize("block", [b for b in only("cpp") if b.is_program], ids=lambda block: block.place)
+def test_programs_in_cpp_run(block, tmp_path: Path) -> None:
+    if not (BUILD / "runtime" / "libbascule_runtime.a").exists():
+        pytest.skip("needs a build tree: the installed package has no C++ libraries")
+    assert not failures_of_program(block, tmp_path, BUILD)
+
+
+def test_every_block_has_a_language_that_is_tested() -> None:
+    assert not [f"{block.place}: {block.language!r}" for block in BLOCKS if block.language not in LANGUAGES]
+
+
+def test_what_does_not_run_says_why(record_property) -> None:
+    for block in BLOCKS:
+        if block.language in ("toml", "cmake", "yaml"):
+            assert block.not_run, f"{block.place}: nothing runs {block.language}: say why it is right"
+    omitted = [block for block in BLOCKS if block.not_run]
+    for reason, count in Counter(block.not_run for block in omitted).most_common():
+        print(f"{count} x not run: {reason}")
+    for block in omitted:
+        print(f"  {block.place}: {block.not_run}")
+    record_property("blocks_not_run", len(omitted))
+    assert len(omitted) < len(RUNNING) / 2
