@@ -42,7 +42,7 @@ class CudaMagics(Magics):
         super().__init__(shell)
         self.headers: dict[str, str] = {}
 
-    @magic_arguments()
+    @magic_arguments("%cuda")  # IPython writes one % before it
     @argument("--std", metavar="STANDARD", help="the C++ standard: c++17, c++20 ...")
     @argument("-D", dest="define", metavar="NAME=VALUE", action="append", help="define a macro; may be repeated")
     @argument(
@@ -69,6 +69,11 @@ class CudaMagics(Magics):
         An unchanged cell is not compiled again, in this notebook or another one, nor after a restart of the kernel.
         A changed cell makes new kernels; those that you kept of the old one stay valid. The cell's value is the
         module, unless --name binds it.
+
+        Example::
+
+            %%cuda --std c++20 -D FACTOR=2
+            __global__ void scale(float* p) { p[threadIdx.x] *= FACTOR; }
         """
         given = _parse(self.cuda.parser, line)
         if given.header is not None:
@@ -147,10 +152,9 @@ _INCLUDES_A_MACRO = re.compile(r'^[ \t]*#[ \t]*include[ \t]+[^"<\s]', re.MULTILI
 
 def _parse(parser: MagicArgumentParser, line: str) -> argparse.Namespace:
     try:
-        words = shlex.split(line)
-    except ValueError as error:
-        raise UsageError(f"%%cuda {line}: {error}.") from None
-    given = parser.parse_args(words)
+        given = parser.parse_args(shlex.split(line))
+    except (UsageError, ValueError) as error:
+        raise UsageError(f"%%cuda {line}: {error}. %%cuda? lists the options.") from None
     if given.name is not None and (not given.name.isidentifier() or keyword.iskeyword(given.name)):
         raise UsageError(f"--name takes a name that Python can bind, like blur; got {given.name!r}.")
     return given
