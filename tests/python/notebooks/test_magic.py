@@ -47,6 +47,12 @@ def test_a_value_with_blanks_is_quoted(notebook: Session) -> None:
     assert value_of(notebook, "fill") == "9"
 
 
+def test_a_variable_of_python_is_a_value_too(notebook: Session) -> None:
+    notebook.run("size = 12")
+    notebook.run(f"%%cuda -D VALUE=$size\n{FILL}")
+    assert value_of(notebook, "fill") == "12"
+
+
 def test_a_template_waits_for_its_arguments(notebook: Session) -> None:
     cell = notebook.run("%%cuda\ntemplate <class T> __global__ void put(T* p) { *p = T(6); }")
     assert cell.text == "put: compiled when a launch or instantiate() gives the template arguments\n"
