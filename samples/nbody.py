@@ -38,8 +38,8 @@ __global__ void kick(const float4* stars, float4* velocities, float time, float 
         __syncthreads();
         for (const float4& other : tile) {
             const float3 to{other.x - here.x, other.y - here.y, other.z - here.z};
-            const float near = rsqrtf(to.x * to.x + to.y * to.y + to.z * to.z + softening);
-            const float strength = other.w * near * near * near;  // .w is the mass
+            const float inverse = rsqrtf(to.x * to.x + to.y * to.y + to.z * to.z + softening);
+            const float strength = other.w * inverse * inverse * inverse;  // .w is the mass
             pull.x += strength * to.x;
             pull.y += strength * to.y;
             pull.z += strength * to.z;
