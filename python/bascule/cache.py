@@ -19,10 +19,11 @@ All functions may be called from any thread, while other processes use the direc
 from __future__ import annotations
 
 import builtins
+import importlib
 import os
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -255,6 +256,10 @@ _UNLIMITED = 2**64 - 1
 
 class _Cache(types.ModuleType):
     """Reads and sets the limit where it is used."""
+
+    def __reduce__(self) -> tuple[Callable[[str], types.ModuleType], tuple[str]]:
+        """By name, as cloudpickle pickles other modules for the functions that use them."""
+        return importlib.import_module, (self.__name__,)
 
     @property
     def limit_bytes(self) -> int | None:

@@ -25,6 +25,7 @@ check_memory : bool
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 from collections.abc import Callable
@@ -62,6 +63,10 @@ _EFFECTS: dict[str, Callable[[Any], None]] = {
 
 class _Settings(types.ModuleType):
     """Refuses unknown settings, and applies each change at once."""
+
+    def __reduce__(self) -> tuple[Callable[[str], types.ModuleType], tuple[str]]:
+        """By name, as cloudpickle pickles other modules for the functions that use them."""
+        return importlib.import_module, (self.__name__,)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("__"):

@@ -2,11 +2,13 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
 from processes import TEXT, entries, run
@@ -355,3 +357,11 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly(directory: Path)
         )
         assert (done.returncode, done.stderr) == (141, "")
     os.close(write)
+
+
+@pytest.mark.parametrize("module", ["cache", "config"])
+def test_pickled_functions_may_use_the_module(module):
+    names = {"bascule": bascule, "__name__": "__main__"}
+    exec(f"def name(): return bascule.{module}.__name__", names)
+    assert pickle.loads(cloudpickle.dumps(names["name"]))() == f"bascule.{module}"
+    assert pickle.loads(cloudpickle.dumps(getattr(bascule, module))) is getattr(bascule, module)
