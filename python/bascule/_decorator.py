@@ -54,6 +54,8 @@ def kernel(
 class LaunchRule:
     """A kernel with a launch rule; calling it launches. Created by `bascule.kernel`. Any thread may call it."""
 
+    __signature__ = _bascule._SignatureOfInstance()
+
     def __init__(
         self,
         rule: Callable[..., Any],
@@ -63,6 +65,8 @@ class LaunchRule:
         sites: tuple[_places.Site, ...],
     ) -> None:
         functools.update_wrapper(self, rule)
+        if rule.__doc__ is None:
+            del self.__doc__  # the kernel's counts
         self._rule = rule
         import inspect
 
@@ -114,6 +118,19 @@ class LaunchRule:
             raise AttributeError(name)
         return getattr(self.kernel, name)
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name for name in dir(_bascule.Kernel) if not name.startswith("_"))]
+
+    def _repr_html_(self) -> str:
+        from bascule import _display
+
+        return _display.html(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        from bascule import _display
+
+        _display.pretty(self, printer, cycle)
+
     def __repr__(self) -> str:
         state = repr(self._kernel) if self._kernel is not None else "not compiled yet"
         return f"<bascule.LaunchRule {self.__name__}: {state}>"
@@ -160,3 +177,7 @@ class LaunchRule:
                 )
             return module[wanted]
         return module[names[0]]
+
+
+# A class body cannot have both a docstring and a descriptor of that name.
+LaunchRule.__doc__ = _bascule._DocumentationOfInstance(LaunchRule.__doc__)

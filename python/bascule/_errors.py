@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 class Error(Exception):
     """The base class of Bascule's exceptions."""
 
+    def _repr_html_(self) -> str:
+        from bascule import _display
+
+        return _display.html(self)
+
 
 class ArgumentError(Error):
     """An argument that a kernel, a launch or an array cannot take; raised before anything was enqueued.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -65,7 +64,7 @@ class ArgumentExplanation:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What a launch would do. `str` gives a readable text; notebooks show a table.
+    """What a launch would do. `str` gives a readable text; notebooks draw the streams and show a table.
 
     kernel, signature : the function that the arguments select.
     device : where it would run. stream : the launch stream. choice : why it is that stream.
@@ -104,34 +103,9 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
-            for cells in (
-                (
-                    f"{argument.index + 1} {argument.name}",
-                    argument.declared,
-                    argument.value,
-                    argument.place or "",
-                    argument.order,
-                )
-                for argument in self.arguments
-            )
-        )
-        head = "".join(f"<th>{title}</th>" for title in ("argument", "declared", "passed", "where", "order"))
-        facts = "".join(
-            f"<li>{title}: {html.escape(text)}</li>"
-            for title, text in (
-                ("device", self.device),
-                ("grid", self._geometry()),
-                ("stream", f"{self.stream}; {_CHOICES[self.choice]}"),
-                ("before the launch", self._before()),
-                ("after the launch", self._after()),
-            )
-        )
-        return (
-            f"<div><code>{html.escape(self.signature)}</code><ul>{facts}</ul>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-        )
+        from bascule import _display
+
+        return _display.html(self)
 
     def _geometry(self) -> str:
         if 0 in self.work:

@@ -9,8 +9,8 @@ import sys
 _BOLD, _RED, _YELLOW, _CYAN, _GREEN, _PLAIN = "\033[1m", "\033[31m", "\033[33m", "\033[36m", "\033[32m", "\033[0m"
 
 _SEVERITIES = {"error": _RED, "warning": _YELLOW, "remark": _CYAN, "note": _CYAN}
-_HEAD = re.compile(r"^(?P<place>\S.*?: |  )(?P<severity>error|warning|remark|note): ")
-_CARET = re.compile(r"^\s*\^$")
+HEAD = re.compile(r"^(?P<place>\S.*?: |  )(?P<severity>error|warning|remark|note): ")
+CARET = re.compile(r"^\s*\^$")
 
 
 def coloured(text: str) -> str:
@@ -19,11 +19,11 @@ def coloured(text: str) -> str:
 
 
 def _coloured_line(line: str) -> str:
-    if head := _HEAD.match(line):
+    if head := HEAD.match(line):
         severity = head["severity"]
         rest = line[head.end() :]
         return f"{_BOLD}{head['place']}{_SEVERITIES[severity]}{severity}:{_PLAIN} {rest}"
-    if _CARET.match(line):
+    if CARET.match(line):
         return f"{_BOLD}{_GREEN}{line}{_PLAIN}"
     if line.startswith("help: "):
         return f"{_BOLD}{_CYAN}help:{_PLAIN}{line[5:]}"

@@ -25,7 +25,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bascule import _bascule, _errors, _remembered
 
@@ -36,6 +36,7 @@ CacheStatistics = _bascule.CacheStatistics
 
 __all__ = [
     "CacheStatistics",
+    "Entries",
     "Entry",
     "clear",
     "directory",
@@ -82,6 +83,20 @@ class Entry(NamedTuple):
     problem: str
 
 
+class Entries(builtins.list[Entry]):
+    """A list of programs on disk, which IPython shows as a table."""
+
+    def _repr_html_(self) -> str:
+        from bascule import _display
+
+        return _display.html(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        from bascule import _display
+
+        _display.pretty(self, printer, cycle)
+
+
 def stats() -> _bascule.CacheStatistics:
     """Counts since the process started: `compiled`, `from_memory`, `from_disk` (programs) and `nvrtc_calls`.
 
@@ -109,7 +124,7 @@ def directory() -> str:
     return _bascule._cache_directory()
 
 
-def list() -> builtins.list[Entry]:
+def list() -> Entries:
     """The programs on disk, most recently used first. Each is read and verified, as by a process that uses it.
 
     Raises
@@ -121,13 +136,13 @@ def list() -> builtins.list[Entry]:
 
     problem, rows = _bascule._cache_list()
     _check(problem, "read")
-    return [
+    return Entries(
         Entry(name, size, datetime.fromtimestamp(used_ns / 1e9, UTC), kernels, arch, nvrtc, wrong)
         for name, size, used_ns, wrong, kernels, arch, nvrtc in rows
-    ]
+    )
 
 
-def verify() -> builtins.list[Entry]:
+def verify() -> Entries:
     """The programs on disk that will never be used, each with its `problem`: damaged, of another version, not trusted.
 
     They do no harm, as every process verifies what it reads.
@@ -137,7 +152,7 @@ def verify() -> builtins.list[Entry]:
     CacheError
         The directory cannot be read.
     """
-    return [entry for entry in list() if entry.problem]
+    return Entries(entry for entry in list() if entry.problem)
 
 
 def trim() -> int:

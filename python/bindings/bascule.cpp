@@ -18,6 +18,7 @@
 #include "kernels/kernel_object.hpp"
 #include "launch/arguments.hpp"
 #include "support/call_errors.hpp"
+#include "support/display.hpp"
 #include "support/errors.hpp"
 #include "support/names.hpp"
 #include "support/public_function.hpp"
@@ -63,6 +64,7 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     bascule::python::bind_graphs(module);
     bascule::python::bind_debug(module);
     bascule::python::bind_public_functions(module);
+    bascule::python::bind_display(module);
     bascule::python::describe_call_errors(module);
     module.attr("__name__") = own_name;
 }

@@ -129,6 +129,9 @@ class Kernel {
     template <class Signature>
     TypedKernel<Signature> typed(std::vector<std::string> template_arguments = {},
                                  Device device = Device::current()) const;
+    /// Its functions that launches or `instantiate` have asked for so far, by name expression; of a kernel that is one
+    /// function, none.
+    std::vector<Kernel> instances() const;
     /// What the text declares for this many arguments, types as they are written: names and places for
     /// messages. Lives as long as the module. Throws: ArgumentError when no declaration takes so many.
     const Signature& declared(std::size_t arguments) const;

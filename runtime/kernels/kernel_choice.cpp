@@ -110,6 +110,19 @@ Kernel Kernel::overload(const std::string& parameter_types) const {
     return {module_, family_, &module_.state_->function({in_text ? "" : name(), expression}), nullptr};
 }
 
+std::vector<Kernel> Kernel::instances() const {
+    std::vector<Kernel> found;
+    if (is_function()) return found;
+    ModuleState& module = *module_.state_;
+    const std::lock_guard lock(module.growing);
+    for (const auto& [expression, function] : module.functions) {
+        const bool is_own = expression == name() || expression.starts_with(name() + "<") ||
+                            expression.ends_with("(&" + name() + ")");
+        if (is_own) found.push_back(Kernel(module_, family_, function.get(), nullptr));
+    }
+    return found;
+}
+
 bool Kernel::is_template() const noexcept { return !is_function() && family_->has_templates; }
 
 std::string Kernel::declared_signatures() const {

@@ -61,7 +61,7 @@ def test_an_unknown_kernel_name_suggests_the_nearest(scale):
         module.scael  # noqa: B018
     message(caught, "scael", "Did you mean 'scale'")
     assert isinstance(caught.value, AttributeError)
-    assert not hasattr(module, "_repr_html_")
+    assert not hasattr(module, "_repr_png_")
     with pytest.raises(bascule.CompileError):
         module["nothing_like_it"]
 

@@ -88,6 +88,7 @@ array([[0., 3.],
         .def("__len__", &length)
         .def("__repr__", &repr_of_array);
     register_array_type(type);
+    module.def("_array_facts", &facts_of_array, "array"_a, "most"_a);
     bind_masks(module, type);
     bind_dlpack_export(type);
     bind_exchange_table(type);

@@ -100,33 +100,48 @@ py::object printable(const py::object& host) {
     return elements;
 }
 
-std::string with_values(const py::object& self) {
+/// As NumPy prints them; of an array with more than `most` elements, the ends.
+std::string values_of(const py::object& self, std::uint64_t most, const char* prefix) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
-    const bool whole = array.view.size <= longest;
+    const bool whole = array.view.size <= most;
     const py::object host = whole ? copy_to_host(self, py::none(), py::none()) : ends_of(array);
-    const py::object text =
-        numpy().attr("array2string")(printable(host), "separator"_a = ", ", "prefix"_a = "DeviceArray(",
-                                     "threshold"_a = whole ? longest : 0, "edgeitems"_a = edge);
-    const std::string values = py::str(text);
-    return fmt::format("DeviceArray({}, shape={}, dtype={}, {})", values,
-                       bascule::to_string(array.view.shape), std::string(py::str(numpy_dtype(array.view))),
-                       place_of(array));
+    return py::str(numpy().attr("array2string")(printable(host), "separator"_a = ", ", "prefix"_a = prefix,
+                                                "threshold"_a = whole ? most : 0, "edgeitems"_a = edge));
+}
+
+/// What an array's repr has in the place of values that it cannot read, or the values.
+struct ReadValues {
+    std::string values;
+    std::string why_not;  ///< empty where they were read
+};
+
+ReadValues read_values(const py::object& self, std::uint64_t most, const char* prefix) {
+    try {
+        if (is_capturing(self.cast<const ArrayObject&>())) return {{}, "its stream is being captured"};
+        return {values_of(self, most, prefix), {}};
+    } catch (const std::exception& error) {
+        // The first line: the rest is advice for explicit reads.
+        const std::string message = error.what();
+        return {{}, "values cannot be read: " + message.substr(0, message.find('\n'))};
+    }
 }
 
 }  // namespace
 
 std::string repr_of_array(const py::object& self) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
-    std::string why;
-    try {
-        if (!is_capturing(array)) return with_values(self);
-        why = "its stream is being captured";
-    } catch (const std::exception& error) {
-        // The first line: the rest is advice for explicit reads.
-        why = error.what();
-        why = "values cannot be read: " + why.substr(0, why.find('\n'));
-    }
-    return without_values(array, why);
+    const ReadValues read = read_values(self, longest, "DeviceArray(");
+    if (!read.why_not.empty()) return without_values(array, read.why_not);
+    return fmt::format("DeviceArray({}, shape={}, dtype={}, {})", read.values,
+                       bascule::to_string(array.view.shape), std::string(py::str(numpy_dtype(array.view))),
+                       place_of(array));
+}
+
+py::dict facts_of_array(const py::object& self, std::uint64_t most) {
+    const ArrayObject& array = self.cast<const ArrayObject&>();
+    const ReadValues read = read_values(self, most, "");
+    py::dict facts("place"_a = place_of(array), "values"_a = read.values, "why_not"_a = read.why_not);
+    return facts;
 }
 
 }  // namespace bascule::python

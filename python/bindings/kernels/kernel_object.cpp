@@ -1,6 +1,7 @@
 #include "kernels/kernel_object.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "kernels/kernel_loading.hpp"
+#include "kernels/known_kernel.hpp"
 #include "kernels/template_arguments.hpp"
 #include "launch/bound_launch.hpp"
 #include "launch/call_arguments.hpp"
@@ -221,13 +223,9 @@ void bind_kernel_values(py::module_& module) {
 
 /// Compiles nothing: a debugger that shows a kernel must not.
 std::string repr_of(const KernelObject& self) {
-    const Kernel& kernel = self.kernel;
-    const Device device = current_device();
-    const LoadedKernel* loaded = kernel.is_function() ? kernel.existing(device) : nullptr;
-    const std::string signature =
-        loaded != nullptr ? bascule::to_string(loaded->image->signature) : kernel.declared_signatures();
-    const char* state = loaded != nullptr || !kernel.is_function() ? "" : " (not loaded yet)";
-    return fmt::format("<bascule.Kernel {}{} on {}>", signature, state, to_string(device));
+    const KnownKernel known = known_kernel(self.kernel);
+    const char* state = known.loaded != nullptr || !self.kernel.is_function() ? "" : " (not loaded yet)";
+    return fmt::format("<bascule.Kernel {}{} on {}>", known.signature, state, known.where);
 }
 
 [[noreturn]] void fail_unconfigured(const KernelObject& self, const py::args&, const py::kwargs&) {
@@ -345,12 +343,34 @@ std::string repr_of_module(const Module& module) {
 
 KernelObject attribute(const Module& module, const std::string& name) {
     const bool dunder = name.size() > 4 && name.starts_with("__") && name.ends_with("__");
-    if (dunder) throw py::attribute_error(name);
+    // IPython asks every object that it shows for these; looking for a kernel could compile.
+    const bool display = (name.starts_with("_repr_") || name.starts_with("_ipython_")) && name.ends_with("_");
+    if (dunder || display) throw py::attribute_error(name);
     try {
         return find_kernel(module, name);
     } catch (const CompileError& error) {
         raise_missing_attribute(error);
     }
+}
+
+/// For completion: what `module.name` finds. Compiles nothing.
+py::list names_of_attributes(const py::object& self) {
+    py::list names = py::module_::import("builtins").attr("object").attr("__dir__")(self);
+    std::map<std::string, int>
+        unqualified;  // the last components of qualified names, with how many have them
+    for (const std::string& name : self.cast<const Module&>().kernel_names()) {
+        const std::size_t colons = name.rfind("::");
+        if (name.find('<') != std::string::npos) continue;
+        if (colons != std::string::npos) {
+            ++unqualified[name.substr(colons + 2)];
+        } else if (!names.contains(name)) {
+            names.append(name);
+        }
+    }
+    for (const auto& [name, kernels] : unqualified) {
+        if (kernels == 1 && !names.contains(name)) names.append(name);
+    }
+    return names;
 }
 
 /// Templates wait until somebody says which. Returns where the image came from; None when all are templates.
@@ -433,12 +453,8 @@ disk keeps the set: the same set is found in the next process, another set is co
         .def_property_readonly("kernels", &Module::kernel_names,
                                "Names of the __global__ functions, those that macros and includes make too.")
         .def_property_readonly("source", [](const Module& self) { return self.source().text; })
-        .def("__dir__",
-             [](const py::object& self) {
-                 py::list names = py::module_::import("builtins").attr("object").attr("__dir__")(self);
-                 for (const std::string& name : self.cast<const Module&>().kernel_names()) names.append(name);
-                 return names;
-             })
+        .def("__dir__", &names_of_attributes)
+        .def("_ipython_key_completions_", &Module::kernel_names)
         .def("__repr__", &repr_of_module)
         .def("_compile", &compile_now);
     module.def("_make_module", &make_module, "text"_a, "name"_a, "first_line"_a, "directory"_a, "options"_a,
@@ -465,6 +481,7 @@ void bind_kernels(py::module_& module) {
     register_bound_launch(module);
     bind_kernel(module);
     bind_module(module);
+    bind_known_kernels(module);
     module.def("_cache_statistics", [] { return Cache::process_default().statistics(); });
     module.def("_cache_clear", [] { Cache::process_default().clear(); });
     module.def("_nvrtc_info", &nvrtc_info);

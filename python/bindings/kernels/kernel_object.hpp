@@ -3,14 +3,9 @@
 
 #include <pybind11/pybind11.h>
 
-#include <bascule/runtime/kernels/kernel.hpp>
+#include "kernels/kernel_value.hpp"
 
 namespace bascule::python {
-
-/// bascule.Kernel.
-struct KernelObject {
-    Kernel kernel;
-};
 
 void bind_kernels(pybind11::module_& module);
 

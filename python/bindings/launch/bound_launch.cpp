@@ -17,6 +17,7 @@
 #include "arrays/array_object.hpp"
 #include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
+#include "launch/launch_facts.hpp"
 #include "support/callable_object.hpp"
 #include "support/without_gil.hpp"
 
@@ -207,6 +208,19 @@ PyObject* repr_of_bound(PyObject* self) {
     });
 }
 
+/// As of a launcher, and the arguments as they were passed: `positional` and `named`, None without any.
+py::dict facts_of_bound(const py::object& self) {
+    if (Py_TYPE(self.ptr()) != bound_type) throw py::type_error("a bascule.BoundLaunch is needed");
+    const Bound& bound = held_by<Bound>(self.ptr());
+    const Arguments arguments = bound.arguments();
+    const PreparedLaunch& launch = arguments.binding->launch;
+    py::dict facts =
+        launch_facts(*bound.state, launch.function(), bound.state->launches ? &launch.config() : nullptr);
+    facts["positional"] = arguments.positional;
+    facts["named"] = arguments.named;
+    return facts;
+}
+
 constexpr const char* bound_documentation =
     "A kernel with its launch configuration and its arguments: calling it launches.\n\n"
     "Made by `kernel[grid, block].bind(arguments)`. The arguments were checked then; each call waits for the "
@@ -247,6 +261,7 @@ py::object make_bound_launch(std::shared_ptr<LaunchState> state, const CallArgum
 void register_bound_launch(py::module_& module) {
     bound_type = register_callable<Bound>(module, "bascule.BoundLaunch", bound_documentation, bound_methods,
                                           &repr_of_bound);
+    module.def("_bound_facts", &facts_of_bound);
 }
 
 }  // namespace bascule::python

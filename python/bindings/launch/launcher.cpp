@@ -17,6 +17,7 @@
 #include "context/call_site.hpp"
 #include "launch/bound_launch.hpp"
 #include "launch/explanation.hpp"
+#include "launch/launch_facts.hpp"
 #include "launch/prepared_launch.hpp"
 #include "support/callable_object.hpp"
 #include "values/values.hpp"
@@ -108,6 +109,15 @@ PyObject* repr_of_launcher(PyObject* self) {
         const LaunchState& state = state_of(self);
         return py::str(fmt::format("<bascule.Launcher {}{}>", state.kernel.name(), geometry(state)));
     });
+}
+
+py::dict facts_of_launcher(const py::object& self) {
+    if (Py_TYPE(self.ptr()) != launcher_type) throw py::type_error("a bascule.Launcher is needed");
+    const LaunchState& state = state_of(self.ptr());
+    const ResolvedLaunch* resolved = state.resolved();
+    const bool chosen = resolved != nullptr && resolved->target;
+    return launch_facts(state, resolved != nullptr ? resolved->function : state.kernel,
+                        chosen ? &resolved->target->config() : nullptr);
 }
 
 constexpr const char* launcher_documentation =
@@ -234,6 +244,7 @@ py::object launcher_of(const Kernel& kernel, const py::object& key) {
 void register_launcher(py::module_& module) {
     launcher_type = register_callable<State>(module, "bascule.Launcher", launcher_documentation,
                                              launcher_methods, &repr_of_launcher);
+    module.def("_launcher_facts", &facts_of_launcher);
 }
 
 }  // namespace bascule::python

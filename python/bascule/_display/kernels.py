@@ -1,0 +1,306 @@
+"""Kernels, modules, launchers and launch rules: what is known of them, without compiling or loading anything."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bascule import _bascule, _decorator, _errors, _places
+from bascule._display import plots
+from bascule._display.document import Code, Document, Figure, Table, bytes_text
+from bascule._display.source_text import Definition, find_definition
+
+_MOST_SOURCE_LINES = 60
+_WARP = 32
+
+_ORIGINS = {
+    "compiled": "compiled by NVRTC in {:.3g} ms",
+    "memory": "from the cache in memory (NVRTC took {:.3g} ms)",
+    "disk": "from the cache on disk (NVRTC took {:.3g} ms)",
+}
+
+
+# --- Displays
+
+
+def kernel(kernel: _bascule.Kernel) -> Document:
+    """What is known; registers, memory and occupancy of a kernel that is loaded on the current device."""
+    facts = _bascule._kernel_facts(kernel)
+    pairs = [("declared at", place) for place in _declared_at(facts)]
+    pairs += [("device", facts["device"]), ("code", _state(facts))]
+    parts: list[Table | Figure] = []
+    if facts["parameters"]:
+        parts.append(Table(("parameter", "C++ type"), facts["parameters"], code=(0, 1)))
+    if facts["instances"]:
+        rows = [_instance_row(each) for each in facts["instances"]]
+        parts.append(Table(("instances so far", "registers", "code"), rows, code=(0,)))
+    if facts["is_loaded"]:
+        try:
+            pairs += _loaded(kernel)
+            parts.append(_occupancy(kernel))
+        except _errors.Error as error:  # after a fault
+            pairs.append(("on the device", f"not available: {_first_line(error)}"))
+    return Document("Kernel", facts["signature"], pairs, parts)
+
+
+def module(module: _bascule.Module) -> Document:
+    """Its kernels, with signatures and lines."""
+    file, first_line = _bascule._module_place(module)
+    rows = []
+    for name in type(module).kernels.__get__(module):
+        each = module[name]
+        facts = _bascule._kernel_facts(each)
+        lines = ", ".join(str(first_line + line - 1) for line in facts["lines"])
+        rows.append((name, facts["signature"], _registers(each, facts), lines))
+    return Document("Module", file, [], [Table(("kernel", "signature", "registers", "line"), rows, code=(0, 1))])
+
+
+def launcher(launcher: _bascule.Launcher) -> Document:
+    """The configuration, and options that are not as usual."""
+    facts = _bascule._launcher_facts(launcher)
+    return Document("Launcher", _bascule._kernel_facts(facts["kernel"])["signature"], _configuration(facts))
+
+
+def bound_launch(bound: _bascule.BoundLaunch) -> Document:
+    """The configuration and the arguments."""
+    facts = _bascule._bound_facts(bound)
+    known = _bascule._kernel_facts(facts["kernel"])
+    parameters = known["parameters"] or []
+    named = facts["named"] or {}
+    values = list(facts["positional"])
+    values += [named[name] for name, _ in parameters[len(values) :] if name in named]
+    rows = [(name, spelling, _argument(value)) for (name, spelling), value in zip(parameters, values, strict=False)]
+    parts = [Table(("parameter", "C++ type", "bound"), rows, code=(0, 1))] if rows else []
+    return Document("BoundLaunch", known["signature"], _configuration(facts), parts)
+
+
+def launch_rule(rule: _decorator.LaunchRule) -> Document:
+    """The rule, and its kernel as far as it is known."""
+    subject = f"{rule.__name__}{rule._rule_signature}"
+    known = _kernel_of(rule)
+    if known is None:
+        return Document("LaunchRule", subject, [], [Code(_shortened(rule._source.strip("\n")))])
+    own = kernel(known)
+    return Document("LaunchRule", subject, [("kernel", own.subject), *own.facts], own.parts)
+
+
+# --- Documentation and signatures
+
+
+def documentation(kernel: _bascule.Kernel | _decorator.LaunchRule) -> str:
+    """The C++ signature, the comment above the kernel, its parameters, and its text."""
+    known = _kernel_of(kernel) if isinstance(kernel, _decorator.LaunchRule) else kernel
+    if known is None:
+        return "A launch rule, whose kernel a compile would have to find."
+    facts = _bascule._kernel_facts(known)
+    definitions = list(_definitions(facts))
+    lines = [facts["signature"], ""]
+    for definition in definitions:
+        if definition.comment:
+            lines += [definition.comment, ""]
+    if facts["parameters"]:
+        lines += ["Parameters", "----------"]
+        lines += [f"{name} : {spelling}" for name, spelling in facts["parameters"]]
+        lines.append("")
+    lines += [f"Declared at {place}." for place in _declared_at(facts)]
+    for definition in definitions:
+        lines += ["", _indented(definition.code)]
+    return "\n".join(lines)
+
+
+def python_signature(
+    object: _bascule.Kernel | _bascule.Launcher | _bascule.BoundLaunch | _decorator.LaunchRule,
+) -> inspect.Signature:
+    """The C++ parameters, with their C++ types as annotations."""
+    if isinstance(object, _decorator.LaunchRule):
+        return _rule_signature(object)
+    if isinstance(object, _bascule.BoundLaunch):
+        return inspect.Signature(return_annotation=None)  # its arguments were bound
+    known = _bascule._launcher_facts(object)["kernel"] if isinstance(object, _bascule.Launcher) else object
+    return _signature_of(_bascule._kernel_facts(known)["parameters"])
+
+
+def _signature_of(parameters: Sequence[tuple[str, str]] | None) -> inspect.Signature:
+    if parameters is None:  # overloads
+        every = inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL)
+        return inspect.Signature([every], return_annotation=None)
+    # What Python cannot write as a keyword is passed by position, and so is all before it.
+    unwritable = [i for i, (name, _) in enumerate(parameters) if keyword.iskeyword(name) or not name.isidentifier()]
+    last = max(unwritable, default=-1)
+    made = []
+    for i, (name, spelling) in enumerate(parameters):
+        kind: Any = inspect.Parameter.POSITIONAL_ONLY if i <= last else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if "..." in spelling:
+            kind, name = inspect.Parameter.VAR_POSITIONAL, name.removesuffix("1")
+        if not name.isidentifier():
+            name = f"arg{i + 1}"
+        made.append(inspect.Parameter(name, kind, annotation=spelling))
+    return inspect.Signature(made, return_annotation=None)
+
+
+def _rule_signature(rule: _decorator.LaunchRule) -> inspect.Signature:
+    """As the Python function has it, with the C++ types."""
+    own = rule._rule_signature
+    known = _kernel_of(rule)
+    parameters = _bascule._kernel_facts(known)["parameters"] if known is not None else None
+    if parameters is None or len(parameters) != len(own.parameters):
+        return own
+    typed = [
+        each.replace(annotation=spelling)
+        for each, (_, spelling) in zip(own.parameters.values(), parameters, strict=True)
+    ]
+    return own.replace(parameters=typed, return_annotation=None)
+
+
+def _kernel_of(rule: _decorator.LaunchRule) -> _bascule.Kernel | None:
+    """Before the rule's first call the kernel as its text declares it; None where only a compile could tell."""
+    if rule._kernel is not None:
+        return rule._kernel
+    name, first_line = _places.find(rule._source, rule._sites)
+    try:
+        module = _bascule._make_module(rule._source, name, first_line, "", _bascule.CompileOptions(), ())
+    except _errors.CompileError:
+        return None
+    names = type(module).kernels.__get__(module)
+    wanted = rule._name or rule.__name__
+    if rule._name is None and len(names) == 1:
+        wanted = names[0]
+    return module[wanted] if wanted in names else None
+
+
+# --- Pieces
+
+
+def _state(facts: dict[str, Any]) -> str:
+    if facts["is_loaded"]:
+        return f"loaded, for {facts['arch']}"
+    if facts["is_compiled"]:
+        return f"compiled for {facts['arch']}; the first launch or .prepare() loads it"
+    if facts["is_function"]:
+        return "not compiled yet; the first launch or .prepare() compiles it"
+    if len(facts["lines"]) > 1:
+        return "overloads: the arguments of a launch, or .overload(...), choose one"
+    return "a template: the arguments of a launch, or .instantiate(...), choose an instance"
+
+
+def _declared_at(facts: dict[str, Any]) -> list[str]:
+    return [f"{facts['file']}:{facts['first_line'] + line - 1}" for line in facts["lines"]]
+
+
+def _loaded(kernel: _bascule.Kernel) -> list[tuple[str, str]]:
+    attributes = kernel.attributes
+    return [
+        ("origin", _origin(kernel)),
+        ("registers", f"{attributes.registers} per thread"),
+        ("shared memory", f"{bytes_text(attributes.static_shared_bytes)} per block, static"),
+        ("local memory", f"{bytes_text(attributes.local_bytes)} per thread"),
+        ("constant memory", bytes_text(attributes.constant_bytes)),
+        ("threads per block", f"at most {attributes.max_threads_per_block:,}"),
+    ]
+
+
+def _origin(kernel: _bascule.Kernel) -> str:
+    return f"{_ORIGINS[kernel.origin].format(kernel.compile_ms)}, loaded in {kernel.load_ms:.3g} ms"
+
+
+def _occupancy(kernel: _bascule.Kernel) -> Figure:
+    blocks = range(_WARP, kernel.attributes.max_threads_per_block + 1, _WARP)
+    return plots.occupancy([(block, kernel.occupancy(block).warps) for block in blocks], kernel.best_block())
+
+
+def _instance_row(instance: _bascule.Kernel) -> tuple[str, str, str]:
+    facts = _bascule._kernel_facts(instance)
+    registers = _registers(instance, facts)
+    if facts["is_loaded"]:
+        return facts["signature"], registers, _origin(instance)
+    return facts["signature"], registers, "compiled, not loaded yet" if facts["is_compiled"] else "not compiled yet"
+
+
+def _registers(kernel: _bascule.Kernel, facts: dict[str, Any]) -> str:
+    if not facts["is_function"]:
+        return f"instances: {len(facts['instances'])}"
+    if not facts["is_loaded"]:
+        return "not loaded"
+    try:
+        return str(kernel.attributes.registers)
+    except _errors.Error as error:
+        return f"not available: {_first_line(error)}"
+
+
+def _configuration(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    config = facts["config"]
+    pairs = []
+    if facts["work"]:
+        pairs.append(("work", f"{' x '.join(map(str, facts['work']))} threads"))
+    if config is not None:
+        threads = math.prod(config.grid) * math.prod(config.block)
+        pairs += [
+            ("grid", f"{_extents(config.grid)} blocks"),
+            ("block", f"{_extents(config.block)} threads, {threads:,} in all"),
+            ("shared memory", f"{bytes_text(config.shared_bytes)} per block, dynamic"),
+        ]
+        pairs += _attributes(config)
+    else:
+        pairs.append(("grid", "nothing is launched" if 0 in facts["work"] else "chosen at the first launch"))
+    pairs.append(("stream", facts["stream"] or "chosen at each launch"))
+    if facts["peer"]:
+        pairs.append(("peer", "arrays of other devices are accepted"))
+    if not facts["sync"]:
+        pairs.append(("sync", "the arrays' streams are ignored"))
+    pairs += [("stream of", f"{parameter}: {stream}") for parameter, stream in facts["streams"]]
+    return pairs
+
+
+def _attributes(config: _bascule.LaunchConfig) -> Iterator[tuple[str, str]]:
+    if config.cooperative:
+        yield "cooperative", "all blocks run at the same time"
+    if math.prod(config.cluster) > 1:
+        yield "cluster", f"{_extents(config.cluster)} blocks"
+    if config.programmatic:
+        yield "programmatic", "may begin before the kernel ahead of it ends"
+    if config.priority is not None:
+        yield "priority", str(config.priority)
+    if config.shared_carveout is not None:
+        yield "shared_carveout", f"{config.shared_carveout} %"
+
+
+def _extents(extents: tuple[int, int, int]) -> str:
+    used = max((i + 1 for i in range(3) if extents[i] != 1), default=1)
+    return " x ".join(map(str, extents[:used]))
+
+
+def _argument(value: Any) -> str:
+    """Without reading an array, which would wait."""
+    if isinstance(value, _bascule.DeviceArray):
+        return f"{value.dtype} array of shape {value.shape}"
+    if value is None or isinstance(value, bool | int | float | complex | np.generic):
+        return repr(value)[:80]
+    return type(value).__name__
+
+
+def _definitions(facts: dict[str, Any]) -> Iterator[Definition]:
+    for line in facts["lines"]:
+        found = find_definition(facts["text"], facts["name"], line)
+        if found is not None:
+            yield found
+
+
+def _shortened(text: str) -> str:
+    lines = text.split("\n")
+    if len(lines) <= _MOST_SOURCE_LINES:
+        return text
+    return "\n".join([*lines[:_MOST_SOURCE_LINES], f"... and {len(lines) - _MOST_SOURCE_LINES} more lines"])
+
+
+def _indented(code: str) -> str:
+    return textwrap.indent(_shortened(code.strip("\n")), "    ")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]

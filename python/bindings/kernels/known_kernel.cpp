@@ -1,0 +1,98 @@
+#include "kernels/known_kernel.hpp"
+
+#include <pybind11/stl.h>
+
+#include <bascule/interface/errors/error.hpp>
+
+#include "context/device_object.hpp"
+#include "kernels/kernel_value.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+/// As the text declares them; none where it has several kernels of this name.
+std::optional<std::vector<Parameter>> declared_parameters(const Kernel& kernel) {
+    int declarations = 0;
+    for (const KernelDeclaration& each : kernel.module().declarations()) {
+        if (each.name == kernel.name()) ++declarations;
+    }
+    if (declarations > 1) return std::nullopt;
+    return kernel.declared(kernel.declaration().parameters.size()).parameters;
+}
+
+/// Names and types are the text's, which may have bytes that are not UTF-8.
+py::str readable(const std::string& text) {
+    PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+    if (decoded == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::str>(decoded);
+}
+
+/// The lines of the text that declare it, from 1.
+py::list lines_of(const Kernel& kernel) {
+    py::list lines;
+    for (const KernelDeclaration& each : kernel.module().declarations()) {
+        if (each.name == kernel.name()) lines.append(each.line);
+    }
+    return lines;
+}
+
+py::dict facts_of_kernel(const KernelObject& self) {
+    const KnownKernel known = known_kernel(self.kernel);
+    const Module& module = self.kernel.module();
+    py::list instances;
+    for (Kernel& each : self.kernel.instances()) instances.append(KernelObject{std::move(each)});
+    py::dict facts("name"_a = readable(self.kernel.name()), "device"_a = known.where,
+                   "signature"_a = readable(known.signature), "is_loaded"_a = known.loaded != nullptr,
+                   "is_compiled"_a = known.image != nullptr, "is_function"_a = self.kernel.is_function(),
+                   "instances"_a = instances, "parameters"_a = py::none(), "arch"_a = py::none(),
+                   "text"_a = readable(module.source().text), "file"_a = readable(module.source().name),
+                   "first_line"_a = module.source().first_line, "lines"_a = lines_of(self.kernel));
+    if (known.image != nullptr) facts["arch"] = bascule::to_string(known.image->arch);
+    if (known.parameters) {
+        py::list parameters;
+        for (const Parameter& each : *known.parameters)
+            parameters.append(py::make_tuple(readable(each.name), readable(each.spelling)));
+        facts["parameters"] = parameters;
+    }
+    return facts;
+}
+
+}  // namespace
+
+KnownKernel known_kernel(const Kernel& kernel) {
+    KnownKernel known;
+    try {
+        known.device = current_device();
+        known.where = to_string(*known.device);
+    } catch (const LibraryError&) {
+        known.where = "no device";
+    } catch (const CudaError&) {
+        known.where = "no device";
+    }
+    const std::optional<Arch> named = kernel.module().options().arch;
+    if (kernel.is_function() && known.device) known.loaded = kernel.existing(*known.device);
+    if (kernel.is_function() && (named || known.device))
+        known.image = kernel.compiled(named ? *named : known.device->arch());
+    const KernelImage* compiled = known.image == nullptr ? nullptr : known.image->find(kernel.expression());
+    if (compiled == nullptr) {
+        known.image = nullptr;
+        known.signature = kernel.declared_signatures();
+        known.parameters = declared_parameters(kernel);
+    } else {
+        known.signature = bascule::to_string(compiled->signature);
+        known.parameters = compiled->signature.parameters;
+    }
+    return known;
+}
+
+void bind_known_kernels(py::module_& module) {
+    module.def("_kernel_facts", &facts_of_kernel, "kernel"_a);
+    module.def("_module_place", [](const Module& self) {
+        return py::make_tuple(readable(self.source().name), self.source().first_line);
+    });
+}
+
+}  // namespace bascule::python

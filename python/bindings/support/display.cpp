@@ -1,0 +1,83 @@
+#include "support/display.hpp"
+
+#include <string>
+
+#include "support/callable_object.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+py::object ask(const std::string& function, const py::object& about) {
+    return py::module_::import("bascule._display").attr(function.c_str())(about);
+}
+
+/// A descriptor for `__signature__`: an instance's own; None of the class, which inspect takes for "has none".
+struct SignatureOfInstance {};
+
+/// Of an instance what bascule._display says, of the class the text itself.
+PyObject* get_documentation(PyObject* self, PyObject* instance, PyObject*) {
+    return guarded([&] {
+        if (instance != nullptr) return ask("documentation", py::reinterpret_borrow<py::object>(instance));
+        return py::reinterpret_steal<py::object>(PyUnicode_FromObject(self));
+    });
+}
+
+/// A descriptor for `__doc__`. A kind of str, because pydoc takes the one in the class's dict as it is.
+py::object documentation_type() {
+    PyType_Slot slots[] = {
+        {Py_tp_descr_get, reinterpret_cast<void*>(&get_documentation)},
+        {0, nullptr},
+    };
+    PyType_Spec spec = {"bascule._bascule._DocumentationOfInstance", 0, 0, Py_TPFLAGS_DEFAULT, slots};
+    PyObject* type = PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&PyUnicode_Type));
+    if (type == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(type);
+}
+
+struct DisplayedClass {
+    const char* name;
+    bool has_lines;  ///< other than its repr
+    bool has_signature;
+    bool has_documentation;
+};
+
+constexpr DisplayedClass displayed[] = {
+    {"Kernel", true, true, true},         {"Module", true, false, false},
+    {"Launcher", true, true, false},      {"BoundLaunch", true, true, false},
+    {"DeviceArray", false, false, false}, {"CacheStatistics", false, false, false},
+};
+
+void print_lines(const py::object& self, const py::object& printer, bool cycle) {
+    py::module_::import("bascule._display").attr("pretty")(self, printer, cycle);
+}
+
+}  // namespace
+
+void bind_display(py::module_& module) {
+    py::class_<SignatureOfInstance>(module, "_SignatureOfInstance")
+        .def(py::init<>())
+        .def(
+            "__get__",
+            [](const SignatureOfInstance&, const py::object& instance, const py::object&) -> py::object {
+                if (instance.is_none()) return py::none();
+                return ask("signature", instance);
+            },
+            "instance"_a, "owner"_a = py::none());
+    module.attr("_DocumentationOfInstance") = documentation_type();
+    for (const DisplayedClass& each : displayed) {
+        const py::object type = module.attr(each.name);
+        type.attr("_repr_html_") = py::cpp_function([](const py::object& self) { return ask("html", self); },
+                                                    py::name("_repr_html_"), py::is_method(type));
+        if (each.has_lines)
+            type.attr("_repr_pretty_") = py::cpp_function(&print_lines, py::name("_repr_pretty_"),
+                                                          py::is_method(type), "printer"_a, "cycle"_a);
+        if (each.has_signature) type.attr("__signature__") = module.attr("_SignatureOfInstance")();
+        if (each.has_documentation)
+            type.attr("__doc__") = module.attr("_DocumentationOfInstance")(type.attr("__doc__"));
+    }
+}
+
+}  // namespace bascule::python
