@@ -284,6 +284,7 @@ class BoundLaunch:
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None: ...
     __signature__: ClassVar[Any]
 
+@final
 class Launcher:
     def bind(self, *args: Any, **kwargs: Any) -> BoundLaunch: ...
     def options(
@@ -380,7 +381,8 @@ class Kernel:
     __signature__: ClassVar[Any]
 
 class Module:
-    kernels: ClassVar[Any]
+    @property
+    def kernels(self) -> Any: ...
     @property
     def source(self) -> str: ...
     def __getattr__(self, name: str) -> Kernel: ...

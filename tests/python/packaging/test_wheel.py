@@ -1,7 +1,6 @@
 """A wheel is built without a CUDA toolkit, and installed and used without a compiler."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -10,10 +9,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from installing import ROOT, run, without_compiler, without_toolkit
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
 
 # A kernel that needs the headers of several wheels; what it prints shows where everything came from.
@@ -48,57 +47,9 @@ print(json.dumps({
 """
 
 
-def without_toolkit(**more):
-    """The environment, less everything that points at a toolkit or at this build."""
-    hidden = {"CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "LD_LIBRARY_PATH", "PYTHONPATH", "CPATH", "CPLUS_INCLUDE_PATH"}
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    directories = environment["PATH"].split(os.pathsep)
-    environment["PATH"] = os.pathsep.join(d for d in directories if not (Path(d) / "nvcc").exists())
-    return environment | more
-
-
-def without_compiler(directory, **more):
-    """The same, and nothing on the PATH: no compiler, no CMake, no toolkit."""
-    return without_toolkit(PATH=str(directory), **more)
-
-
-def run(*command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1500, **options)
-    assert done.returncode == 0, f"{command}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """The Python of a virtual environment in which the wheel was installed, and the directory it was built in."""
-    directory = tmp_path_factory.mktemp("a place for packaging")
-    source = directory / "source"
-    # What a clone has: tracked files, in their present state.
-    listed = run("git", "ls-files", "-z", cwd=ROOT).split("\0")
-    for path in filter(None, listed):
-        if (ROOT / path).is_file():
-            (source / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / path, source / path)
-    build = directory / "build"
-    # A toolkit on this machine is out of CMake's sight, so that the headers must come from build-system.requires.
-    toolkits = ["/usr/local/include", *(str(path / "include") for path in Path("/usr/local").glob("cuda*"))]
-    pip = ["-m", "pip", "--disable-pip-version-check"]
-    run(
-        *(sys.executable, *pip, "wheel", "--no-deps", f"--config-settings=build-dir={build}", "-w", directory, source),
-        cwd=directory,
-        # Where everything ends up is tested here, not how fast it is: unoptimised it compiles in half the time.
-        env=without_toolkit(CMAKE_ARGS=f"-DCMAKE_IGNORE_PATH={';'.join(toolkits)} -DCMAKE_CXX_FLAGS_RELEASE=-O0"),
-    )
-    (wheel,) = directory.glob("bascule-*.whl")
-    run(sys.executable, "-m", "venv", directory / "venv")
-    python = directory / "venv" / "bin" / "python"
-    run(python, *pip, "install", wheel, cwd=directory, env=without_compiler(directory))
-    return python, build
-
-
 def package_of(python):
     found = "import importlib.util as u; print(u.find_spec('bascule').submodule_search_locations[0])"
-    return Path(run(python, "-c", found).strip())
+    return Path(run(python, "-c", found, env=without_toolkit()).strip())
 
 
 @pytest.fixture(scope="module")
@@ -177,3 +128,35 @@ def test_nothing_but_libc_and_libstdcxx_is_linked(installed):
     for library in package_of(python).glob("*.so"):
         needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-d", library)))
         assert needed - allowed <= {name for name in needed if name.startswith("ld-linux")}, library
+
+
+def test_the_wheel_runs_on_any_linux_of_the_last_years(wheel):
+    """auditwheel's own words: which libraries of the platform it needs, and how new."""
+    shown = " ".join(run(sys.executable, "-m", "auditwheel", "show", wheel).split())
+    tag = re.search(r'consistent with the following platform tag: "manylinux_2_(\d+)_x86_64"', shown)
+    assert tag, shown
+    assert int(tag[1]) <= 36
+    assert "requires no external shared libraries" in shown, shown
+
+
+# Everything with which C++ or CUDA could be compiled, and whatever a driver leaves behind.
+HIDDEN = ("/usr/lib/gcc", "/usr/include", "/usr/local/include", "/usr/libexec/gcc", "/opt")
+
+
+def test_the_wheel_runs_a_kernel_where_there_is_no_compiler_and_no_toolkit(installed, tmp_path):
+    python, _ = installed
+    toolkits = [str(path.resolve()) for path in Path("/usr/local").glob("cuda*")]
+    hide = "; ".join(f"mount -t tmpfs none {path}" for path in {*HIDDEN, *toolkits} if Path(path).is_dir())
+    namespace = ["unshare", "--mount", "--map-root-user", "sh", "-ec"]
+    if shutil.which("unshare") is None or subprocess.run([*namespace, "mount -t tmpfs none /mnt"]).returncode != 0:
+        pytest.skip("this machine does not let a test make a mount namespace")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    compile_c = "echo 'int main() {}' >empty.c; ! cc empty.c 2>/dev/null"  # that nothing compiles is shown first
+    printed = run(
+        *(*namespace, f"{hide}; {compile_c}; '{python}' program.py"),
+        cwd=tmp_path,
+        env=without_toolkit(BASCULE_DEVICE="emulated", BASCULE_CACHE_DIR=str(tmp_path / "cache")),
+    )
+    report = json.loads(printed.splitlines()[-1])
+    assert report["right"]
+    assert all("site-packages" in path for path in (*report["nvrtc"], *report["emulator"]))

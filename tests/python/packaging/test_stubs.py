@@ -1,0 +1,97 @@
+"""The types and docstrings that editors and type checkers see are those of the package."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import stub_docstrings
+from installing import ROOT
+
+HERE = Path(__file__).resolve().parent
+
+# What a user may write; each line is checked.
+PROGRAM = """
+import numpy as np
+
+import bascule
+from bascule import CompileOptions, DeviceArray, Kernel, LaunchConfig, Module
+
+
+def scaled(values: np.ndarray[tuple[int], np.dtype[np.float32]], factor: float) -> DeviceArray:
+    options = CompileOptions(std="c++20", defines={"N": 4})
+    module: Module = bascule.compile("__global__ void scale(float* p, float f, int n) {}", options=options)
+    kernel: Kernel = module["scale"]
+    stream: bascule.Stream = bascule.stream()
+    x = bascule.to_device(values, stream=stream)
+    kernel[LaunchConfig(4, 256), stream](x, factor, x.size)
+    kernel.forall(x.size, stream=stream)(x, factor, x.size)
+    bound: bascule.BoundLaunch = kernel[4, 256].bind(x, factor, x.size)
+    bound()
+    return x.reshape(2, -1)[:, ::2]
+
+
+@bascule.kernel("__global__ void fill(float* p, float v, int n) {}")
+def fill(p: DeviceArray, v: float, n: int) -> int:
+    return n
+
+
+try:
+    result = scaled(np.zeros(8, np.float32), 2.0)
+    fill(result, 1.0, 4)
+    total: float = float(result.copy_to_host().sum())
+    shape: tuple[int, ...] = result.shape
+except bascule.ArgumentError as error:
+    index: int = error.index
+    print(index, error.name)
+except bascule.CompileError as error:
+    lines: list[int | None] = [each.line for each in error.diagnostics]
+"""
+WRONG = """
+import bascule
+
+bascule.compile(4)
+bascule.to_device([1], streams=None)
+size: str = bascule.zeros(4).size
+"""
+
+
+def mypy(*arguments, cwd):
+    environment = os.environ | {"MYPYPATH": str(ROOT / "python")}
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(cwd / "cache"), *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_the_stub_says_what_the_extension_module_has(tmp_path):
+    command = [sys.executable, "-m", "mypy.stubtest", "bascule._bascule", "--concise"]
+    command += ["--allowlist", str(HERE / "stub_differences.txt"), "--ignore-unused-allowlist"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_stub_has_the_docstrings_of_the_extension_module():
+    stub = stub_docstrings.STUB.read_text()
+    assert stub_docstrings.documented(stub) == stub, "run tests/python/packaging/stub_docstrings.py --write"
+    assert stub.count('"""') > 200
+
+
+def test_a_users_program_passes_the_strict_type_check(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = mypy("--strict", "program.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_wrong_program_does_not(tmp_path):
+    (tmp_path / "wrong.py").write_text(WRONG)
+    done = mypy("--strict", "wrong.py", cwd=tmp_path)
+    assert {int(line) for line in re.findall(r"wrong\.py:(\d+): error", done.stdout)} == {4, 5, 6}, done.stdout
+
+
+@pytest.mark.parametrize("name", ["ArgumentError", "CompileError", "CudaError", "LibraryError", "RaceError"])
+def test_the_package_is_typed(name):
+    import bascule
+
+    assert (Path(bascule.__file__).parent / "py.typed").exists()
+    assert getattr(bascule, name).__module__ == "bascule"
