@@ -1,6 +1,6 @@
 """Reads the reports of ctest and pytest: no test may be missing, and none may be skipped without saying why.
 
-    python tests/check_results.py BUILD_DIRECTORY                    all of ctest.xml and pytest.xml, which it holds
+    python tests/check_results.py BUILD_DIRECTORY                    ctest.xml, pytest.xml and pytest-slow.xml in it
     python tests/check_results.py BUILD_DIRECTORY --only LABEL...    these labels of ctest.xml alone
     python tests/check_results.py BUILD_DIRECTORY --slowest COUNT    prints the slowest tests with their seconds
 
@@ -62,9 +62,14 @@ def doubtful_skip(case: ElementTree.Element) -> str | None:
     return None
 
 
-def missing_python_tests(report: Path) -> Iterator[str]:
+def python_cases(build: Path) -> Iterator[ElementTree.Element]:
+    for report in ("pytest.xml", "pytest-slow.xml"):
+        yield from ElementTree.parse(build / report).iter("testcase")
+
+
+def missing_python_tests(build: Path) -> Iterator[str]:
     ran = set()
-    for case in ElementTree.parse(report).iter("testcase"):
+    for case in python_cases(build):
         ran.update((case.get("classname") or "").split("."))
         if doubt := doubtful_skip(case):
             yield f"pytest: {case.get('classname')}.{case.get('name')} {doubt}"
@@ -76,7 +81,7 @@ def missing_python_tests(report: Path) -> Iterator[str]:
 def slowest(build: Path, count: int) -> Iterator[str]:
     """A program of C++ tests counts as one test: its cases are not timed by ctest."""
     times = [(float(case.get("time") or 0), f"ctest {name}") for name, case in cpp_cases(build / "ctest.xml").items()]
-    for case in ElementTree.parse(build / "pytest.xml").iter("testcase"):
+    for case in python_cases(build):
         times.append((float(case.get("time") or 0), f"{case.get('classname')}.{case.get('name')}"))
     for seconds, name in sorted(times, reverse=True)[:count]:
         yield f"{seconds:7.1f} s  {name[:120]}"
@@ -95,7 +100,7 @@ def main() -> int:
     if options.only:
         findings = list(missing_labels(cases, options.only))
     else:
-        findings = [*missing_cpp_tests(cases), *missing_python_tests(options.build / "pytest.xml")]
+        findings = [*missing_cpp_tests(cases), *missing_python_tests(options.build)]
     print("\n".join(findings) if findings else f"{options.build.name}: every test ran, or says why not")
     return 1 if findings else 0
 
