@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bascule import _environment
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 # Each example with what follows it at once: another fenced text is what it prints on failing.
@@ -26,10 +28,15 @@ def test_the_examples_do_what_the_text_says(capsys):
         for expected in re.findall(r"print\(.*# (.+)$", code, re.MULTILINE):
             assert expected in capsys.readouterr().out
     np.testing.assert_array_equal(names["y"].copy_to_host(), 1 + 2 * np.arange(1 << 20, dtype="f4"))
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 2
 
 
 def test_the_links_lead_to_files():
     prose = re.sub(r"^```.*?^```", "", README, flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", prose):
         assert (ROOT / target).exists(), target
+
+
+def test_the_documentation_has_every_environment_variable():
+    page = (ROOT / "python" / "docs" / "environment.md").read_text()
+    assert set(re.findall(r"^\| `(BASCULE_\w+)`", page, re.MULTILINE)) == set(_environment._VARIABLES)
