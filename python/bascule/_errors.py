@@ -111,6 +111,11 @@ class CompileError(Error, RuntimeError):
         text = super().__str__()
         return _terminal.coloured(text) if _terminal.prints_uncaught_errors_in_colour() else text
 
+    def _render_traceback_(self) -> list[str]:
+        from bascule._display import errors
+
+        return errors.traceback(self)
+
 
 class KernelAttributeError(CompileError, AttributeError):
     """A module has no kernel of this name."""

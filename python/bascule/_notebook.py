@@ -180,4 +180,4 @@ def _summary(module: _bascule.Module, origin: str | None, seconds: float) -> str
 
 def _shorten_traceback(error: _errors.CompileError) -> None:
     """The message alone, in colour: the frames are those of the magic, and say nothing of the cell."""
-    error._render_traceback_ = lambda: _terminal.coloured(f"CompileError: {error}").split("\n")  # type: ignore[attr-defined]
+    error._render_traceback_ = lambda: _terminal.coloured(f"CompileError: {error}").split("\n")  # type: ignore[method-assign]

@@ -15,6 +15,18 @@ def error(error: _errors.Error) -> Document:
     return Document(type(error).__name__, "", [], [Code(message, markup)])
 
 
+def traceback(error: _errors.CompileError) -> list[str]:
+    """IPython's own traceback, with the compiler's message in colour where the traceback has colours."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+    if shell.colors.lower() == "nocolor":
+        return lines
+    message = str(error)
+    return [line.replace(message, _terminal.coloured(message)) for line in lines]
+
+
 def _marked_line(line: str) -> str:
     if head := _terminal.HEAD.match(line):
         colour = _COLOURS.get(head["severity"], ACCENT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -398,3 +399,15 @@ def test_a_compile_error_has_its_caret():
     html = html_of(error)
     assert "error:</span>" in html
     assert any(line.strip().startswith("<b") and "^" in line for line in html.split("\n"))
+
+
+@pytest.mark.parametrize(("colors", "severity"), [("linux", "\033[31merror:\033[0m"), ("nocolor", " error: ")])
+def test_ipythons_traceback_of_a_compile_error_has_colours(colors, severity, tmp_path):
+    script = tmp_path / "mistake.ipy"
+    script.write_text("import bascule\nbascule.compile('__global__ void k(float* p) { p[0] = missing; }')\n")
+    command = [sys.executable, "-m", "IPython", f"--colors={colors}", "--no-banner", str(script)]
+    environment = {**os.environ, "IPYTHONDIR": str(tmp_path)}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    printed = result.stdout + result.stderr
+    assert severity in printed
+    assert "bascule.compile(" in re.sub(r"\033\[[0-9;]*m", "", printed)  # the frames are IPython's
