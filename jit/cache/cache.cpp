@@ -39,15 +39,6 @@ std::string description_of(const Program& program) {
     return fmt::format("{} of {}", names, program.source.name);
 }
 
-/// For this caller and no other.
-Cache::Lookup compile_alone(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc) {
-    const auto image = std::make_shared<std::shared_ptr<const Image>>();
-    run_watched(description_of(program), [image, program, nvrtc] {
-        *image = std::make_shared<const Image>(Compiler::compile(program, *nvrtc, nullptr));
-    });
-    return {*image, Origin::compiled};
-}
-
 std::string absolute_or_empty(const std::string& directory) {
     return directory.empty() ? directory : absolute_path(directory);
 }
@@ -79,9 +70,17 @@ struct Cache::State {
         for (const std::string& text : texts) warn(text);
     }
 
+    /// Counts here and not where the image is asked for: nobody may be waiting for it any more.
+    std::shared_ptr<const Image> compile(const Program& program, const Nvrtc& nvrtc,
+                                         const HeaderManifest* reached) {
+        auto image = std::make_shared<const Image>(Compiler::compile(program, nvrtc, reached));
+        compiled.fetch_add(1, std::memory_order_relaxed);
+        return image;
+    }
+
     std::shared_ptr<const Image> compile_and_keep(const Program& program, const Nvrtc& nvrtc,
                                                   const CacheKey& key, const HeaderScan& scan, int place) {
-        auto image = std::make_shared<const Image>(Compiler::compile(program, nvrtc, &scan.manifest));
+        std::shared_ptr<const Image> image = compile(program, nvrtc, &scan.manifest);
         // A header that was edited during the compile: the image may be of either text.
         if (!scan.manifest.untouched()) return image;
         auto headers =
@@ -122,12 +121,22 @@ Cache::~Cache() = default;
 Cache::Lookup Cache::image(const Program& program) {
     const std::shared_ptr<const Nvrtc> nvrtc = compiler_->nvrtc();
     Lookup lookup = is_disabled() ? compile_alone(program, nvrtc) : look_up(program, nvrtc);
-    std::atomic<std::uint64_t>& count = lookup.origin == Origin::compiled ? state_->compiled
-                                        : lookup.origin == Origin::disk   ? state_->from_disk
-                                                                          : state_->from_memory;
-    count.fetch_add(1, std::memory_order_relaxed);
-    if (lookup.origin == Origin::compiled) state_->warn_of_compile_threads();
+    if (lookup.origin == Origin::compiled) {
+        state_->warn_of_compile_threads();
+    } else {
+        (lookup.origin == Origin::disk ? state_->from_disk : state_->from_memory)
+            .fetch_add(1, std::memory_order_relaxed);
+    }
     return lookup;
+}
+
+/// For this caller and no other.
+Cache::Lookup Cache::compile_alone(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc) {
+    const auto image = std::make_shared<std::shared_ptr<const Image>>();
+    run_watched(description_of(program), [state = state_, image, program, nvrtc] {
+        *image = state->compile(program, *nvrtc, nullptr);
+    });
+    return {*image, Origin::compiled};
 }
 
 Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc) {

@@ -77,6 +77,7 @@ class Cache {
   private:
     struct State;
 
+    Lookup compile_alone(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc);
     Lookup look_up(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc);
 
     std::shared_ptr<Compiler> compiler_;

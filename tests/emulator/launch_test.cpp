@@ -253,3 +253,32 @@ TEST_CASE("what cannot be linked is refused in the caller's log") {
     CHECK(device.api.cuLinkComplete(link, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
     CHECK(device.api.cuLinkDestroy(link) == CUDA_SUCCESS);
 }
+
+TEST_CASE("device printf goes where the client says") {
+    Device device;
+    static std::string printed;
+    auto* set_print = reinterpret_cast<decltype(&bascule_emulated_set_print)>(
+        device.api.symbol("bascule_emulated_set_print"));
+    const bool found = set_print != nullptr;
+    REQUIRE(found);
+    set_print([](const char* text, std::size_t length) { printed.append(text, length); });
+    CUlibrary library = nullptr;
+    REQUIRE(
+        device.api.cuLibraryLoadData(
+            &library,
+            ".version 8.0\n.target sm_80\n.address_size 64\n"
+            ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n"
+            ".global .b8 format[] = {72, 105, 10, 0};\n"
+            ".entry k() { .reg .b64 %d<3>; mov.u64 %d1, format; mov.u64 %d2, 0;\n"
+            "{ .param .b64 f; .param .b64 v; .param .b32 r; st.param.b64 [f], %d1; st.param.b64 [v], %d2;\n"
+            "call.uni (r), vprintf, (f, v); } ret; }",
+            nullptr, nullptr, 0, nullptr, nullptr, 0) == CUDA_SUCCESS);
+    CUkernel kernel = nullptr;
+    REQUIRE(device.api.cuLibraryGetKernel(&kernel, library, "k") == CUDA_SUCCESS);
+    CHECK(device.api.cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 2, 1, 1, 0, nullptr,
+                                    nullptr, nullptr) == CUDA_SUCCESS);
+    CHECK(device.api.cuCtxSynchronize() == CUDA_SUCCESS);
+    set_print(nullptr);
+    CHECK(printed == "Hi\nHi\n");
+    device.api.cuLibraryUnload(library);
+}
