@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +40,12 @@ struct Token {
     int line = 1;
 
     bool is(std::string_view expected) const noexcept { return kind != Kind::string && text == expected; }
+    /// The same for a literal, whose size the compiler knows: a text is asked for some ten of them at each token.
+    template <std::size_t N>
+    bool is(const char (&expected)[N]) const noexcept {
+        return text.size() == N - 1 && kind != Kind::string &&
+               std::char_traits<char>::compare(text.data(), expected, N - 1) == 0;
+    }
 };
 
 /// A preprocessor line that chooses between texts, before the token at `position`.
