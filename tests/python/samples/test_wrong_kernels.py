@@ -1,0 +1,21 @@
+"""Every sample fails when its kernel computes something else: its comparisons are real."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from .catalogue import SAMPLES, TABLE, run
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_sample_fails_when_its_kernel_is_wrong(name, tmp_path):
+    text = (SAMPLES / f"{name}.py").read_text()
+    right, wrong = TABLE[name].wrong
+    assert text.count(right) == 1
+    (tmp_path / "wrong.py").write_text(text.replace(right, wrong))
+    ran = run(tmp_path / "wrong.py", tmp_path)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert re.search(rf"^{name}: ", ran.stderr, re.MULTILINE)
+    assert "Traceback" not in ran.stderr
