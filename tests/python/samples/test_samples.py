@@ -13,6 +13,8 @@ import bascule
 
 from .catalogue import GPU_ONLY, SAMPLES, TABLE, run
 
+pytestmark = pytest.mark.slow
+
 # What others print: the emulated device when Numba asks for the runtime's version, Dask on a busy machine.
 NOT_OURS = re.compile(r"asked the emulated device for the CUDA runtime's private tables| - distributed\.")
 

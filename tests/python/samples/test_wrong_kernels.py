@@ -8,6 +8,8 @@ import pytest
 
 from .catalogue import SAMPLES, TABLE, run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", TABLE)
 def test_the_sample_fails_when_its_kernel_is_wrong(name, tmp_path):
