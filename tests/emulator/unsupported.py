@@ -36,7 +36,6 @@ REFUSED = [
     ("applypriority createpolicy discard", "hints about the L2 cache: `cuda::access_property`, `cuda::discard_memory`"),
     ("brkpt", "`__brkpt()`"),
     ("pmevent", "`__prof_trigger`"),
-    ("szext", "inline PTX"),
 ]
 
 OPENING = """# What the emulated device does not run

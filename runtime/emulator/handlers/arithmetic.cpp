@@ -284,6 +284,15 @@ struct Bmsk {
         return pos >= 32 ? 0 : ones << pos;
     }
 };
+/// The lowest n bits, extended by zeros, or by the highest of them where T is signed.
+template <class T, bool Wrap>
+struct Szext {
+    static T run(T a, u32 b) {
+        const u32 n = Wrap ? b & 31 : b;
+        if (n == 0) return 0;
+        return n >= 32 ? a : T(u32(a) << (32 - n)) >> (32 - n);
+    }
+};
 struct Fns {
     static u32 run(u32 mask, u32 base, u32 offset) {
         const s32 n = s32(offset);
@@ -624,6 +633,10 @@ void register_arithmetic(Registry& r) {
     r.add(Operation::mov, Type::pred, none, {}, move_predicate<false>);
     r.add(Operation::bmsk, Type::u32, none, {Flag::wrap}, binary<Bmsk<true>, u32, u32, u32>);
     r.add(Operation::bmsk, Type::u32, none, {Flag::clamp}, binary<Bmsk<false>, u32, u32, u32>);
+    r.add(Operation::szext, Type::u32, none, {Flag::wrap}, binary<Szext<u32, true>, u32, u32, u32>);
+    r.add(Operation::szext, Type::u32, none, {Flag::clamp}, binary<Szext<u32, false>, u32, u32, u32>);
+    r.add(Operation::szext, Type::s32, none, {Flag::wrap}, binary<Szext<s32, true>, s32, s32, u32>);
+    r.add(Operation::szext, Type::s32, none, {Flag::clamp}, binary<Szext<s32, false>, s32, s32, u32>);
     r.add(Operation::fns, Type::u32, none, {}, ternary<Fns, u32, u32, u32, u32>);
     r.add(Operation::lop3, Type::u32, none, {}, lop3);
     r.add(Operation::prmt, Type::u32, none, {}, ternary<Prmt, u32, u32, u32, u32>);

@@ -129,6 +129,7 @@ constexpr Row table[] = {
     {"bfe", O::bfe, "DAUU", integers_32_64, {}, no_flags, no_flags, no_flags},
     {"bfi", O::bfi, "DAAUU", sized_32_64, {}, no_flags, no_flags, no_flags},
     {"bmsk", O::bmsk, "DAA", {b32}, {}, {F::wrap, F::clamp}, no_flags, {F::wrap, F::clamp}},
+    {"szext", O::szext, "DAU", integers_32, {}, {F::wrap, F::clamp}, no_flags, {F::wrap, F::clamp}},
     {"fns", O::fns, "DAAA", {b32}, {}, no_flags, no_flags, no_flags},
     {"prmt", O::prmt, "DAAA", {b32}, {}, no_flags, no_flags, no_flags},
     {"prmt", O::prmt, "DAAA", {b32}, {}, prmt_modes, no_flags, prmt_modes},

@@ -43,6 +43,7 @@ enum class Operation : std::uint8_t {
     bfe,
     bfi,
     bmsk,
+    szext,
     fns,
     prmt,
     lop3,

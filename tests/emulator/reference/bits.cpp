@@ -65,6 +65,15 @@ void bmsk(const Call& call, Answers& out) {
     for (Bits k = 0; k < 32; ++k) made |= Bits{k >= start && k < start + length} << k;
     out.add(Type::b32, made);
 }
+// The lowest bits of a, as many as b says, extended.
+void szext(const Call& call, Answers& out) {
+    const Bits length = call.has(Flag::wrap) ? call[1] & 31 : call[1];
+    const bool sign = emulated::ptx::is_signed(call.type()) && length != 0 && length < 32 &&
+                      bit(call[0], static_cast<unsigned>(length - 1));
+    Bits made = 0;
+    for (unsigned k = 0; k < 32; ++k) made |= Bits{k < length ? bit(call[0], k) : sign} << k;
+    out.add(call.type(), made);
+}
 // The n-th set bit from a base on, upwards or downwards.
 void fns(const Call& call, Answers& out) {
     const Wide base = static_cast<Wide>(call[1]), offset = integer_of(Type::s32, call[2]);
@@ -151,7 +160,7 @@ constexpr Family families[] = {
     {"lop3", "T", "uuui", lop3},     {"shf", "T", "uuu", shf},        {"shl", "T", "Tu", shl},
     {"shr", "T", "Tu", shr},         {"and", "T", "TT", logical_and}, {"or", "T", "TT", logical_or},
     {"xor", "T", "TT", logical_xor}, {"not", "T", "T", logical_not},  {"cnot", "T", "T", cnot},
-    {"mov", "T", "T", mov},
+    {"mov", "T", "T", mov},          {"szext", "T", "Tu", szext},
 };
 
 }  // namespace

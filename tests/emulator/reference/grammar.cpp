@@ -71,6 +71,7 @@ constexpr Syntax scalar[] = {
     {"bfind{.shiftamt}($wide)"},
     {"bfe($wide)"},
     {"bmsk(.clamp|.wrap).b32"},
+    {"szext(.clamp|.wrap)($word)"},
     {"fns.b32"},
     {"prmt.b32{.f4e|.b4e|.rc8|.ecl|.ecr|.rc16}"},
     {"lop3.b32"},
