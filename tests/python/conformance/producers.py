@@ -69,6 +69,7 @@ MAPPINGS = {
     "a MappingProxyType": types.MappingProxyType,
     "a UserDict": collections.UserDict,
     "an OrderedDict": collections.OrderedDict,
+    "a ChainMap": collections.ChainMap,
     "any other Mapping": DictLike,
 }
 
