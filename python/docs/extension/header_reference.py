@@ -13,10 +13,10 @@ BEHIND = re.compile(r"\s*///<\s?(.*)")
 ENUMERATOR = re.compile(r"\w+( = [^;(]+)?,?")
 
 
-def entries_of(header: Path) -> list[tuple[str, str]]:
-    """(declaration, comment) of what a header describes."""
+def entries_of(header: Path) -> list[tuple[str, str, str]]:
+    """(declaration, the class it is in, comment) of what a header describes."""
     lines = header.read_text().splitlines()
-    entries: list[tuple[str, str]] = []
+    entries: list[tuple[str, str, str]] = []
     scopes: list[tuple[int, str, bool]] = []  # indentation, class, whether what follows is public
     i = 0
     while i < len(lines):
@@ -41,7 +41,8 @@ def entries_of(header: Path) -> list[tuple[str, str]]:
             comment = [behind[1]]
         shown = all(public for _, _, public in scopes)
         if comment and shown and declaration:
-            entries.append((qualified(declaration, scopes), " ".join(comment).strip()))
+            scope = "::".join(name for _, name, _ in scopes)
+            entries.append((without_body(declaration), scope, " ".join(comment).strip()))
         if opened:
             indentation = len(lines[i - 1]) - len(lines[i - 1].lstrip())
             scopes.append((indentation, opened[2], opened[1] == "struct"))
@@ -63,11 +64,9 @@ def declaration_at(lines: list[str], i: int) -> tuple[str, int]:
     return " ".join(filter(None, parts)), i
 
 
-def qualified(declaration: str, scopes: list[tuple[int, str, bool]]) -> str:
-    """Without its body, with the class it is in."""
-    head = re.sub(r"\s*((?<!= )\{.*|;)$", "", declaration)
-    head = re.sub(r"\) (noexcept )?: \w+\(.*", ")", head)
-    return f"{head}" + (f"    // {'::'.join(name for _, name, _ in scopes)}" if scopes else "")
+def without_body(declaration: str) -> str:
+    head = re.sub(r"\s*((?<!= )\{.*|[;,])$", "", declaration)
+    return re.sub(r"\) (noexcept )?: \w+\(.*", ")", head)
 
 
 def comment_nodes(text: str) -> list[nodes.Node]:
@@ -87,10 +86,22 @@ class Headers(Directive):
             name = f"<bascule/{header.relative_to(ROOT)}>"
             section = nodes.section(ids=[re.sub(r"\W+", "-", str(header.relative_to(ROOT)))])
             section += nodes.title(name, "", nodes.literal(name, name))
-            for declaration, comment in entries_of(header):
-                block = nodes.literal_block(declaration, declaration, language="cpp")
-                section += block
-                section += nodes.paragraph("", "", *comment_nodes(comment))
+            described = nodes.definition_list()
+            members = {"": described}  # of each class, by its name
+            for declaration, scope, comment in entries_of(header):
+                definition = nodes.definition("", nodes.paragraph("", "", *comment_nodes(comment)))
+                term = nodes.term("", "", nodes.literal(declaration, declaration))
+                while scope not in members:  # a class without a comment
+                    scope = scope.rpartition("::")[0]
+                members[scope] += nodes.definition_list_item("", term, definition)
+                if opened := re.search(r"\b(?:class|struct) (\w+)(?! =)", declaration):
+                    own = nodes.definition_list()
+                    members["::".join(filter(None, (scope, opened[1])))] = own
+                    definition += own
+            for item in list(described.findall(nodes.definition_list)):
+                if not item.children:
+                    item.parent.remove(item)
+            section += described
             out.append(section)
             self.state.document.settings.env.note_dependency(str(header))
         return out
