@@ -1,6 +1,7 @@
 """The edges of a photograph, found by three CUDA C++ programs on two streams.
 
     python samples/edges.py [PHOTOGRAPH] [--out DIRECTORY]
+    python -m bascule precompile samples/edges.py             compiles the programs and runs nothing
 
 The photograph becomes luminance, is blurred, and its gradient is drawn: the stronger an edge the brighter, and its
 direction as a colour. Every step is compared with NumPy and SciPy. Runs on a GPU, or without one on the emulated
@@ -37,7 +38,7 @@ def luminance(rgb, out, pixels):
 
 # A module holds all kernels of one text. `array_view<T, 2>` is an array with its shape and strides. A block first
 # copies what its threads share into a tile, with a halo of RADIUS pixels; beyond the border the last pixel repeats.
-BLUR = r"""
+blur = bascule.compile(r"""
 constexpr int RADIUS = 4, WIDTH = 32, HEIGHT = 8;
 
 __device__ int clamp(int i, int n) { return i < 0 ? 0 : i < n ? i : n - 1; }
@@ -67,12 +68,12 @@ __global__ void blur_columns(bascule::array_view<const float, 2> in, bascule::ar
     for (int k = 0; k <= 2 * RADIUS; ++k) sum += weights[k] * tile[threadIdx.y + k][threadIdx.x];
     if (x < columns && y < rows) out(y, x) = sum;
 }
-"""
+""")
 RADIUS, SIGMA = 4, 1.4
 BLOCK = (32, 8)
 
 # The gradient by Sobel's masks, and then a picture of it: hue is the direction, brightness the root of the magnitude.
-EDGES = r"""
+edges = bascule.compile(r"""
 __device__ int clamp(int i, int n) { return i < 0 ? 0 : i < n ? i : n - 1; }
 
 __global__ void sobel(bascule::array_view<const float, 2> in, bascule::array_view<float, 2> magnitude,
@@ -105,7 +106,7 @@ __global__ void colour(bascule::array_view<const float, 2> magnitude, bascule::a
     rgb(y, x, 1) = level(brightness * fminf(fmaxf(2 - fabsf(hue - 2), 0), 1));
     rgb(y, x, 2) = level(brightness * fminf(fmaxf(2 - fabsf(hue - 4), 0), 1));
 }
-"""
+""")
 
 
 def gaussian():
@@ -159,13 +160,11 @@ def find_edges(photograph):
     pixels = rows * columns
     report.launch(luminance, luminance.forall(pixels, stream=front), front, rgb, grey, pixels)
 
-    blur = bascule.compile(BLUR)
     report.launch(blur.blur_rows, blur.blur_rows[grid, BLOCK, front], front, grey, half, weights)
     # The same text again costs nothing: it comes from memory, wherever in the program it is compiled.
-    blur = bascule.compile(BLUR)
-    report.launch(blur.blur_columns, blur.blur_columns[grid, BLOCK, front], front, half, blurred, weights)
+    again = bascule.compile(blur.source)
+    report.launch(again.blur_columns, again.blur_columns[grid, BLOCK, front], front, half, blurred, weights)
 
-    edges = bascule.compile(EDGES)
     sobel, colour = edges.sobel, edges.colour
     report.launch(sobel, sobel[grid, BLOCK, back], back, blurred, magnitude, direction, largest)
     report.launch(colour, colour[grid, BLOCK, back], back, magnitude, direction, largest, picture)

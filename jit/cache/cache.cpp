@@ -78,6 +78,16 @@ struct Cache::State {
         return image;
     }
 
+    /// `place` of a new entry, where there is none.
+    std::optional<Lookup> take_from_disk(const CacheKey& key, const std::string& directory, int& place) {
+        const DiskCache::Found found = disk.load(key, directory);
+        place = found.place;
+        const CacheEntry& entry = found.entry;
+        if (entry.image == nullptr) return std::nullopt;
+        memory.keep(key, {entry.image, entry.headers});
+        return Lookup{entry.image, Origin::disk};
+    }
+
     std::shared_ptr<const Image> compile_and_keep(const Program& program, const Nvrtc& nvrtc,
                                                   const CacheKey& key, const HeaderScan& scan, int place) {
         std::shared_ptr<const Image> image = compile(program, nvrtc, &scan.manifest);
@@ -157,18 +167,18 @@ Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const
                 round->outcome = {std::move(image), Origin::memory};
                 return true;
             }
-            const DiskCache::Found found = state_->disk.load(key, directory);
-            round->place = found.place;
-            const CacheEntry& entry = found.entry;
-            if (entry.image == nullptr) return false;
-            state_->memory.keep(key, {entry.image, entry.headers});
-            round->outcome = {entry.image, Origin::disk};
-            return true;
+            round->outcome = state_->take_from_disk(key, directory, round->place);
+            return round->outcome.has_value();
         };
-        const auto make = [state = state_, round, key, program, nvrtc] {
+        const auto make = [state = state_, round, key, directory, program, nvrtc] {
             const HeaderScan scan = scan_headers(program.source, program.options, search_paths(*nvrtc));
             round->certain = scan.certain;
             if (!scan.certain) return;
+            // Among processes too: whoever had the lock before has most likely stored it.
+            const bool stored = !nvrtc->identity().empty();
+            const auto lock = stored ? state->disk.lock(key) : std::nullopt;
+            if (lock) round->outcome = state->take_from_disk(key, directory, round->place);
+            if (round->outcome) return;
             round->outcome = {state->compile_and_keep(program, *nvrtc, key, scan, round->place),
                               Origin::compiled};
         };

@@ -1,10 +1,13 @@
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
 #include <random>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -169,6 +172,21 @@ std::int64_t modified_ns(const struct stat& status) {
     return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
+thread_local bool holds_lock = false;
+
+/// Asks again and again, because a wait for the system's answer would have no end.
+bool lock_within(int file, std::chrono::milliseconds longest) {
+    constexpr std::chrono::milliseconds shortest_pause{1}, longest_pause{20};
+    const auto end = std::chrono::steady_clock::now() + longest;
+    auto pause = shortest_pause;
+    while (uninterrupted([&] { return flock(file, LOCK_EX | LOCK_NB); }) != 0) {
+        if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() >= end) return false;
+        std::this_thread::sleep_for(pause);
+        pause = std::min(2 * pause, longest_pause);
+    }
+    return true;
+}
+
 /// errno, or 0; no temporary file stays.
 int publish_in(int directory, const std::string& name, std::string_view bytes) {
     const std::string temporary = temporary_name();
@@ -274,6 +292,36 @@ void CacheDirectory::stamp(const std::string& name, std::int64_t modified_ns) co
     if (!directory) return;
     const timespec times[2] = {{0, UTIME_OMIT}, {modified_ns / 1'000'000'000, modified_ns % 1'000'000'000}};
     static_cast<void>(utimensat(directory.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW));
+}
+
+std::optional<CacheDirectory::Lock> CacheDirectory::lock(const std::string& name,
+                                                         std::chrono::milliseconds longest) const {
+    if (holds_lock) return std::nullopt;
+    std::string problem;
+    const Descriptor directory = open_or_make_directory(path_, problem);
+    if (!directory) return std::nullopt;
+    Descriptor file(uninterrupted([&] {
+        return openat(directory.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    }));
+    if (!file || !lock_within(file.get(), longest)) return std::nullopt;
+    return Lock(*this, name, file.release());
+}
+
+CacheDirectory::Lock::Lock(const CacheDirectory& directory, std::string name, int file) noexcept
+    : directory_(&directory), name_(std::move(name)), file_(file) {
+    holds_lock = true;
+}
+
+CacheDirectory::Lock::Lock(Lock&& other) noexcept
+    : directory_(other.directory_), name_(std::move(other.name_)), file_(std::exchange(other.file_, -1)) {}
+
+CacheDirectory::Lock::~Lock() {
+    if (file_ < 0) return;
+    holds_lock = false;
+    // Removed first: whoever opened it before gets the lock of a file without a name and finds the program on disk.
+    static_cast<void>(directory_->remove({{name_, 0, 0}}));
+    flock(file_, LOCK_UN);  // a child that was forked meanwhile has the file open too
+    close(file_);
 }
 
 bool CacheDirectory::is_temporary(std::string_view name) {

@@ -2,6 +2,7 @@
 // listed and removed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,6 +53,26 @@ class CacheDirectory {
     std::optional<std::string> remove(const std::vector<Listed>& files) const;
     /// Sets a file's time of modification, as well as that goes.
     void stamp(const std::string& name, std::int64_t modified_ns) const;
+
+    /// A file that this thread holds locked among all processes of the machine. The system ends a lock with its
+    /// process; the file is removed by whoever unlocks it, else by a sweep.
+    class Lock {
+      public:
+        Lock(const CacheDirectory& directory, std::string name, int file) noexcept;
+        Lock(Lock&& other) noexcept;
+        Lock(const Lock&) = delete;
+        Lock& operator=(const Lock&) = delete;
+        ~Lock();
+
+      private:
+        const CacheDirectory* directory_;
+        std::string name_;
+        int file_;
+    };
+    /// Waits until no other process holds `name` locked, at most for `longest`. Nothing after that time, where the
+    /// directory cannot be written or its file system has no locks, and in a thread that holds another lock, which
+    /// might wait for somebody who waits for it.
+    std::optional<Lock> lock(const std::string& name, std::chrono::milliseconds longest) const;
 
     /// Whether `publish` made this name for a file that it has not renamed yet.
     static bool is_temporary(std::string_view name);

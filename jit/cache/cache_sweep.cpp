@@ -14,6 +14,12 @@ namespace {
 
 constexpr std::int64_t hour_ns = std::int64_t{3600} * 1'000'000'000;
 constexpr const char* marker_name = "swept";
+constexpr std::string_view lock_suffix = ".lock";
+
+bool is_lock_name(std::string_view name) {
+    return name.size() == 32 + lock_suffix.size() && name.ends_with(lock_suffix) &&
+           name.find_first_not_of("0123456789abcdef") == 32;
+}
 
 }  // namespace
 
@@ -44,6 +50,10 @@ bool is_entry_name(std::string_view name) {
            name[33] >= '0' && name[33] <= '7';
 }
 
+std::string lock_name(std::uint64_t hash_high, std::uint64_t hash_low) {
+    return fmt::format("{:016x}{:016x}{}", hash_high, hash_low, lock_suffix);
+}
+
 bool is_outdated(std::int64_t stamp_ns, std::int64_t now_ns) noexcept {
     return stamp_ns <= now_ns - hour_ns || stamp_ns >= now_ns + hour_ns;
 }
@@ -60,7 +70,8 @@ Removed sweep(const CacheDirectory& directory, std::uint64_t limit_bytes) {
     for (CacheDirectory::Listed& file : files) {
         if (is_entry_name(file.name)) {
             entries.push_back(std::move(file));
-        } else if (CacheDirectory::is_temporary(file.name) && is_outdated(file.modified_ns, now)) {
+        } else if ((CacheDirectory::is_temporary(file.name) || is_lock_name(file.name)) &&
+                   is_outdated(file.modified_ns, now)) {
             unwanted.push_back(std::move(file));
         }
     }

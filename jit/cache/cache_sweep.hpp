@@ -24,6 +24,8 @@ CacheLimit default_cache_limit();
 /// The file of a key's header state: 32 hexadecimal digits, a dot, and the state's place, 0 to 7.
 std::string entry_name(std::uint64_t hash_high, std::uint64_t hash_low, int place);
 bool is_entry_name(std::string_view name);
+/// The file that is locked while one process makes a key's entry.
+std::string lock_name(std::uint64_t hash_high, std::uint64_t hash_low);
 
 /// Whether a file's time is an hour or more away, before or after `now_ns`. A clock that jumped makes files of the
 /// future: whatever has been said of them is said anew, and what they say of themselves is not believed.
@@ -39,8 +41,8 @@ struct Removed {
     std::optional<std::string> problem{};
 };
 
-/// Removes entries, least recently used first, until the others have at most `limit_bytes`; and temporary files
-/// that no process has touched for an hour. Other files are left alone. Other processes may sweep, read and store
+/// Removes entries, least recently used first, until the others have at most `limit_bytes`; and temporary files and
+/// locks that no process has touched for an hour. Other files are left alone. Other processes may sweep, read and store
 /// at the same time: what one of them misses then costs a compile.
 Removed sweep(const CacheDirectory& directory, std::uint64_t limit_bytes);
 

@@ -62,6 +62,12 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const std::string& source_
     return {{}, free.value_or(oldest)};
 }
 
+std::optional<CacheDirectory::Lock> DiskCache::lock(const CacheKey& key) const {
+    constexpr std::chrono::seconds longest{30};
+    if (directory().empty() || limit_bytes() == 0) return std::nullopt;
+    return directory_.lock(lock_name(key.hash_high, key.hash_low), longest);
+}
+
 void DiskCache::store(const CacheKey& key, int place, const HeaderManifest& headers, const Image& image) {
     if (directory().empty()) return;
     if (!limit_problem_.empty() && !warned_of_limit_.exchange(true) && warn_) warn_(limit_problem_);

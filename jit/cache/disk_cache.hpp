@@ -35,6 +35,9 @@ class DiskCache {
     /// The entry of `key` whose headers are as they are here and now. Notes that it was used, at most once an
     /// hour.
     Found load(const CacheKey& key, const std::string& source_directory);
+    /// The right to compile `key` among the processes that use the directory, so that others wait for what this one
+    /// stores. Nothing where that cannot be had within half a minute: then two processes compile the same.
+    std::optional<CacheDirectory::Lock> lock(const CacheKey& key) const;
     /// At the place that `load` named; not what is larger than the limit by itself.
     void store(const CacheKey& key, int place, const HeaderManifest& headers, const Image& image);
     /// What keeps the directory within the limit, at most once an hour: called after a store, without a lock.

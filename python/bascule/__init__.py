@@ -208,11 +208,21 @@ del _public
 
 _environment.check()
 
-# Imported when they are used: what they import takes as long as the rest of Bascule.
+# Imported when they are used: what they import takes as long as the rest of Bascule. Error classes that `__all__` lacks
+# are found here under the names that tracebacks and pickles have.
 _LAZY = {
+    "ArgumentBufferError": "_errors",
     "ArgumentExplanation": "_explain",
+    "ArgumentIndexError": "_errors",
+    "ArgumentKeyError": "_errors",
+    "ArgumentNotImplementedError": "_errors",
+    "ArgumentOverflowError": "_errors",
+    "ArgumentTypeError": "_errors",
+    "ArgumentValueError": "_errors",
     "BenchmarkResult": "_benchmark",
     "Explanation": "_explain",
+    "KernelAttributeError": "_errors",
+    "MissingFileError": "_errors",
     "benchmark": "_benchmark",
     "load_ipython_extension": "_notebook",
     "unload_ipython_extension": "_notebook",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bascule import _bascule, _errors, _places, _remembered
 from bascule._remembered import modules, with_options
+
+# The modules and launch rules of a program that `bascule precompile` imports; they are not compiled then.
+collected: list[Any] | None = None
 
 _FILES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
 
@@ -73,10 +76,7 @@ def compile(
     if source is not None and not isinstance(source, str):
         hint = "; for a file use bascule.compile(file=...)" if isinstance(source, os.PathLike) else ""
         raise _errors.ArgumentTypeError(f"bascule.compile takes CUDA C++ as a str, got {type(source).__name__}{hint}")
-    if isinstance(name_expressions, str) or not all(isinstance(each, str) for each in name_expressions):
-        raise _errors.ArgumentTypeError(
-            f'`name_expressions` is a list of str, like ["scale<float>"]; got {name_expressions!r:.80}'
-        )
+    name_expressions = checked_name_expressions(name_expressions)
     if file is not None:
         path = Path(file)
         module = _bascule._make_module(
@@ -87,14 +87,15 @@ def compile(
             _checked(options),
             name_expressions,
         )
-        module._compile()
+        _compile_module(module)
         return module
     text = str(source)
     if text.endswith(_FILES) and "\n" not in text:
         raise _errors.ArgumentValueError(
             f"bascule.compile takes CUDA C++ text, and {text!r} is the name of a file: bascule.compile(file={text!r})"
         )
-    module = compile_at(_places.place_of(text, sys._getframe(1)), text, options, name_expressions)
+    module = module_at(_places.place_of(text, sys._getframe(1)), text, options, name_expressions)
+    _compile_module(module)
     # A dict or a list may be another one by the next call.
     if (
         type(source) is str
@@ -105,14 +106,32 @@ def compile(
     return module
 
 
-def compile_at(
-    place: _places.Place, source: str, options: Any, name_expressions: Sequence[str] = ()
+def _compile_module(module: _bascule.Module) -> None:
+    if collected is None:
+        module._compile()
+    else:
+        collected.append(module)
+
+
+def module_at(
+    place: _places.Place,
+    source: str,
+    options: Any,
+    name_expressions: Sequence[str] = (),
+    make: Callable[..., _bascule.Module] = _bascule._make_module,
 ) -> _bascule.Module:
-    """Compile a text whose place is known."""
+    """The module of a text whose place is known; not compiled."""
     name, first_line = place
-    module = _bascule._make_module(source, name, first_line, "", _checked(options), name_expressions)
-    module._compile()
-    return module
+    return make(source, name, first_line, "", _checked(options), tuple(name_expressions))
+
+
+def checked_name_expressions(given: Sequence[str]) -> Sequence[str]:
+    """`name_expressions` as it was given, unless it is something else than a list of str."""
+    if isinstance(given, str) or not all(isinstance(each, str) for each in given):
+        raise _errors.ArgumentTypeError(
+            f'`name_expressions` is a list of str, like ["scale<float>"]; got {given!r:.80}'
+        )
+    return given
 
 
 def _text_of(path: str) -> str:

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bascule import _bascule, _errors, _places
-from bascule._compile import compile_at
+from bascule import _bascule, _compile, _errors, _places
+from bascule._compile import checked_name_expressions, module_at
 
 
 def kernel(
@@ -17,6 +17,7 @@ def kernel(
     *,
     name: str | None = None,
     options: _bascule.CompileOptions | Mapping[str, Any] | Sequence[str] | None = None,
+    name_expressions: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], LaunchRule]:
     """Decorate a launch rule: a function with the kernel's parameters that returns how many threads to launch.
 
@@ -31,6 +32,9 @@ def kernel(
         The kernel, if it is named differently from the rule.
     options : CompileOptions, dict or list of str, optional
         As `bascule.compile` takes it.
+    name_expressions : list of str, optional
+        Instances of a template, like `"saxpy<float>"`, as `bascule.compile` takes them; `bascule precompile` compiles
+        these ahead, and any other instance is compiled when a launch needs it.
 
     Examples
     --------
@@ -47,12 +51,17 @@ def kernel(
         raise _errors.ArgumentTypeError(
             f"bascule.kernel takes the CUDA C++ text: @bascule.kernel(source); got {type(source).__name__}"
         )
+    instances = tuple(checked_name_expressions(name_expressions))
     sites = _places.sites(sys._getframe(1))
-    return lambda rule: LaunchRule(rule, source, name, options, sites)
+    return lambda rule: LaunchRule(rule, source, name, options, sites, instances)
 
 
 class LaunchRule:
-    """A kernel with a launch rule; calling it launches. Created by `bascule.kernel`. Any thread may call it."""
+    """A kernel with a launch rule; calling it launches. Created by `bascule.kernel`. Any thread may call it.
+
+    A rule with a name in a module is pickled by that name, like a function; others by their parts, which needs
+    cloudpickle. `copy.copy` returns the rule itself.
+    """
 
     __signature__ = _bascule._SignatureOfInstance()
 
@@ -63,6 +72,7 @@ class LaunchRule:
         name: str | None,
         options: Any,
         sites: tuple[_places.Site, ...],
+        instances: tuple[str, ...] = (),
     ) -> None:
         functools.update_wrapper(self, rule)
         if rule.__doc__ is None:
@@ -75,8 +85,12 @@ class LaunchRule:
         self._name = name
         self._options = options
         self._sites = sites
+        self._instances = instances
+        self._make_module = _bascule._make_module
         self._lock = threading.Lock()
         self._kernel: _bascule.Kernel | None = None
+        if _compile.collected is not None:
+            _compile.collected.append(self)
 
     @property
     def kernel(self) -> _bascule.Kernel:
@@ -113,6 +127,34 @@ class LaunchRule:
         """A Launcher that ignores the rule: `[grid, block]` or `[grid, block, stream, shared_bytes]`."""
         return self.kernel[key]
 
+    async def prepare_async(self, *args: Any, **kwargs: Any) -> _bascule.Kernel:
+        """`prepare` for asyncio: compiled in a thread, while the event loop goes on. See `Kernel.prepare_async`.
+
+        Examples
+        --------
+        >>> await saxpy.prepare_async(2.0, x, y)
+        """
+        from bascule._ahead import in_thread
+
+        return await in_thread(lambda: self.kernel.prepare(*args, **kwargs))
+
+    def __copy__(self) -> LaunchRule:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LaunchRule:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        from bascule._pickling import reduce_rule
+
+        return reduce_rule(self, protocol)
+
+    @functools.cached_property
+    def _pickled_function(self) -> Callable[..., Any]:
+        from bascule._pickling import pickled_function
+
+        return pickled_function(self)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -146,7 +188,8 @@ class LaunchRule:
         return kernel.forall(work)
 
     def _find_kernel(self) -> _bascule.Kernel:
-        module = compile_at(_places.find(self._source, self._sites), self._source, self._options)
+        module = self._module()
+        module._compile()
         found = self._choose(module)
         declared = [name for name, _ in found.parameters]
         rule = list(self._rule_signature.parameters)
@@ -165,6 +208,10 @@ class LaunchRule:
                 f"{different[0][1]!r}: {found.signature}; give the rule the same names in the same order"
             )
         return found
+
+    def _module(self) -> _bascule.Module:
+        place = _places.find(self._source, self._sites)
+        return module_at(place, self._source, self._options, self._instances, self._make_module)
 
     def _choose(self, module: _bascule.Module) -> _bascule.Kernel:
         names: list[str] = module.__class__.kernels.__get__(module)

@@ -120,6 +120,9 @@ class CompileError(Error, RuntimeError):
 class KernelAttributeError(CompileError, AttributeError):
     """A module has no kernel of this name."""
 
+    def __reduce__(self) -> tuple[type[KernelAttributeError], tuple[object, ...], dict[str, object]]:
+        return type(self), self.args, {**self.__dict__, "name": self.name}
+
 
 class FileError(Error, OSError):
     """A file of CUDA C++ cannot be read.
@@ -133,6 +136,9 @@ class FileError(Error, OSError):
     """
 
     __str__ = Exception.__str__  # OSError would compose its own
+
+    def __reduce__(self) -> tuple[type[FileError], tuple[object, ...], dict[str, object]]:
+        return type(self), self.args, {**self.__dict__, "errno": self.errno, "filename": self.filename}
 
 
 class MissingFileError(FileError, FileNotFoundError):

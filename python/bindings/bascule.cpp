@@ -16,6 +16,7 @@
 #include "exchange/producer_streams.hpp"
 #include "kernels/global_object.hpp"
 #include "kernels/kernel_object.hpp"
+#include "kernels/pickling.hpp"
 #include "launch/arguments.hpp"
 #include "support/call_errors.hpp"
 #include "support/display.hpp"
@@ -63,6 +64,7 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     bascule::python::bind_emulated(module);
     bascule::python::bind_graphs(module);
     bascule::python::bind_debug(module);
+    bascule::python::bind_pickling(module);
     bascule::python::bind_public_functions(module);
     bascule::python::bind_display(module);
     bascule::python::describe_call_errors(module);

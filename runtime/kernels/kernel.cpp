@@ -100,6 +100,17 @@ KernelFunction& Kernel::function() const {
 
 const std::string& Kernel::expression() const { return function().expression; }
 
+KernelReference Kernel::reference() const {
+    KernelReference reference{.name = name()};
+    if (function_ == nullptr) {
+        if (choices_ != nullptr) reference.given = choices_->given;
+        return reference;
+    }
+    reference.expression = function_->expression;
+    if (&function_->unit != module_.state_->main) reference.together = function_->unit.instances();
+    return reference;
+}
+
 const LoadedKernel& Kernel::loaded(Device device) const {
     KernelFunction& function = this->function();
     auto& slot = function.loaded[static_cast<std::size_t>(device.ordinal())];

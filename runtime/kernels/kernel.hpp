@@ -37,6 +37,15 @@ struct Provenance {
 /// Template arguments for one kernel of a module.
 using NamedInstance = std::pair<std::string, TemplateArguments>;
 
+/// Which kernel of a module this is, in words: another process finds it in its own module of the same text, options
+/// and name expressions.
+struct KernelReference {
+    std::string name{};         ///< as declared: "ns::scale"
+    TemplateArguments given{};  ///< where the arguments of a launch choose the rest
+    std::string expression{};   ///< of the chosen function: "ns::scale<float>"; empty while none is chosen
+    std::vector<Instance> together{};  ///< what its image has; empty: it is part of the module's own image
+};
+
 /// A CUDA C++ text and its options. Its functions that are not templates are one image, compiled once per
 /// architecture and loaded once per device. Instances of templates are images of their own, with their own copy of
 /// the text's global variables: one for all that were asked for together, and one for each other. Thread-safe. Copies
@@ -51,7 +60,8 @@ class Module {
 
     const Source& source() const noexcept;
     const CompileOptions& options() const noexcept;
-    Cache& cache() const noexcept;  ///< where its images come from
+    std::vector<std::string> name_expressions() const;  ///< the instances in the module's own image
+    Cache& cache() const noexcept;                      ///< where its images come from
     /// The __global__ functions of the text, templates included, in order.
     const std::vector<KernelDeclaration>& declarations() const noexcept;
     /// Whether all kernels are templates, and no instance is part of the module's image: then there is nothing to
@@ -66,6 +76,8 @@ class Module {
     /// instance. Compiles where the text does not spell the name: a macro or an include may make the kernel.
     /// Throws: CompileError with the nearest names ("did you mean 'scale'?").
     Kernel kernel(const std::string& name) const;
+    /// What Kernel::reference told, here or in another process. Compiles nothing that `kernel(name)` would not.
+    Kernel kernel(const KernelReference& reference) const;
 
     /// Compiles these instances together, in one run of the compiler, to one image; those that were asked for before
     /// keep theirs. Launches whose arguments mean one of them find it. Throws: ArgumentError for a kernel that is not
@@ -77,6 +89,10 @@ class Module {
     Cache::Lookup compile(Arch arch) const;
     /// That image, loaded for `device`. Throws: as `compile`, and CudaError.
     std::shared_ptr<const Library> library(Device device) const;
+
+    /// Whether the host may have written to variables of this text: their values are in no other module of it.
+    bool exposes_variables() const noexcept;
+    void note_exposed_variables() const noexcept;
 
   private:
     friend class Kernel;
@@ -104,6 +120,7 @@ class Kernel {
     bool is_template() const noexcept;
     /// As the text declares it; overloads on lines of their own.
     std::string declared_signatures() const;
+    KernelReference reference() const;
 
     /// The function that these arguments select; itself where there is only one. The rule is in
     /// jit/types/specialization.hpp. Compiles what is needed to know. Throws: ArgumentError when template arguments

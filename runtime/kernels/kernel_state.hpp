@@ -42,7 +42,7 @@ class Unit {
           instances_(std::move(instances)),
           functions_too_(functions_too) {}
 
-    bool has_instances() const noexcept { return !instances_.empty(); }
+    const std::vector<Instance>& instances() const noexcept { return instances_; }
     Cache::Lookup compile(Arch arch);
     std::shared_ptr<const Image> compiled(Arch arch) const;
     /// One that was compiled, for whichever architecture, or null.
@@ -117,6 +117,8 @@ struct ModuleState {
     /// The function of this expression: one of the main image, or (`kernel` not empty) an instance with its
     /// own.
     KernelFunction& function(const Instance& which);
+    /// The function of this expression, in an image that has these instances together unless it has one already.
+    KernelFunction& function(const std::string& expression, const std::vector<Instance>& together);
     /// Those of `wanted` that have no function yet, sorted, each once.
     std::vector<Instance> without_function(std::vector<Instance> wanted);
 
@@ -137,6 +139,7 @@ struct ModuleState {
     std::map<std::string, std::unique_ptr<KernelFunction>> functions;
     std::deque<KernelChoices> explicit_choices;
 
+    std::atomic<bool> exposes_variables{false};
     AskedPatterns asked_patterns;
 };
 

@@ -103,10 +103,19 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
 const Source& Module::source() const noexcept { return state_->source; }
 const CompileOptions& Module::options() const noexcept { return state_->options; }
 Cache& Module::cache() const noexcept { return state_->cache; }
+bool Module::exposes_variables() const noexcept { return state_->exposes_variables; }
+void Module::note_exposed_variables() const noexcept { state_->exposes_variables = true; }
+
+std::vector<std::string> Module::name_expressions() const {
+    std::vector<std::string> expressions;
+    for (const Instance& instance : state_->main->instances()) expressions.push_back(instance.expression);
+    return expressions;
+}
+
 const std::vector<KernelDeclaration>& Module::declarations() const noexcept { return state_->declarations; }
 
 bool Module::only_templates() const noexcept {
-    return !state_->declarations.empty() && !state_->main->has_instances() &&
+    return !state_->declarations.empty() && state_->main->instances().empty() &&
            std::all_of(state_->declarations.begin(), state_->declarations.end(),
                        [](const KernelDeclaration& each) { return each.is_template; });
 }
@@ -141,6 +150,18 @@ Kernel Module::kernel(const std::string& name) const {
         return kernel(named.first).instantiate(named.second);
     }
     fail_name(state_->source, name, kernel_names());
+}
+
+Kernel Module::kernel(const KernelReference& reference) const {
+    const Kernel family = kernel(reference.name);
+    if (reference.expression.empty()) {
+        return reference.given.empty() ? family : family.instantiate(reference.given);
+    }
+    if (family.is_function() && family.expression() == reference.expression) return family;
+    KernelFunction& function = reference.together.empty()
+                                   ? state_->function({{}, reference.expression})
+                                   : state_->function(reference.expression, reference.together);
+    return Kernel(*this, family.family_, &function, nullptr);
 }
 
 std::optional<Kernel> Module::undeclared_kernel(const std::string& name) const {
@@ -186,6 +207,17 @@ KernelFunction& ModuleState::function(const Instance& which) {
                      : units.emplace_back(source, options, cache, std::vector<Instance>{which}, false);
     slot = std::make_unique<KernelFunction>(which.expression, unit);
     return *slot;
+}
+
+KernelFunction& ModuleState::function(const std::string& expression, const std::vector<Instance>& together) {
+    const std::lock_guard lock(growing);
+    if (const auto known = functions.find(expression); known != functions.end()) return *known->second;
+    Unit& unit = units.emplace_back(source, options, cache, together, false);
+    for (const Instance& each : together) {
+        std::unique_ptr<KernelFunction>& slot = functions[each.expression];
+        if (slot == nullptr) slot = std::make_unique<KernelFunction>(each.expression, unit);
+    }
+    return *functions.at(expression);
 }
 
 // --- Instances that are compiled together ------------------------------------------------------------------

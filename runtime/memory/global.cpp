@@ -77,6 +77,7 @@ ArrayView Global::view() const {
 
 Global find_global(const Kernel& kernel, const std::string& name, Device device) {
     const Library& library = *kernel.loaded(device).library;
+    kernel.module().note_exposed_variables();
     const Source& source = kernel.module().source();
     const std::vector<std::string> known = find_variables(source.text);
     const std::string wanted = qualified(name, known, source, library.image());

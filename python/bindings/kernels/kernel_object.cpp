@@ -106,6 +106,24 @@ std::shared_ptr<const Image> image_of(const KernelObject& self) {
     return self.kernel.resolve_function(arch).compile(arch).image;
 }
 
+/// (origin, milliseconds in NVRTC) of what `compile`, a member function, gives; nothing is loaded.
+template <class Object>
+py::tuple compile_for_options(const Object& object, const Module& module) {
+    prepare_toolkit();
+    const Arch arch = module.options().arch ? *module.options().arch : current_device().arch();
+    Cache::Lookup compiled;
+    {
+        const GilReleased released;
+        compiled = object.compile(arch);
+    }
+    issue_compile_warnings(*compiled.image, module.source());
+    return py::make_tuple(to_string(compiled.origin), compiled.image->compile_milliseconds);
+}
+
+py::tuple compile_kernel(const KernelObject& self) {
+    return compile_for_options(self.kernel, self.kernel.module());
+}
+
 Provenance provenance_of(const KernelObject& self) {
     const Device device = current_device();
     const Kernel kernel = resolve_function(self.kernel, device);
@@ -264,6 +282,19 @@ and why.)")
              R"(Compile and load now; launch nothing. With arguments, check them as a launch would.
 Returns the kernel: of a template or overloads, the one that these arguments choose.)")
         .def(
+            "prepare_async",
+            [](const py::object& self, const py::args& arguments, const py::kwargs& keywords) {
+                return py::module_::import("bascule._ahead")
+                    .attr("prepare_kernel")(self, arguments, keywords);
+            },
+            R"(`prepare` for asyncio: the kernel is compiled in a thread, and the event loop goes on.
+
+Takes what `prepare` takes, and returns a coroutine; awaited, it gives the kernel. Several at once compile in parallel, as far as NVRTC
+does: texts with large headers one after the other. A task that is cancelled leaves its compile running, and the result is in the
+cache. `with device:` and `with stream:` hold as where it is awaited.
+
+>>> kernels = await asyncio.gather(a.prepare_async(x), b.prepare_async(x, y)))")
+        .def(
             "instantiate",
             [](const KernelObject& self, const py::args& positional, const py::kwargs& named) {
                 return KernelObject{self.kernel.instantiate(to_template_arguments(positional, named))};
@@ -321,7 +352,8 @@ the arrays decide first, then NumPy scalars, then Python numbers (bool, int, dou
         .def_property_readonly(
             "load_ms", [](const KernelObject& self) { return provenance_of(self).load_ms; },
             "Milliseconds in the driver to load its image.")
-        .def("__repr__", &repr_of);
+        .def("__repr__", &repr_of)
+        .def("_compile_ahead", &compile_kernel);
 }
 
 // --- Modules
@@ -455,8 +487,44 @@ disk keeps the set: the same set is found in the next process, another set is co
         .def_property_readonly("source", [](const Module& self) { return self.source().text; })
         .def("__dir__", &names_of_attributes)
         .def("_ipython_key_completions_", &Module::kernel_names)
+        .def(
+            "precompile",
+            [](const py::object& self, const py::object& instances, const py::object& workers,
+               const py::object& progress) {
+                return py::module_::import("bascule._precompile")
+                    .attr("precompile_module")(self, instances, workers, progress);
+            },
+            "instances"_a, py::pos_only(), py::kw_only(), "workers"_a = py::none(), "progress"_a = true,
+            R"(Compile instances of templates in processes of their own, several at once, into the cache on disk.
+
+instances : dict of kernel names to lists of template arguments, as `instantiate` takes it. Each instance is an image of its own, the
+    one that a launch with such arguments looks for; `instantiate` makes one image of all.
+workers : int, how many processes compile; None is one for each processor, and at most one for each instance
+progress : bool, show a bar where rich is installed and standard error is a terminal, or in a notebook
+
+Returns a dict of the same form, with Kernels: they, and launches of `module.name` with such arguments, find the images on disk. What
+was there before is not compiled again. Without a cache on disk, which is where the processes leave what they compile, nothing is
+compiled, and a CacheError says so. Ctrl-C ends the processes. Any thread may call it.
+
+Raises CompileError when instances fail, after all others are compiled: it says which failed and why.
+
+>>> module.precompile({"scale": ["float", "double"]}, workers=2))")
+        .def(
+            "prepare_async",
+            [](const py::object& self, const py::object& instances) {
+                return py::module_::import("bascule._ahead").attr("prepare_module")(self, instances);
+            },
+            "instances"_a = py::none(), py::pos_only(),
+            R"(Compile and load every kernel that is not a template in a thread, while the event loop of asyncio goes on.
+
+instances : dict, instances of templates that are compiled together and loaded too, as `instantiate` takes it
+
+Returns a coroutine; awaited, it gives the module. See Kernel.prepare_async.
+
+>>> await module.prepare_async({"scale": ["float", "double"]}))")
         .def("__repr__", &repr_of_module)
-        .def("_compile", &compile_now);
+        .def("_compile", &compile_now)
+        .def("_compile_ahead", [](const Module& self) { return compile_for_options(self, self); });
     module.def("_make_module", &make_module, "text"_a, "name"_a, "first_line"_a, "directory"_a, "options"_a,
                "name_expressions"_a);
     module.def("_read_source", [](const std::string& path) { return read_source(path).text; });

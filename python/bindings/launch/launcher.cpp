@@ -241,6 +241,11 @@ py::object launcher_of(const Kernel& kernel, const py::object& key) {
     return make_launcher_at(place.site, kernel, to_plan(config, stream));
 }
 
+const LaunchState& state_of_launcher(py::handle launcher) {
+    if (!PyObject_TypeCheck(launcher.ptr(), launcher_type)) throw py::type_error("not a bascule.Launcher");
+    return state_of(launcher.ptr());
+}
+
 void register_launcher(py::module_& module) {
     launcher_type = register_callable<State>(module, "bascule.Launcher", launcher_documentation,
                                              launcher_methods, &repr_of_launcher);

@@ -9,12 +9,17 @@
 
 namespace bascule::python {
 
+class LaunchState;  // prepared_launch.hpp
+
 /// A new bascule.Launcher.
 pybind11::object make_launcher(const Kernel& kernel, LaunchPlan plan);
 
 /// A launcher for kernel[grid, block], kernel[grid, block, stream], kernel[grid, block, stream, shared_bytes],
 /// kernel[LaunchConfig] or kernel[LaunchConfig, stream]. Throws: ArgumentError for any other key.
 pybind11::object launcher_of(const Kernel& kernel, const pybind11::object& key);
+
+/// Lives as long as the launcher. Throws: TypeError for an object of another class.
+const LaunchState& state_of_launcher(pybind11::handle launcher);
 
 void register_launcher(pybind11::module_& module);
 

@@ -65,6 +65,10 @@ Dim3 to_dim3(const char* what, py::handle object) {
     return result;
 }
 
+py::tuple to_tuple(const Dim3& dimensions) {
+    return py::make_tuple(dimensions.x, dimensions.y, dimensions.z);
+}
+
 /// A Python expression; attributes that have their default are omitted.
 std::string repr_of(const LaunchConfig& c) {
     std::string text = fmt::format(
@@ -104,21 +108,27 @@ shared_carveout : int, percent of the on-chip memory to prefer as shared memory;
              "grid"_a, "block"_a, py::kw_only(), "shared_bytes"_a = 0, "cooperative"_a = false,
              "cluster"_a = py::none(), "programmatic"_a = false, "priority"_a = py::none(),
              "shared_carveout"_a = py::none())
-        .def_property_readonly(
-            "grid", [](const LaunchConfig& c) { return py::make_tuple(c.grid.x, c.grid.y, c.grid.z); })
-        .def_property_readonly(
-            "block", [](const LaunchConfig& c) { return py::make_tuple(c.block.x, c.block.y, c.block.z); })
+        .def_property_readonly("grid", [](const LaunchConfig& c) { return to_tuple(c.grid); })
+        .def_property_readonly("block", [](const LaunchConfig& c) { return to_tuple(c.block); })
         .def_readonly("shared_bytes", &LaunchConfig::shared_bytes)
         .def_readonly("cooperative", &LaunchConfig::cooperative)
-        .def_property_readonly(
-            "cluster",
-            [](const LaunchConfig& c) { return py::make_tuple(c.cluster.x, c.cluster.y, c.cluster.z); })
+        .def_property_readonly("cluster", [](const LaunchConfig& c) { return to_tuple(c.cluster); })
         .def_readonly("programmatic", &LaunchConfig::programmatic)
         .def_readonly("priority", &LaunchConfig::priority)
         .def_readonly("shared_carveout", &LaunchConfig::shared_carveout)
         .def(
             "__eq__", [](const LaunchConfig& a, const LaunchConfig& b) { return a == b; }, py::is_operator())
         .def("__hash__", [](const LaunchConfig& c) { return py::hash(py::str(repr_of(c))); })
+        .def(py::pickle(
+            [](const LaunchConfig& c) {
+                return py::make_tuple(to_tuple(c.grid), to_tuple(c.block), c.shared_bytes, c.cooperative,
+                                      to_tuple(c.cluster), c.programmatic, c.priority, c.shared_carveout);
+            },
+            [](const py::tuple& state) {
+                return to_config(state[0], state[1], state[2], state[3].cast<bool>(), state[4],
+                                 state[5].cast<bool>(), state[6].cast<std::optional<int>>(),
+                                 state[7].cast<std::optional<int>>());
+            }))
         .def("__repr__", [](const LaunchConfig& c) { return repr_of(c); });
 }
 
@@ -421,6 +431,21 @@ void bind_diagnostic(py::module_& module) {
         .def_readonly("source_line", &Diagnostic::source_line, "The text of the line; '' if unknown.")
         .def(
             "__eq__", [](const Diagnostic& a, const Diagnostic& b) { return a == b; }, py::is_operator())
+        .def(py::pickle(
+            [](const Diagnostic& d) {
+                return py::make_tuple(static_cast<int>(d.severity), d.number, d.file, d.line, d.column,
+                                      d.message, d.notes, d.source_line);
+            },
+            [](const py::tuple& state) {
+                return Diagnostic{.severity = static_cast<Diagnostic::Severity>(state[0].cast<int>()),
+                                  .number = state[1].cast<std::string>(),
+                                  .file = state[2].cast<std::string>(),
+                                  .line = state[3].cast<int>(),
+                                  .column = state[4].cast<int>(),
+                                  .message = state[5].cast<std::string>(),
+                                  .notes = state[6].cast<std::vector<Diagnostic>>(),
+                                  .source_line = state[7].cast<std::string>()};
+            }))
         .def("__repr__", [](const Diagnostic& d) { return repr_of(d); });
 }
 

@@ -73,14 +73,15 @@ def test_the_second_compile_of_a_header_writes_it_and_the_end_of_the_process_rem
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next_and_what_a_living_one_uses_is_not(temporary: Path) -> None:
-    wait = "assert value(1, pch=True) == 1 and files() >= 1\nprint('ready', flush=True)\nsys.stdin.readline()\n"
-    killed, living = (start(temporary, wait) for _ in range(2))
+    wait = "assert value(N, pch=True) == N and files() >= 1\nprint('ready', flush=True)\nsys.stdin.readline()\n"
+    # Of one program only one of them would be compiled, and so one header.
+    killed, living = (start(temporary, wait.replace("N", number)) for number in "12")
     for process in (killed, living):
         assert process.stdout.readline() == "ready\n"
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert len(list(temporary.iterdir())) == 2
-    run(temporary, "assert value(2, pch=True) == 2 and files() == 2\n")
+    run(temporary, "assert value(3, pch=True) == 3 and files() == 2\n")
     assert len(list(temporary.iterdir())) == 1
     living.communicate("\n", timeout=60)
     assert living.returncode == 0

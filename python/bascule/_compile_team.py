@@ -1,0 +1,240 @@
+"""Processes that compile programs into the cache on disk, several at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from bascule import _bascule, _errors, cache, config
+
+
+class Program(NamedTuple):
+    """What a worker compiles: a module's own image, or one of its kernels."""
+
+    title: str
+    recipe: tuple[Any, ...]
+    reference: tuple[Any, ...] | None
+
+
+class Event(NamedTuple):
+    """A program that is done.
+
+    Attributes
+    ----------
+    title : str
+        Such as 'scale<float>', or the names of a module's kernels.
+    origin : str
+        'compiled', or 'disk' if it was there before; empty if it failed.
+    milliseconds : float
+        In NVRTC, when it was compiled.
+    error : Exception or None
+        Why it failed.
+    done, total : int
+        How many programs are done, this one too, and how many there are.
+    """
+
+    title: str
+    origin: str
+    milliseconds: float
+    error: Exception | None
+    done: int
+    total: int
+
+
+def compile_programs(
+    programs: Sequence[Program],
+    *,
+    workers: int | None = None,
+    progress: bool = True,
+    on_event: Callable[[Event], None] | None = None,
+) -> list[Event]:
+    """Compile all programs into the cache on disk; what fails is in the events.
+
+    Ctrl-C, or an exception of `on_event`, ends all workers.
+    """
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int)):
+        raise _errors.ArgumentTypeError(f"`workers` is a number of processes, got {type(workers).__name__}")
+    if workers is not None and workers < 1:
+        raise _errors.ArgumentValueError(f"`workers` must be at least 1, got {workers}")
+    require_cache()
+    jobs: queue.SimpleQueue[Program] = queue.SimpleQueue()
+    for program in programs:
+        jobs.put(program)
+    outcomes: queue.SimpleQueue[tuple[Program, Any]] = queue.SimpleQueue()
+    team = [_Worker() for _ in range(min(len(programs), workers or len(os.sched_getaffinity(0))))]
+    threads = [threading.Thread(target=worker.serve, args=(jobs, outcomes), daemon=True) for worker in team]
+    for thread in threads:
+        thread.start()
+    events: list[Event] = []
+    warned: set[str] = set()
+    try:
+        with _bar(len(programs), progress) as show:
+            while len(events) < len(programs):
+                program, outcome = outcomes.get()
+                origin, milliseconds, warnings = ("", 0.0, []) if isinstance(outcome, Exception) else outcome
+                error = outcome if isinstance(outcome, Exception) else None
+                event = Event(program.title, origin, milliseconds, error, len(events) + 1, len(programs))
+                events.append(event)
+                warned.update(warnings)
+                show(event)
+                if on_event is not None:
+                    on_event(event)
+    finally:
+        for worker in team:
+            worker.end()
+        for thread in threads:
+            thread.join()
+        for worker in team:
+            worker.wait()
+    for text in sorted(warned):
+        _errors.warn(text, _errors.CacheWarning)
+    return events
+
+
+def require_cache() -> None:
+    if not cache.directory() or cache.limit_bytes == 0:
+        raise _errors.CacheError(
+            "Nothing was compiled ahead: there is no cache on disk, where the processes that compile leave the "
+            "programs. Name a directory in BASCULE_CACHE_DIR before importing bascule."
+        )
+    if _bascule._cache_is_disabled():
+        raise _errors.CacheError(
+            "Nothing was compiled ahead: within bascule.cache.disabled() no program would be taken from the cache."
+        )
+
+
+class _Worker:
+    """One process at a time, started when there is something to compile, and again when it died."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output: IO[bytes] | None = None
+        self._ended = False
+
+    def serve(self, jobs: queue.SimpleQueue[Program], outcomes: queue.SimpleQueue[tuple[Program, Any]]) -> None:
+        """Compile jobs until there are none."""
+        while not self._ended:
+            try:
+                program = jobs.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                outcomes.put((program, self._compile(program)))
+            except Exception as error:
+                outcomes.put((program, error))
+
+    def end(self) -> None:
+        """Kill the process; no other one is started."""
+        with self._lock:
+            self._ended = True
+            if self._process is not None:
+                self._process.kill()
+
+    def wait(self) -> None:
+        """Until the process has ended; after `end`, and after the thread of `serve`."""
+        if self._process is not None:
+            with contextlib.suppress(BrokenPipeError), self._process:
+                pass
+        if self._output is not None:
+            self._output.close()
+
+    def _compile(self, program: Program) -> Any:
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            pickle.dump((program.recipe, program.reference), process.stdin)
+            process.stdin.flush()
+            result = pickle.load(process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return self._death(process, program)
+        return result[0] if len(result) == 1 else result
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._ended:
+                raise _errors.CompileError("the processes that compile were ended")
+            if self._process is None:
+                self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `wait`
+                self._process = _start(self._output)
+            return self._process
+
+    def _death(self, process: subprocess.Popen[bytes], program: Program) -> Exception:
+        with self._lock:
+            process.kill()
+            status = process.wait()
+            self._process = None
+        assert self._output is not None
+        self._output.seek(0)
+        printed = self._output.read()[-2000:].decode(errors="replace").strip()
+        how = f"was ended by signal {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        return _errors.CompileError(
+            f"the process that compiled {program.title} {how}." + (f" It printed:\n{printed}" if printed else "")
+        )
+
+
+def _start(output: IO[bytes]) -> subprocess.Popen[bytes]:
+    if not sys.executable:
+        raise _errors.CompileError(
+            "sys.executable is empty, so no Python process can be started to compile: set it to the path of python."
+        )
+    limit = cache.limit_bytes
+    environment = {
+        **os.environ,
+        "BASCULE_CACHE_DIR": cache.directory(),
+        "BASCULE_CACHE_LIMIT": "unlimited" if limit is None else f"{limit}",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])),
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "bascule._compile_worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=output,
+        env=environment,
+        start_new_session=True,  # Ctrl-C is for this process, which ends the others
+    )
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # it died: the first job says so
+        pickle.dump((config.nvrtc_library, config.include_paths), process.stdin)
+    return process
+
+
+# --- Progress ---------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _bar(total: int, wanted: bool) -> Iterator[Callable[[Event], None]]:
+    """A bar of rich; nothing without rich, and where nobody looks."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    except ImportError:
+        wanted = False
+    if not wanted or total == 0:
+        yield lambda event: None
+        return
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        yield lambda event: None
+        return
+    columns = (
+        TextColumn("compiling"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[last]}"),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=total, last="")
+        yield lambda event: bar.update(task, advance=1, last=event.title)

@@ -1,0 +1,50 @@
+"""A process that compiles programs into the cache on disk: `python -m bascule._compile_worker`.
+
+Reads pickled jobs from standard input until it ends, and writes a pickled result for each to standard output.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import warnings
+from typing import Any
+
+import bascule
+from bascule import _bascule, _pickling
+
+
+def main() -> None:
+    """Serve whoever started this process."""
+    jobs = sys.stdin.buffer
+    results = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what anything prints is for the log, not for who reads the results
+    nvrtc_library, include_paths = pickle.load(jobs)
+    bascule.config.nvrtc_library = nvrtc_library
+    bascule.config.include_paths = include_paths
+    while True:
+        try:
+            job = pickle.load(jobs)
+        except EOFError:
+            return
+        pickle.dump(_compile(*job), results)
+        results.flush()
+
+
+def _compile(recipe: tuple[Any, ...], reference: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    """(origin, milliseconds, what the cache warned of), or the exception in a tuple of its own."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", bascule.CacheWarning)
+        try:
+            module = _pickling.shared_module(*recipe)
+            program = module if reference is None else _bascule._find_kernel(module, *reference)
+            origin, milliseconds = program._compile_ahead()
+        except Exception as error:
+            return (error,)
+    return origin, milliseconds, [str(warning.message) for warning in caught]
+
+
+if __name__ == "__main__":
+    main()

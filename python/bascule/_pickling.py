@@ -1,0 +1,168 @@
+"""Pickling: kernels, modules and launchers travel as text and options, and are found in the cache where they arrive.
+
+Imported when something is pickled or unpickled.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from bascule import _bascule, _errors
+from bascule._decorator import LaunchRule
+
+Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
+
+_REFUSED = {
+    "BoundLaunch": "it holds arrays. Pickle the kernel, and bind it to arrays of the receiving process",
+    "DeviceArray": "its memory is the device's. Pickle x.copy_to_host(), and call bascule.to_device in the receiving "
+    "process",
+    "Event": "it is the driver's. Make one in the receiving process: bascule.event()",
+    "Graph": "it is the driver's. Capture it in the receiving process",
+    "Stream": "it is the driver's. Make one in the receiving process: bascule.stream()",
+}
+
+
+def reduce(self: Any) -> Reduced:
+    """What `__reduce__` of the extension module's classes returns."""
+    return _REDUCERS.get(type(self), _refuse)(self)
+
+
+def _refuse(self: Any) -> Reduced:
+    name = type(self).__name__
+    raise _errors.ArgumentTypeError(
+        f"a bascule.{name} belongs to this process and cannot be pickled: {_REFUSED[name]}."
+    )
+
+
+def _reduce_device(device: _bascule.Device) -> Reduced:
+    return _bascule.device, (device.ordinal,)
+
+
+def _reduce_module(module: _bascule.Module) -> Reduced:
+    return shared_module, recipe(module)
+
+
+def _reduce_kernel(kernel: _bascule.Kernel) -> Reduced:
+    return find_kernel, (recipe(_bascule._module_of(kernel)), _bascule._kernel_reference(kernel))
+
+
+def _reduce_launcher(launcher: _bascule.Launcher) -> Reduced:
+    kernel, config, work, shared_bytes, stream, peer, sync, names_streams = _bascule._launcher_recipe(launcher)
+    if stream is not None or names_streams:
+        raise _errors.ArgumentTypeError(
+            "this bascule.Launcher has a stream, which belongs to this process, and cannot be pickled: pickle the "
+            "kernel and its bascule.LaunchConfig, and write kernel[config, stream] in the receiving process."
+        )
+    return make_launcher, (kernel, config, work, shared_bytes, peer, sync)
+
+
+def recipe(module: _bascule.Module) -> tuple[Any, ...]:
+    """The arguments of `shared_module`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        The module's variables may have values that a pickle does not carry.
+    """
+    if _bascule._exposes_variables(module):
+        raise _errors.ArgumentTypeError(
+            "this module cannot be pickled after get_global: its __device__ and __constant__ variables may have values "
+            "of this process, which a pickle does not carry. Compile the text in the receiving process and copy the "
+            "values there, or pickle before the first get_global."
+        )
+    return _bascule._module_recipe(module)
+
+
+@functools.lru_cache(maxsize=1024)
+def shared_module(
+    text: str,
+    name: str,
+    first_line: int,
+    directory: str,
+    options: _bascule.CompileOptions,
+    name_expressions: tuple[str, ...],
+) -> _bascule.Module:
+    """The process's module of this program, for all that is unpickled: what is loaded once serves all its kernels."""
+    return _bascule._make_module(text, name, first_line, directory, options, name_expressions)
+
+
+def find_kernel(module: tuple[Any, ...], reference: tuple[Any, ...]) -> _bascule.Kernel:
+    """The kernel of an unpickled module; nothing is compiled before it is used."""
+    return _bascule._find_kernel(shared_module(*module), *reference)
+
+
+def make_launcher(
+    kernel: _bascule.Kernel,
+    config: _bascule.LaunchConfig | None,
+    work: tuple[int, ...],
+    shared_bytes: int,
+    peer: bool,
+    sync: bool,
+) -> _bascule.Launcher:
+    """A launcher without a stream."""
+    launcher = kernel.forall(work, shared_bytes=shared_bytes) if config is None else kernel[config]
+    return launcher if sync and not peer else launcher.options(peer=peer, sync=sync)
+
+
+_REDUCERS: dict[type, Callable[[Any], Reduced]] = {
+    _bascule.Device: _reduce_device,
+    _bascule.Kernel: _reduce_kernel,
+    _bascule.Launcher: _reduce_launcher,
+    _bascule.Module: _reduce_module,
+}
+
+
+# --- Launch rules -----------------------------------------------------------------------------------------------------
+#
+# The name of a decorated function is its LaunchRule's. Pickle finds the function itself as an attribute of that,
+# LaunchRule._pickled_function; cloudpickle, where it pickles by value, takes the function with it.
+
+
+def reduce_rule(rule: LaunchRule, protocol: int) -> str | Reduced:
+    """A reference where the rule has a name in its module; else its parts."""
+    if protocol < 4 and find_rule(rule.__module__, rule.__qualname__) is rule:
+        return str(rule.__qualname__)  # older protocols have no names with dots
+    return make_rule, (rule._pickled_function, rule._source, rule._name, rule._options, rule._sites, rule._instances)
+
+
+def pickled_function(rule: LaunchRule) -> Callable[..., Any]:
+    """The decorated function; under a name by which pickle finds it if the rule has one."""
+    function = rule._rule
+    if not isinstance(function, types.FunctionType) or find_rule(rule.__module__, rule.__qualname__) is not rule:
+        return function
+    named = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    functools.update_wrapper(named, function)
+    del named.__dict__["__wrapped__"]
+    named.__kwdefaults__ = function.__kwdefaults__
+    named.__qualname__ = f"{rule.__qualname__}._pickled_function"
+    return named
+
+
+def make_rule(
+    function: Callable[..., Any], source: str, name: str | None, options: Any, sites: Any, instances: Any
+) -> LaunchRule:
+    """The receiving process's own rule where its module has one; else a new one."""
+    qualname, dot, last = function.__qualname__.rpartition(".")
+    if dot and last == "_pickled_function":
+        known = find_rule(function.__module__, qualname)
+        if known is not None and known._source == source and known._options == options:
+            return known
+        function.__qualname__ = qualname
+    rule = LaunchRule(function, source, name, options, sites, instances)
+    rule._make_module = shared_module
+    return rule
+
+
+def find_rule(module: str, qualname: str) -> LaunchRule | None:
+    """What this name is in a module that is loaded, if that is a launch rule."""
+    import sys
+
+    found: Any = sys.modules.get(module)
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, LaunchRule) else None

@@ -1,0 +1,216 @@
+"""Compiling ahead in processes of their own: `Module.precompile` and `bascule precompile`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import runpy
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bascule import _ahead, _bascule, _compile, _errors
+from bascule._compile_team import Event, Program, compile_programs, require_cache
+from bascule._decorator import LaunchRule
+
+
+class Summary(NamedTuple):
+    """What `precompile_target` did.
+
+    Attributes
+    ----------
+    compiled, from_disk : tuple of str
+        Titles of the programs that were compiled, and of those that were on disk before.
+    failed : dict of str to Exception
+        Titles of the programs that failed, with their errors.
+    templates : tuple of str
+        Kernel templates of which no instance is named: only a launch tells what to compile.
+    seconds : float
+        How long it took.
+    """
+
+    compiled: tuple[str, ...]
+    from_disk: tuple[str, ...]
+    failed: dict[str, Exception]
+    templates: tuple[str, ...]
+    seconds: float
+
+
+# --- A module's instances ---------------------------------------------------------------------------------------------
+
+
+def precompile_module(
+    module: _bascule.Module, instances: dict[str, Sequence[Any]], workers: int | None, progress: bool
+) -> dict[str, list[_bascule.Kernel]]:
+    """`Module.precompile`."""
+    recipe = _recipe(module)
+    kernels = {name: [_instance(module, name, each) for each in given] for name, given in _checked(instances).items()}
+    programs = [
+        Program(_title(kernel), recipe, _bascule._kernel_reference(kernel))
+        for each in kernels.values()
+        for kernel in each
+    ]
+    failed = {
+        event.title: event.error
+        for event in compile_programs(programs, workers=workers, progress=progress)
+        if event.error is not None
+    }
+    if failed:
+        raise _combined(failed, len(programs))
+    return kernels
+
+
+def _checked(instances: Any) -> dict[str, Sequence[Any]]:
+    if isinstance(instances, dict) and all(isinstance(given, (list, tuple)) for given in instances.values()):
+        return instances
+    raise _errors.ArgumentTypeError(
+        'precompile takes a dict of kernel names to lists of template arguments, like {"scale": ["float", "double"]}; '
+        f"got {instances!r:.80}"
+    )
+
+
+def _instance(module: _bascule.Module, name: str, given: Any) -> _bascule.Kernel:
+    template = module[name]
+    if isinstance(given, dict):
+        kernel = template.instantiate(**given)
+    else:
+        kernel = template.instantiate(*(given if isinstance(given, tuple) else (given,)))
+    if kernel.is_template:
+        raise _errors.ArgumentValueError(
+            f"the instance {given!r} of {template.signature} needs all of its template arguments, because no launch "
+            "can add to them here."
+        )
+    return kernel
+
+
+def _title(kernel: _bascule.Kernel) -> str:
+    name, _, _, expression, _ = _bascule._kernel_reference(kernel)
+    return str(expression or name)
+
+
+def _recipe(module: _bascule.Module) -> tuple[Any, ...]:
+    """As in a pickle, with the architecture: a worker has no device."""
+    text, name, first_line, directory, options, name_expressions = _bascule._module_recipe(module)
+    if options.arch is None:
+        fields = options.__getstate__()
+        options = _bascule.CompileOptions(**{**fields, "arch": _bascule.current_device().arch})
+    return text, name, first_line, directory, options, name_expressions
+
+
+def _combined(failed: dict[str, Exception], total: int) -> _errors.CompileError:
+    reasons = "\n".join(f"{title}: {error}" for title, error in failed.items())
+    combined = _errors.CompileError(
+        f"{len(failed)} of {total} programs failed to compile, and all others are in the cache.\n{reasons}"
+    )
+    errors = [error for error in failed.values() if isinstance(error, _errors.CompileError)]
+    combined.diagnostics = [diagnostic for error in errors for diagnostic in error.diagnostics]
+    combined.log = "\n".join(error.log for error in errors if error.log)
+    combined.name_expression = ", ".join(failed)
+    combined.options = errors[0].options if errors else []
+    combined.architecture = errors[0].architecture if errors else ""
+    return combined
+
+
+# --- A program's kernels ----------------------------------------------------------------------------------------------
+
+
+def precompile_target(
+    module_or_script: str,
+    *,
+    workers: int | None = None,
+    progress: bool = True,
+    on_event: Callable[[Event], None] | None = None,
+) -> Summary:
+    """Compile every kernel that importing a module, or running a script's top level, defines.
+
+    These are the launch rules of `bascule.kernel`, and the modules of `bascule.compile` with the instances that their
+    `name_expressions` name. A script runs under the name `__bascule_precompile__`, so that what stands below
+    `if __name__ == "__main__":` does not run. Kernels that functions compile when they are called are not found.
+
+    Parameters
+    ----------
+    module_or_script : str
+        `package.module`, found as by `python -m`; or the path of a Python file.
+    workers : int, optional
+        How many processes compile; one for each processor by default.
+    progress : bool, default True
+        Show a bar where rich is installed and standard error is a terminal, or in a notebook.
+    on_event : callable, optional
+        Called in this thread with an `Event` for each program that is done.
+
+    Returns
+    -------
+    Summary
+        Programs that fail are in it; they raise nothing.
+
+    Raises
+    ------
+    CacheError
+        There is no cache on disk.
+    ArgumentValueError
+        There is no such module or file.
+
+    Whatever the module or script itself raises, it raises.
+    """
+    start = time.monotonic()
+    require_cache()
+    programs: list[Program] = []
+    templates: list[str] = []
+    failed: dict[str, Exception] = {}
+    for found in _collect(module_or_script):
+        try:
+            module = found._module() if isinstance(found, LaunchRule) else found
+            recipe = _recipe(module)
+        except _errors.Error as error:
+            failed[found.__name__ if isinstance(found, LaunchRule) else repr(found)] = error
+            continue
+        named = recipe[-1]
+        kernels = [module[name] for name in _ahead.names_of(module)]
+        open_ones = [each.name for each in kernels if each.is_template]
+        templates += [name for name in open_ones if not any(each.startswith(f"{name}<") for each in named)]
+        titles = [each.name for each in kernels if not each.is_template] + list(named)
+        program = Program(", ".join(titles) or recipe[1], recipe, None)
+        if (titles or not open_ones) and program not in programs:
+            programs.append(program)
+    events = compile_programs(programs, workers=workers, progress=progress, on_event=on_event)
+    failed.update({event.title: event.error for event in events if event.error is not None})
+    return Summary(
+        tuple(event.title for event in events if event.origin == "compiled"),
+        tuple(event.title for event in events if event.origin == "disk"),
+        failed,
+        tuple(dict.fromkeys(templates)),
+        time.monotonic() - start,
+    )
+
+
+def _collect(target: str) -> list[Any]:
+    is_script = target.endswith(".py") or os.sep in target or Path(target).is_file()
+    if is_script and not Path(target).is_file():
+        raise _errors.ArgumentValueError(f"there is no file {target!r}")
+    collected: list[Any] = []
+    _compile.collected = collected
+    arguments, path = sys.argv, list(sys.path)
+    sys.argv = [target]
+    sys.path.insert(0, str(Path(target).resolve().parent) if is_script else os.getcwd())
+    try:
+        if is_script:
+            runpy.run_path(target, run_name="__bascule_precompile__")
+        else:
+            _import(target)
+    finally:
+        _compile.collected = None
+        sys.argv, sys.path[:] = arguments, path
+    return collected
+
+
+def _import(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise _errors.ArgumentValueError(
+            f"there is no module {name!r}: name a module as in `import`, or a Python file by its path"
+        ) from None

@@ -1,0 +1,104 @@
+#include "kernels/pickling.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pybind11/stl.h>
+
+#include "kernels/kernel_object.hpp"
+#include "launch/launcher.hpp"
+#include "launch/prepared_launch.hpp"
+#include "support/gil.hpp"
+#include "support/toolkit.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+/// Objects that do not change, so that a copy is the object itself.
+constexpr const char* immutable[] = {"CompileOptions", "Device",   "Diagnostic", "Kernel",
+                                     "LaunchConfig",   "Launcher", "Module"};
+/// Objects whose `__reduce__` is bascule._pickling's, which refuses those that belong to one process.
+constexpr const char* reduced[] = {"BoundLaunch", "Device",   "DeviceArray", "Event", "Graph",
+                                   "Kernel",      "Launcher", "Module",      "Stream"};
+
+/// The arguments of `_make_module` for a module of the same program.
+py::tuple module_recipe(const Module& module) {
+    const Source& source = module.source();
+    return py::make_tuple(source.text, source.name, source.first_line, source.directory, module.options(),
+                          py::tuple(py::cast(module.name_expressions())));
+}
+
+/// The arguments of `_find_kernel`, behind the module.
+py::tuple kernel_reference(const KernelObject& self) {
+    const KernelReference reference = self.kernel.reference();
+    std::vector<std::pair<std::string, std::string>> together;
+    for (const Instance& each : reference.together) together.emplace_back(each.kernel, each.expression);
+    return py::make_tuple(reference.name, reference.given.positional, reference.given.named,
+                          reference.expression, together);
+}
+
+KernelObject find_referred_kernel(const Module& module, std::string name, std::vector<std::string> positional,
+                                  std::vector<std::pair<std::string, std::string>> named,
+                                  std::string expression,
+                                  std::vector<std::pair<std::string, std::string>> together) {
+    KernelReference reference{.name = std::move(name),
+                              .given = {std::move(positional), std::move(named)},
+                              .expression = std::move(expression)};
+    for (auto& [kernel, instance] : together)
+        reference.together.push_back({std::move(kernel), std::move(instance)});
+    prepare_toolkit();
+    const GilReleased released;
+    return {module.kernel(reference)};
+}
+
+/// (kernel, config or None, work, shared_bytes, stream, peer, sync, whether streams are named)
+py::tuple launcher_recipe(const py::object& launcher) {
+    const LaunchState& state = state_of_launcher(launcher);
+    const LaunchPlan& plan = state.plan;
+    const LaunchOptions options = plan.options ? *plan.options : LaunchOptions{};
+    const py::object config = plan.work.empty() ? py::cast(plan.config) : py::object(py::none());
+    return py::make_tuple(KernelObject{state.kernel}, config, py::tuple(py::cast(plan.work)),
+                          plan.shared_bytes, plan.stream_object, options.peer, options.sync,
+                          !options.streams.empty());
+}
+
+void add_method(const py::object& type, const char* name, const py::cpp_function& function) {
+    type.attr(name) = function;
+}
+
+}  // namespace
+
+void bind_pickling(py::module_& module) {
+    module.def("_module_recipe", &module_recipe, "module"_a);
+    module.def("_exposes_variables", &Module::exposes_variables, "module"_a);
+    module.def(
+        "_module_of", [](const KernelObject& self) { return self.kernel.module(); }, "kernel"_a);
+    module.def("_kernel_reference", &kernel_reference, "kernel"_a);
+    module.def("_find_kernel", &find_referred_kernel, "module"_a, "name"_a, "positional"_a, "named"_a,
+               "expression"_a, "together"_a);
+    module.def("_launcher_recipe", &launcher_recipe, "launcher"_a);
+    for (const char* name : immutable) {
+        const py::object type = module.attr(name);
+        add_method(type, "__copy__",
+                   py::cpp_function([](const py::object& self) { return self; }, py::is_method(type),
+                                    py::name("__copy__")));
+        add_method(type, "__deepcopy__",
+                   py::cpp_function([](const py::object& self, const py::object&) { return self; },
+                                    py::is_method(type), py::name("__deepcopy__"), "memo"_a));
+    }
+    for (const char* name : reduced) {
+        const py::object type = module.attr(name);
+        add_method(type, "__reduce__",
+                   py::cpp_function(
+                       [](const py::object& self) {
+                           return py::module_::import("bascule._pickling").attr("reduce")(self);
+                       },
+                       py::is_method(type), py::name("__reduce__")));
+    }
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,1 @@
+"""Kernels, options and errors in other processes."""

@@ -1,0 +1,44 @@
+"""What the tests' other processes run; importable there."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+import bascule
+
+
+def launch(kernel, _=None):
+    """The process, what `offset` makes of zeros, and how often NVRTC was called here."""
+    x = bascule.zeros(4)
+    kernel[1, 4](x, 3, 4)
+    return os.getpid(), x.copy_to_host().tolist(), bascule.cache.stats().nvrtc_calls
+
+
+def call(rule, _=None):
+    """The same by a launch rule."""
+    x = bascule.to_device(np.zeros(4, "f4"))
+    rule(x, 3, 4)
+    return os.getpid(), x.copy_to_host().tolist(), bascule.cache.stats().nvrtc_calls
+
+
+def compile_together(barrier, results, text):
+    """Compile at the same moment as other processes."""
+    bascule.current_device()
+    bascule._bascule._nvrtc_info()
+    barrier.wait(timeout=120)
+    kernel = bascule.compile(text)["k"]
+    kernel.prepare()
+    results.put((bascule.cache.stats().nvrtc_calls, kernel.origin))
+
+
+def hold_lock(path, ready):
+    """Lock a file until somebody kills this process."""
+    import fcntl
+    import signal
+
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        ready.set()
+        signal.pause()
