@@ -3,10 +3,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/cache/cache_key.hpp>
@@ -15,6 +17,7 @@
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
+#include <bascule/jit/process/log.hpp>
 
 namespace bascule {
 namespace {
@@ -109,6 +112,31 @@ struct Cache::State {
     std::atomic<std::uint64_t> from_disk{0};
 };
 
+/// What the log says of one request.
+struct Cache::Search {
+    std::uint64_t hash_high = 0, hash_low = 0;
+    std::string why{};  ///< it was compiled; empty: the cache was not asked
+
+    void report(const Program& program, const Lookup& lookup) const {
+        const LogLevel level = lookup.origin == Origin::memory ? LogLevel::debug : LogLevel::info;
+        logs(cache_logger, LogLevel::debug);  // from now on hits in memory are logged, or not
+        if (!logs(cache_logger, level)) return;
+        std::vector<std::string_view> names;
+        for (const KernelImage& kernel : lookup.image->kernels)
+            names.push_back(kernel.expression.empty() ? kernel.name : kernel.expression);
+        std::string text = fmt::format(
+            "{} of {}:{} for {}: {}", names.empty() ? "no kernel" : fmt::format("{}", fmt::join(names, ", ")),
+            program.source.name, program.source.first_line, bascule::to_string(program.arch),
+            lookup.origin == Origin::compiled
+                ? fmt::format("compiled in {:.0f} ms, because {}", lookup.image->compile_milliseconds,
+                              why.empty() ? "the cache is disabled" : why)
+                : fmt::format("from {}", bascule::to_string(lookup.origin)));
+        if (hash_high != 0 || hash_low != 0)
+            text += fmt::format(" [key {:016x}{:016x}]", hash_high, hash_low);
+        log(cache_logger, level, text);
+    }
+};
+
 const char* to_string(Origin origin) noexcept {
     switch (origin) {
         case Origin::compiled:
@@ -130,13 +158,15 @@ Cache::~Cache() = default;
 
 Cache::Lookup Cache::image(const Program& program) {
     const std::shared_ptr<const Nvrtc> nvrtc = compiler_->nvrtc();
-    Lookup lookup = is_disabled() ? compile_alone(program, nvrtc) : look_up(program, nvrtc);
+    Search search;
+    Lookup lookup = is_disabled() ? compile_alone(program, nvrtc) : look_up(program, nvrtc, search);
     if (lookup.origin == Origin::compiled) {
         state_->warn_of_compile_threads();
     } else {
         (lookup.origin == Origin::disk ? state_->from_disk : state_->from_memory)
             .fetch_add(1, std::memory_order_relaxed);
     }
+    if (lookup.origin != Origin::memory || logs_memory_hits()) search.report(program, lookup);
     return lookup;
 }
 
@@ -149,8 +179,11 @@ Cache::Lookup Cache::compile_alone(const Program& program, const std::shared_ptr
     return {*image, Origin::compiled};
 }
 
-Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc) {
+Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc,
+                             Search& search) {
     const CacheKey key = key_of(program, *nvrtc);
+    search.hash_high = key.hash_high;
+    search.hash_low = key.hash_low;
     const std::string directory = absolute_or_empty(program.source.directory);
     // Ends: a round without an outcome is one in which another thread made the image of other headers than
     // ours.
@@ -160,6 +193,7 @@ Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const
             std::optional<Lookup> outcome;
             int place = 0;  // on disk, of a new entry
             bool certain = true;
+            std::string doubt;
         };
         const auto round = std::make_shared<Round>();
         const auto find = [&] {  // others that want this program wait here
@@ -168,11 +202,14 @@ Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const
                 return true;
             }
             round->outcome = state_->take_from_disk(key, directory, round->place);
-            return round->outcome.has_value();
+            if (round->outcome) return true;
+            if (logs(cache_logger, LogLevel::info)) search.why = state_->disk.why_missing(key, directory);
+            return false;
         };
         const auto make = [state = state_, round, key, directory, program, nvrtc] {
             const HeaderScan scan = scan_headers(program.source, program.options, search_paths(*nvrtc));
             round->certain = scan.certain;
+            round->doubt = scan.doubt;
             if (!scan.certain) return;
             // Among processes too: whoever had the lock before has most likely stored it.
             const bool stored = !nvrtc->identity().empty();
@@ -188,7 +225,10 @@ Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const
             return *round->outcome;
         }
         // The headers are not known, so nothing can be shared: each thread compiles its own, at the same time.
-        if (!round->certain) return compile_alone(program, nvrtc);
+        if (!round->certain) {
+            search.why = "it is compiled each time, because " + round->doubt;
+            return compile_alone(program, nvrtc);
+        }
     }
 }
 

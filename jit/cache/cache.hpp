@@ -76,9 +76,10 @@ class Cache {
 
   private:
     struct State;
+    struct Search;
 
     Lookup compile_alone(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc);
-    Lookup look_up(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc);
+    Lookup look_up(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc, Search& search);
 
     std::shared_ptr<Compiler> compiler_;
     std::shared_ptr<State> state_;  // also of a compile that goes on after its wait was interrupted

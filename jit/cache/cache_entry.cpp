@@ -160,6 +160,16 @@ EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const std::
     return EntryVerdict::good;
 }
 
+std::optional<EntryOutline> outline_entry(std::string_view bytes) {
+    const std::optional<std::string_view> content = verified(bytes);
+    if (!content) return std::nullopt;
+    ByteReader in(*content);
+    EntryOutline outline;
+    outline.key = in.text();
+    outline.headers = in.text();
+    return in.good() ? std::optional(outline) : std::nullopt;
+}
+
 EntryDescription describe_entry(std::string_view bytes) {
     EntryDescription description;
     description.problem = "damaged";

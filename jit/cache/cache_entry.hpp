@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,13 @@ enum class EntryVerdict {
 /// Believes nothing that it has not verified. `source_directory`: of the program that asks.
 EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const std::string& source_directory,
                         CacheEntry& entry);
+
+/// The beginning of an entry, unverified but for its digest; views of its bytes.
+struct EntryOutline {
+    std::string_view key, headers;
+};
+/// Nothing for what is damaged.
+std::optional<EntryOutline> outline_entry(std::string_view bytes);
 
 /// What an entry is, for people. Whether its headers are still the same is not looked at.
 struct EntryDescription {

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/text/program.hpp>
@@ -29,6 +32,21 @@ struct CacheKeyHash {
 /// which one key has several states (HeaderManifest); and the driver, because what is kept is what NVRTC
 /// wrote, which no driver changes. A driver that translates PTX keeps its own cache of that.
 CacheKey key_of(const Program& program, const Nvrtc& nvrtc);
+
+/// What the text of a key has, for people; views of that text.
+struct KeyFields {
+    using Pairs = std::vector<std::pair<std::string_view, std::string_view>>;
+
+    std::string_view schema, text;
+    std::vector<std::string_view> arguments;
+    Pairs headers;    ///< name, text
+    Pairs instances;  ///< kernel, expression
+    std::string_view purpose, functions_too, arch, nvrtc;
+    std::vector<std::string_view> include_paths;
+    std::string_view prelude;
+};
+/// Nothing for a text that `key_of` did not write.
+std::optional<KeyFields> fields_of(std::string_view key_text);
 
 /// The key of this text, which `key_of` wrote. `text` may come from a file: see `is_of_this_version`.
 CacheKey key_from_text(std::string_view text);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bascule/jit/cache/disk_cache.hpp>
+#include <bascule/jit/cache/miss_reason.hpp>
 #include <bascule/jit/files/file_identity.hpp>
 
 namespace bascule {
@@ -60,6 +61,10 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const std::string& source_
         }
     }
     return {{}, free.value_or(oldest)};
+}
+
+std::string DiskCache::why_missing(const CacheKey& key, const std::string& source_directory) const {
+    return miss_reason(directory_, key, source_directory);
 }
 
 std::optional<CacheDirectory::Lock> DiskCache::lock(const CacheKey& key) const {

@@ -38,6 +38,8 @@ class DiskCache {
     /// The right to compile `key` among the processes that use the directory, so that others wait for what this one
     /// stores. Nothing where that cannot be had within half a minute: then two processes compile the same.
     std::optional<CacheDirectory::Lock> lock(const CacheKey& key) const;
+    /// Why `load` found nothing, for the log; see miss_reason.hpp.
+    std::string why_missing(const CacheKey& key, const std::string& source_directory) const;
     /// At the place that `load` named; not what is larger than the limit by itself.
     void store(const CacheKey& key, int place, const HeaderManifest& headers, const Image& image);
     /// What keeps the directory within the limit, at most once an hour: called after a store, without a lock.

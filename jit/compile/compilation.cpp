@@ -11,6 +11,8 @@
 #include <bascule/jit/compile/undeclared_kernels.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
+#include <bascule/jit/files/kept_source.hpp>
+#include <bascule/jit/process/log.hpp>
 #include <bascule/jit/types/reflection.hpp>
 #include <bascule/jit/types/variable.hpp>
 
@@ -200,6 +202,16 @@ Image compile_variable(const Program& program, const Nvrtc& nvrtc, std::span<con
                         .architecture = to_string(program.arch)});
 }
 
+/// Messages are read as if no file had been kept.
+Nvrtc::Result with_canonical_places(Nvrtc::Result result, const std::string& name, const Source& source) {
+    const std::string canonical = canonical_name(source.text);
+    if (name == canonical) return result;
+    for (std::size_t at = result.log.find(name); at != result.log.npos;
+         at = result.log.find(name, at + canonical.size()))
+        result.log.replace(at, name.size(), canonical);
+    return result;
+}
+
 std::vector<std::string> lowered_names(const Image& image) {
     std::vector<std::string> names;
     for (const KernelImage& kernel : image.kernels) names.push_back(kernel.lowered_name);
@@ -251,7 +263,7 @@ Image compile_once(const Program& program, const Nvrtc& nvrtc, const HeaderManif
     if (program.purpose == Program::Purpose::variable) {
         return compile_variable(program, nvrtc, headers, options);
     }
-    const std::string name = canonical_name(program.source.text);
+    const std::string name = program_name(program.source, program.options);
     CompilePlan plan(program);
     PrecompiledHeader precompiled(program, nvrtc, options, headers, reached);
     const auto compile = [&] {
@@ -259,8 +271,14 @@ Image compile_once(const Program& program, const Nvrtc& nvrtc, const HeaderManif
         std::vector<std::string> arguments = options;
         arguments.insert(arguments.end(), precompiled.options().begin(), precompiled.options().end());
         Nvrtc::Result result = nvrtc.compile(program.source.text, name, headers, arguments, expressions);
-        if (precompiled.accepts(result)) return result;
-        return nvrtc.compile(program.source.text, name, headers, options, expressions);
+        if (!precompiled.accepts(result))
+            result = nvrtc.compile(program.source.text, name, headers, options, expressions);
+        if (logs(jit_logger, LogLevel::debug)) {
+            log(jit_logger, LogLevel::debug,
+                fmt::format("NVRTC {}.{} in {:.0f} ms: {}", nvrtc.version().major, nvrtc.version().minor,
+                            result.milliseconds, fmt::join(arguments, " ")));
+        }
+        return with_canonical_places(std::move(result), name, program.source);
     };
 
     // Ends: every round but the last drops a kernel, or splits one into overloads, which are not split again.

@@ -11,6 +11,7 @@
 #include <bascule/jit/compile/precompiled_header.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/files/digest.hpp>
+#include <bascule/jit/files/kept_source.hpp>
 #include <bascule/jit/files/process_directory.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
 #include <bascule/jit/text/lexer.hpp>
@@ -178,7 +179,7 @@ PrecompiledHeader::PrecompiledHeader(const Program& program, const Nvrtc& nvrtc,
     key_ = file_key(prefix, nvrtc, options, texts, *headers);
     if (key_.empty()) return;
     first_line_behind_ = prefix.lines + 1;
-    program_name_ = canonical_name(program.source.text);
+    program_name_ = program_name(program.source, program.options);
     {
         const std::lock_guard lock(fork_safe_mutex());
         const auto [found, is_new] = table().entries.try_emplace(key_);

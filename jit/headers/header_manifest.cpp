@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <bascule/jit/files/byte_record.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
@@ -89,6 +91,21 @@ bool TrackedHeaders::untouched() const {
            std::all_of(files.begin(), files.end(), is_untouched);
 }
 
+std::string TrackedHeaders::difference() const {
+    for (const TrackedPlace& place : places) {
+        if (is_as_it_was(place)) continue;
+        return place.kind == PlaceKind::missing
+                   ? fmt::format("{} is there now, where a header is looked for first", place.path)
+                   : fmt::format("{} is no longer what it was", place.path);
+    }
+    for (const TrackedFile& file : files) {
+        if (place_at(file.path).kind != PlaceKind::file)
+            return fmt::format("the header {} is gone", file.path);
+        if (!has_content(file)) return fmt::format("the header {} has changed", file.path);
+    }
+    return {};
+}
+
 std::string TrackedHeaders::to_bytes() const {
     ByteWriter out;
     out.number(static_cast<std::uint64_t>(taken_ns));
@@ -157,6 +174,19 @@ bool HeaderManifest::untouched() const {
     if (toolkit.empty()) return true;
     const std::optional<TrackedHeaders> headers = TrackedHeaders::from_bytes(toolkit);
     return headers && headers->untouched();
+}
+
+std::string HeaderManifest::difference(const std::string& source_directory) const {
+    if (directory != source_directory)
+        return fmt::format("the file of the text was in {}, now {}", directory, source_directory);
+    if (!working_directory.empty() && working_directory != bascule::working_directory())
+        return fmt::format("the working directory was {}", working_directory);
+    std::string found = user.difference();
+    if (found.empty()) {
+        const std::optional<TrackedHeaders> headers = TrackedHeaders::from_bytes(toolkit);
+        if (headers) found = headers->difference();
+    }
+    return found.empty() ? "a header is another file than it was" : found;
 }
 
 std::string HeaderManifest::to_bytes() const {

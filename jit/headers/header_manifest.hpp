@@ -44,6 +44,8 @@ struct TrackedHeaders {
     /// Whether nothing was touched since: as `hold`, but the same content in a new file is a change. For the
     /// time of a compile, in which a file may have been changed and changed back.
     bool untouched() const;
+    /// The first file or place for which `hold` is false; empty where it is another file for two names.
+    std::string difference() const;
 
     std::string to_bytes() const;
     static std::optional<TrackedHeaders> from_bytes(std::string_view bytes);
@@ -68,6 +70,8 @@ struct HeaderManifest {
     bool holds(const std::string& source_directory) const;
     /// Whether the compile that has just ended cannot have read others.
     bool untouched() const;
+    /// The first thing that makes `holds` false, as a sentence without its end; for people.
+    std::string difference(const std::string& source_directory) const;
 
     std::string to_bytes() const;
     static std::optional<HeaderManifest> from_bytes(std::string_view bytes);

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <bascule/jit/files/kept_source.hpp>
 #include <bascule/jit/headers/header_facts.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
@@ -124,30 +125,36 @@ class Scan {
         for (const std::string& path : options.include_paths) add_search_path({path});
         for (const SearchPath& path : toolkit) add_search_path(path);
         for (const auto& [name, text] : options.headers) in_memory_.insert(name);
-        if (!std::all_of(options.extra.begin(), options.extra.end(), leaves_files_alone)) fail();
+        for (const std::string& option : options.extra) {
+            if (!leaves_files_alone(option)) fail(fmt::format("the option {} may name files", option));
+        }
         for (const auto& [name, value] : options.defines) {
-            follow(include_directives(fmt::format("#define {} {}", name, value)), "", Owner::user);
+            follow(include_directives(fmt::format("#define {} {}", name, value)), "", Owner::user,
+                   "the define " + name);
         }
 
-        // The canonical name of a program is a path of this directory, and NVRTC looks beside it.
-        follow(include_directives(source.text), "/bascule", Owner::user);
+        // NVRTC looks beside the file that the program's name is, whether or not there is one.
+        follow(include_directives(source.text), parent_of(program_name(source, options)), Owner::user,
+               "the text");
         for (const auto& [name, text] : options.headers) {
             const IncludeDirectives directives = include_directives(text);
             // Without an #include it does not matter where the header is, nor what the working directory is.
             const std::string directory = directives.includes.empty() ? "" : parent_of(absolute(name));
-            follow(directives, directory, Owner::user);
+            follow(directives, directory, Owner::user, name);
         }
         while (scan_.certain && !waiting_.empty()) {
             const Waiting next = std::move(waiting_.back());
             waiting_.pop_back();
-            follow(next.facts->directives, next.directory, next.owner);
+            follow(next.facts->directives, next.directory, next.owner, next.path);
         }
-        if (pastes_ && can_paste_probe(fragments_)) fail();
-        if (may_change_composed_names()) fail();
+        if (pastes_ && can_paste_probe(fragments_))
+            fail("## may join its words to __has_include or the like");
+        if (may_change_composed_names())
+            fail("one of its macros may be part of a name that the CUDA headers compose");
     }
 
     HeaderScan result() && {
-        if (!scan_.certain) return {.certain = false, .manifest = {}};
+        if (!scan_.certain) return {.certain = false, .manifest = {}, .doubt = std::move(scan_.doubt)};
         const bool reached = !user_.empty() || !toolkit_.empty();
         if (!reached) return {.names_headers = scan_.names_headers, .manifest = {}};
         scan_.manifest.working_directory = used_working_directory_ ? working_directory() : "";
@@ -165,9 +172,13 @@ class Scan {
         std::shared_ptr<const HeaderFacts> facts;
         std::string directory;
         Owner owner = Owner::user;
+        std::string path{};
     };
 
-    void fail() { scan_.certain = false; }
+    void fail(std::string why) {
+        if (scan_.certain) scan_.doubt = std::move(why);
+        scan_.certain = false;
+    }
 
     void add_search_path(const SearchPath& added) {
         search_.push_back(absolute(added.path));
@@ -180,11 +191,16 @@ class Scan {
         return absolute_path(path);
     }
 
-    /// `directory`: of the text.
-    void follow(const IncludeDirectives& directives, const std::string& directory, Owner owner) {
-        if (directives.doubtful) return fail();
+    /// `directory`: of the text; `name`: for people.
+    void follow(const IncludeDirectives& directives, const std::string& directory, Owner owner,
+                const std::string& name) {
+        if (directives.doubtful)
+            return fail(name +
+                        " uses __has_include, #include or __TIME__ as only a preprocessor understands");
         pastes_ = pastes_ || directives.pastes;
-        if (owner != Owner::cccl && (directives.computed || directives.wraps_probe)) return fail();
+        if (owner != Owner::cccl && directives.computed) return fail(name + " includes what a macro names");
+        if (owner != Owner::cccl && directives.wraps_probe)
+            return fail(name + " wraps __has_include in a macro");
         if (owner == Owner::user) {
             fragments_.insert(directives.fragments.begin(), directives.fragments.end());
             macros_.insert(directives.macros.begin(), directives.macros.end());
@@ -207,7 +223,8 @@ class Scan {
             if (is_host_headers(path)) continue;  // Thrust composes none of their names
             // A part of the library in a directory that is searched first: any of its headers may be taken.
             const std::string shadow = join(path, library);
-            if (kind_of(shadow) != PlaceKind::missing) return fail();
+            if (kind_of(shadow) != PlaceKind::missing)
+                return fail(shadow + " may replace headers whose names are composed");
             add_place(shadow, PlaceKind::missing);
         }
         std::error_code error;
@@ -216,7 +233,7 @@ class Scan {
              !error && entry != end; entry.increment(error)) {
             if (entry->is_regular_file(error)) files.push_back(entry->path().string());
         }
-        if (error) return fail();
+        if (error) return fail(root.path + library + " cannot be read");
         std::sort(files.begin(), files.end());
         for (const std::string& file : files) {
             for (const std::string& word : words_of(file.substr(root.path.size())))
@@ -293,7 +310,7 @@ class Scan {
         if (is_file && include.is_probe) add_place(path, PlaceKind::file);
         if (kind == PlaceKind::other) add_place(path, PlaceKind::other);
         if (kind == PlaceKind::missing) add_missing(path);
-        if (kind == PlaceKind::unknown) fail();
+        if (kind == PlaceKind::unknown) fail(path + " cannot be looked at");
         return is_file;
     }
 
@@ -301,7 +318,7 @@ class Scan {
         const auto known = kinds_.find(path);
         if (known != kinds_.end()) return known->second;
         if (kinds_.size() > most_places) {
-            fail();
+            fail("headers are looked for in too many places");
             return PlaceKind::unknown;
         }
         return kinds_[path] = includable_at(path);
@@ -312,7 +329,9 @@ class Scan {
         const FileIdentity identity = place_at(path).identity;
         const std::shared_ptr<const HeaderFacts> facts = facts_of(path, identity);
         bytes_ += identity.bytes;
-        if (facts == nullptr || files_.size() > most_files || bytes_ > most_bytes) return fail();
+        if (facts == nullptr) return fail(path + " cannot be read");
+        if (files_.size() > most_files || bytes_ > most_bytes)
+            return fail("it includes too many headers, or too large ones");
         // What came into a toolkit's directory later is a user's.
         const ToolkitRoot* root = root_of(path);
         const bool installed = root != nullptr && identity.changed_ns <= root->installed_ns;
@@ -323,7 +342,7 @@ class Scan {
         const FileIdentity place = place_at(join(directory, "")).identity;
         const bool is_new =
             followed_.insert({identity.device, identity.inode, place.device, place.inode}).second;
-        if (is_new) waiting_.push_back({facts, directory, owner_of(path, root, installed)});
+        if (is_new) waiting_.push_back({facts, directory, owner_of(path, root, installed), path});
     }
 
     /// A place in a toolkit too: a header that comes there later is noticed.

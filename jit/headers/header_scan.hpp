@@ -18,6 +18,7 @@ struct HeaderScan {
     bool certain = true;
     bool names_headers = false;  ///< the texts include or probe for something
     HeaderManifest manifest;
+    std::string doubt{};  ///< why it is not certain, as a sentence without its end
 };
 
 /// A directory that is searched behind the program's own.

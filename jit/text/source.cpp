@@ -180,7 +180,8 @@ std::vector<std::string> to_arguments(const CompileOptions& options) {
         arguments.push_back(value.empty() ? "-D" + name : fmt::format("-D{}={}", name, value));
     }
     for (const std::string& path : options.include_paths) arguments.push_back("-I" + absolute(path));
-    if (options.lineinfo && !options.debug) arguments.emplace_back("-lineinfo");
+    const bool lineinfo = options.lineinfo || !options.keep_sources.empty();
+    if (lineinfo && !options.debug) arguments.emplace_back("-lineinfo");
     if (options.debug) arguments.emplace_back("-G");
     if (options.fast_math) arguments.emplace_back("-use_fast_math");
     if (options.max_registers) arguments.push_back(fmt::format("-maxrregcount={}", *options.max_registers));

@@ -50,6 +50,9 @@ struct CompileOptions {
     /// Whether headers are precompiled for other compiles of this process: from the first compile of a header on
     /// (true), from the second one on (none), or never (false). The image is the same.
     std::optional<bool> pch;
+    /// A directory where the text is written to a file, which the lines of the image then name, so that debuggers and
+    /// profilers show it. Turns `lineinfo` on. Empty: no file; Module takes BASCULE_KEEP_SOURCES then.
+    std::string keep_sources;
     std::vector<std::string> extra;  ///< passed to NVRTC as they are, one option an element
     std::optional<Arch> arch;        ///< none: the device's
 

@@ -20,6 +20,8 @@ _VARIABLES = (
     "BASCULE_EMULATED_TIMEOUT",
     "BASCULE_EMULATED_WORKERS",
     "BASCULE_FULL_TRACEBACK",
+    "BASCULE_KEEP_SOURCES",
+    "BASCULE_LOG",
     "BASCULE_STREAM_OF",
 )
 
@@ -31,6 +33,10 @@ def check() -> None:
             f"BASCULE_FULL_TRACEBACK is {value!r}: set it to 1 (tracebacks show Bascule's frames) or 0 (they do not), "
             "or unset it."
         )
+    if os.environ.get("BASCULE_LOG"):
+        from bascule import _log
+
+        _log.configure(os.environ["BASCULE_LOG"])
     for name in os.environ:
         if name.startswith("BASCULE_") and name not in _VARIABLES:
             _warn_of(name)

@@ -9,6 +9,7 @@
 #include "context/device_object.hpp"
 #include "context/emulated_object.hpp"
 #include "context/graph_object.hpp"
+#include "context/log_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_import.hpp"
 #include "exchange/interface_reader.hpp"
@@ -61,6 +62,7 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     bascule::python::bind_kernels(module);
     bascule::python::bind_globals(module);
     bascule::python::bind_cache(module);
+    bascule::python::log_by_python();
     bascule::python::bind_emulated(module);
     bascule::python::bind_graphs(module);
     bascule::python::bind_debug(module);

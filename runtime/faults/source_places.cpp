@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/files/kept_source.hpp>
 #include <bascule/runtime/faults/source_places.hpp>
 
 namespace bascule {
@@ -35,8 +36,8 @@ std::string_view without_indentation(std::string_view line) {
 
 }  // namespace
 
-void remember_place(const Source& source) {
-    const std::string canonical = canonical_name(source.text);
+void remember_place(const Source& source, const CompileOptions& options) {
+    const std::string canonical = program_name(source, options);
     Places& all = places();
     const std::lock_guard lock(all.mutex);
     std::erase_if(all.newest_first, [&](const Place& place) { return place.canonical == canonical; });

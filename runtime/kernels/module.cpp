@@ -8,6 +8,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/choice/kernel_declaration.hpp>
+#include <bascule/jit/files/kept_source.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/faults/source_places.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
@@ -71,7 +72,8 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
     // Without a directive there is neither a macro nor an include that could make one.
     if (state.declarations.empty() && state.source.text.find('#') == std::string::npos)
         fail_without_kernels(state.source);
-    remember_place(state.source);
+    if (state.options.keep_sources.empty()) state.options.keep_sources = keep_sources_from_environment();
+    remember_place(state.source, state.options);
     describe_failures();
     for (const KernelDeclaration& declaration : state.declarations) {
         const auto known =
@@ -307,6 +309,7 @@ Cache::Lookup Unit::compile(Arch arch) {
                     .functions_too = functions_too_};
     // The emulated device, which takes virtual architectures, names source lines in its reports.
     program.options.lineinfo = program.options.lineinfo || arch.is_virtual;
+    keep_source(source_, options_);
     Cache::Lookup lookup = cache_.image(program);
     const std::lock_guard lock(compiling_);
     for (const Cache::Lookup& known : images_) {

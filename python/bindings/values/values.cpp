@@ -176,28 +176,28 @@ void set_defines(CompileOptions& options, py::handle value) {
     }
 }
 
-std::string to_path(py::handle value) {
-    static constexpr const char* expected = "a list of paths";
+std::string to_path(const char* option, const char* expected, py::handle value) {
     if (!PyUnicode_Check(value.ptr()) && !py::hasattr(value, "__fspath__")) {
-        fail_option("include_paths", expected, value);
+        fail_option(option, expected, value);
     }
     const py::module_ os = py::module_::import("os");
-    auto path = to_text("include_paths", expected, os.attr("fspath")(value));
+    auto path = to_text(option, expected, os.attr("fspath")(value));
     if (path.starts_with("~") && !os.attr("path").attr("isdir")(path).cast<bool>()) {
         throw ArgumentError(ErrorKind::value,
-                            fmt::format("the option `include_paths` has \"{}\": `~` is not expanded. Use "
+                            fmt::format("the option `{}` has \"{}\": `~` is not expanded. Use "
                                         "os.path.expanduser(\"{}\").",
-                                        path, path),
-                            {.field = "include_paths", .got = path});
+                                        option, path, path),
+                            {.field = option, .got = path});
     }
     return path.empty() ? path : os.attr("path").attr("abspath")(path).cast<std::string>();
 }
 
 void set_include_paths(CompileOptions& options, py::handle value) {
+    static constexpr const char* expected = "a list of paths";
     if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) {
-        fail_option("include_paths", "a list of paths", value);
+        fail_option("include_paths", expected, value);
     }
-    for (py::handle path : value) options.include_paths.push_back(to_path(path));
+    for (py::handle path : value) options.include_paths.push_back(to_path("include_paths", expected, path));
 }
 
 void set_headers(CompileOptions& options, py::handle value) {
@@ -250,6 +250,11 @@ void set_extra(CompileOptions& options, py::handle value) {
     for (py::handle option : value) options.extra.push_back(to_text("extra", expected, option));
 }
 
+void set_keep_sources(CompileOptions& options, py::handle value) {
+    if (value.is_none()) return;
+    options.keep_sources = to_path("keep_sources", "a path of a directory", value);
+}
+
 struct Option {
     const char* name;
     void (*set)(CompileOptions&, py::handle);
@@ -266,6 +271,7 @@ constexpr std::array compile_options = {
     Option{"max_registers", &set_max_registers},
     Option{"arch", &set_arch},
     Option{"pch", &set_pch},
+    Option{"keep_sources", &set_keep_sources},
     Option{"extra", &set_extra},
 };
 
@@ -333,6 +339,7 @@ py::dict changed_options(const CompileOptions& options) {
     add("max_registers", options.max_registers.has_value(), py::cast(options.max_registers));
     add("arch", options.arch.has_value(), arch_of(options));
     add("pch", options.pch.has_value(), py::cast(options.pch));
+    add("keep_sources", !options.keep_sources.empty(), py::str(options.keep_sources));
     add("extra", !options.extra.empty(), py::cast(options.extra));
     return given;
 }
@@ -364,6 +371,8 @@ arch : 'sm_90', 'sm_90a' or 'compute_80'; None means the current device's
 pch : bool, whether large headers are precompiled for the process's other compiles: True from the first compile on,
     which takes half as long again, False never; None, the default, from the second compile on that has the same headers.
     Needs NVRTC 12.8, and up to 1 GiB in TMPDIR, /dev/shm or /tmp; the image is the same
+keep_sources : path of a directory; the text is written to a file there, and the source lines of the image name that file, so that
+    cuda-gdb and Nsight Compute show it. Turns lineinfo on. None takes BASCULE_KEEP_SOURCES, if that is set
 extra : list of str, further NVRTC options, one per item
 
 >>> bascule.CompileOptions(std="c++20", defines={"TILE": 32}, fast_math=True))")
@@ -379,6 +388,11 @@ extra : list of str, further NVRTC options, one per item
         .def_readonly("max_registers", &CompileOptions::max_registers)
         .def_property_readonly("arch", &arch_of)
         .def_readonly("pch", &CompileOptions::pch)
+        .def_property_readonly("keep_sources",
+                               [](const CompileOptions& o) {
+                                   return o.keep_sources.empty() ? py::object(py::none())
+                                                                 : py::object(py::str(o.keep_sources));
+                               })
         .def_property_readonly("extra", [](const CompileOptions& o) { return py::tuple(py::cast(o.extra)); })
         .def(
             "__eq__", [](const CompileOptions& a, const CompileOptions& b) { return a == b; },

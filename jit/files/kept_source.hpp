@@ -1,0 +1,20 @@
+// The files of CompileOptions::keep_sources: texts that debuggers and profilers show.
+#pragma once
+
+#include <string>
+
+#include <bascule/jit/text/source.hpp>
+
+namespace bascule {
+
+/// The name that a text is compiled under, which the lines of its image name: canonical_name, or its file in
+/// `keep_sources`.
+std::string program_name(const Source& source, const CompileOptions& options);
+
+/// Writes that file, unless it is there already. Throws: FileError that names the option.
+void keep_source(const Source& source, const CompileOptions& options);
+
+/// The directory that BASCULE_KEEP_SOURCES names, for options without one; empty: none.
+std::string keep_sources_from_environment();
+
+}  // namespace bascule

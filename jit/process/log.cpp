@@ -1,0 +1,58 @@
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include <bascule/jit/process/log.hpp>
+
+namespace bascule {
+namespace {
+
+/// None: nothing is logged.
+std::optional<LogLevel> level_from_environment() noexcept {
+    const char* value = std::getenv("BASCULE_LOG");
+    const std::string_view level = value == nullptr ? "" : value;
+    if (level == "debug") return LogLevel::debug;
+    if (level == "info") return LogLevel::info;
+    if (!level.empty() && level != "off") {
+        std::fprintf(stderr, "bascule: BASCULE_LOG is \"%s\": set it to info, debug or off, or unset it.\n",
+                     value);
+    }
+    return std::nullopt;
+}
+
+bool environment_wants(const char*, LogLevel level) noexcept {
+    static const std::optional<LogLevel> least = level_from_environment();
+    return least && level >= *least;
+}
+
+void print_message(const char* logger, LogLevel, const std::string& message) noexcept {
+    std::fprintf(stderr, "%s: %s\n", logger, message.c_str());
+}
+
+constexpr LogHandler standard_error{&environment_wants, &print_message};
+std::atomic<const LogHandler*> current{&standard_error};
+
+std::atomic<bool>& memory_hits() noexcept {
+    static std::atomic<bool> wanted = environment_wants(cache_logger, LogLevel::debug);
+    return wanted;
+}
+
+}  // namespace
+
+void set_log_handler(const LogHandler& handler) noexcept { current.store(&handler); }
+
+bool logs(const char* logger, LogLevel level) noexcept {
+    const bool wanted = current.load()->wants(logger, level);
+    if (level == LogLevel::debug && logger == cache_logger) memory_hits().store(wanted);
+    return wanted;
+}
+
+void log(const char* logger, LogLevel level, const std::string& message) noexcept {
+    current.load()->write(logger, level, message);
+}
+
+bool logs_memory_hits() noexcept { return memory_hits().load(std::memory_order_relaxed); }
+
+}  // namespace bascule

@@ -1,0 +1,31 @@
+// Messages about what was compiled and why: of the loggers "bascule.cache" and "bascule.jit".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace bascule {
+
+enum class LogLevel : std::uint8_t { debug, info };
+
+inline constexpr const char* cache_logger = "bascule.cache";
+inline constexpr const char* jit_logger = "bascule.jit";
+
+/// Who gets the messages. Called by any thread, several at once, with no lock of ours held.
+struct LogHandler {
+    bool (*wants)(const char* logger, LogLevel level) noexcept;
+    void (*write)(const char* logger, LogLevel level, const std::string& message) noexcept;
+};
+
+/// From now on instead of standard error, where C++ programs see what BASCULE_LOG (info or debug) asks for. `handler`
+/// lives as long as the process.
+void set_log_handler(const LogHandler& handler) noexcept;
+
+bool logs(const char* logger, LogLevel level) noexcept;
+void log(const char* logger, LogLevel level, const std::string& message) noexcept;
+
+/// Whether hits in memory are logged: one load. As the handler said when it was asked last, and at first as BASCULE_LOG
+/// says.
+bool logs_memory_hits() noexcept;
+
+}  // namespace bascule

@@ -1,0 +1,67 @@
+#include "context/log_object.hpp"
+
+#include <string>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/jit/process/log.hpp>
+
+#include "support/gil.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+constexpr int level_number(LogLevel level) noexcept { return level == LogLevel::debug ? 10 : 20; }
+
+/// Null before somebody has imported `logging`: then nobody has asked for anything, and it is not imported for this.
+py::object logger_of(const char* name) {
+    const auto logging = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("logging").ptr()));
+    if (!logging) {
+        PyErr_Clear();
+        return {};
+    }
+    return logging.attr("getLogger")(name);
+}
+
+/// Calls `use` with the logger, from a thread that compiles; what a handler raises is reported as unraisable.
+template <class Use>
+void with_logger(const char* name, const Use& use) noexcept {
+    const GilTaken taken;
+    if (!taken.held()) return;
+    try {
+        into_python([&] {
+            if (const py::object logger = logger_of(name)) use(logger);
+        });
+    } catch (py::error_already_set& error) {
+        error.discard_as_unraisable("bascule's log");
+    } catch (const std::exception&) {  // no memory for a message is no reason to fail a compile
+    }
+}
+
+bool wants(const char* name, LogLevel level) noexcept {
+    bool wanted = false;
+    with_logger(name, [&](const py::object& logger) {
+        wanted = logger.attr("isEnabledFor")(level_number(level)).cast<bool>();
+    });
+    return wanted;
+}
+
+/// As bytes that need not be UTF-8: names of files and of the text's kernels.
+void write(const char* name, LogLevel level, const std::string& message) noexcept {
+    with_logger(name, [&](const py::object& logger) {
+        const auto text = py::reinterpret_steal<py::object>(
+            PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));
+        logger.attr("log")(level_number(level), "%s", text);
+    });
+}
+
+}  // namespace
+
+void log_by_python() noexcept {
+    static constexpr LogHandler handler{&wants, &write};
+    set_log_handler(handler);
+}
+
+}  // namespace bascule::python
