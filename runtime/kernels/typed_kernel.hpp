@@ -84,9 +84,9 @@ template <class Parameter>
 class Passed {
   public:
     template <class Value>
-    requires std::convertible_to<Value, Parameter> Passed(
-        Value&& value)  // NOLINT(google-explicit-constructor)
-        : given_(std::in_place_index<0>, std::forward<Value>(value)) {}
+    requires std::convertible_to<const Value&, Parameter> Passed(
+        const Value& value)  // NOLINT(google-explicit-constructor)
+        : given_(std::in_place_index<0>, value) {}
     template <class T>
     requires std::same_as<Parameter, ArrayView> || std::same_as<Parameter, T*> ||
         std::same_as<Parameter, const T*>
