@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import bascule
 from bascule import _errors, _terminal
 
-_COMMANDS = ("info", "run", "compile", "cache")
+_COMMANDS = ("info", "run", "compile", "precompile", "cache")
 _EXIT = "exit status: 0 success, 1 the command failed, 2 wrong usage, 130 interrupted by Ctrl-C"
 
 Commands = argparse._SubParsersAction
