@@ -29,6 +29,25 @@ Printed& printed() {
     return shared;
 }
 
+void write_printed() {
+    std::string text;
+    {
+        Printed& shared = printed();
+        const std::lock_guard lock(shared.mutex);
+        text.swap(shared.text);
+        shared.is_scheduled = false;
+    }
+    if (text.empty()) return;
+    try {
+        const py::object decoded = py::reinterpret_steal<py::object>(
+            PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+        if (!decoded) throw py::error_already_set();
+        into_python([&] { return py::module_::import("sys").attr("stdout").attr("write")(decoded); });
+    } catch (py::error_already_set& error) {
+        error.discard_as_unraisable("device printf");
+    }
+}
+
 int write_scheduled(void*) {
     write_device_output();
     return 0;
@@ -55,20 +74,8 @@ void redirect_device_output() {
 }
 
 void write_device_output() noexcept {
-    std::string text;
-    {
-        Printed& shared = printed();
-        const std::lock_guard lock(shared.mutex);
-        text.swap(shared.text);
-        shared.is_scheduled = false;
-    }
-    if (text.empty()) return;
     try {
-        const auto decoded = py::reinterpret_steal<py::object>(
-            PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-        into_python([&] { return py::module_::import("sys").attr("stdout").attr("write")(decoded); });
-    } catch (py::error_already_set& error) {
-        error.discard_as_unraisable("device printf");
+        write_printed();
     } catch (const std::exception&) {  // no memory
     }
 }

@@ -63,13 +63,12 @@ void keep_for_the_program(py::error_already_set exception) {
 
 /// A display that fails costs nobody a compile; Ctrl-C may come while it draws.
 template <class... Arguments>
-void call_progress(const char* function, const Arguments&... arguments) noexcept {
+void call_progress(const char* function, const Arguments&... arguments) {
     try {
         into_python([&] { return py::module_::import("bascule._progress").attr(function)(arguments...); });
     } catch (py::error_already_set& error) {
         if (!error.matches(PyExc_Exception)) return keep_for_the_program(error);
         error.discard_as_unraisable("bascule._progress");
-    } catch (const std::exception&) {  // no memory
     }
 }
 
@@ -78,21 +77,13 @@ constexpr std::chrono::milliseconds shown_after{500};
 
 bool progress_is_shown = false;  // used by the main thread only
 
-bool is_compile_interrupted(const std::string& what, std::chrono::milliseconds waited) noexcept {
-    const GilTaken gil;
-    if (!gil.held()) return false;
-    if (bascule_python_interrupted() != 0) return true;
-    if (waited < shown_after) return false;
+void show_compile(const std::string& what, std::chrono::milliseconds waited) {
     const py::error_scope keeps_error;
     progress_is_shown = true;
     call_progress("show", what, std::chrono::duration<double>(waited).count());
-    return raised().has_value();
 }
 
-void end_of_compile() noexcept {
-    if (!progress_is_shown) return;
-    const GilTaken gil;
-    if (!gil.held()) return;
+void hide_compile() {
     const py::error_scope keeps_error;
     progress_is_shown = false;
     // Python code that runs now would get the exception which the program is to get.
@@ -100,6 +91,28 @@ void end_of_compile() noexcept {
     raised().reset();
     call_progress("hide");
     if (interruption) keep_for_the_program(std::move(*interruption));
+}
+
+bool is_compile_interrupted(const std::string& what, std::chrono::milliseconds waited) noexcept {
+    const GilTaken gil;
+    if (!gil.held()) return false;
+    if (bascule_python_interrupted() != 0) return true;
+    if (waited < shown_after) return false;
+    try {
+        show_compile(what, waited);
+    } catch (const std::exception&) {  // no memory
+    }
+    return raised().has_value();
+}
+
+void end_of_compile() noexcept {
+    if (!progress_is_shown) return;
+    const GilTaken gil;
+    if (!gil.held()) return;
+    try {
+        hide_compile();
+    } catch (const std::exception&) {  // no memory
+    }
 }
 
 bool watches_compiles_here() noexcept { return is_main_thread() && interpreter_lives(); }
