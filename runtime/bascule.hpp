@@ -43,3 +43,4 @@
 #include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/graph.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/trace/launch_hooks.hpp>

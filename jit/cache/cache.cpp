@@ -23,6 +23,7 @@ namespace bascule {
 namespace {
 
 std::atomic<int> disabled{0};  // how many Cache::Disabled live
+std::atomic<Cache::Observer> lookup_observer{nullptr};
 
 void print(const std::string& warning) { std::fprintf(stderr, "bascule: %s\n", warning.c_str()); }
 
@@ -156,7 +157,16 @@ Cache::Cache(std::shared_ptr<Compiler> compiler, const std::string& directory, C
       state_(std::make_shared<State>(absolute_or_empty(directory), std::move(limit))) {}
 Cache::~Cache() = default;
 
+void Cache::set_observer(Observer observer) noexcept {
+    lookup_observer.store(observer, std::memory_order_release);
+}
+
 Cache::Lookup Cache::image(const Program& program) {
+    const Observer observer = lookup_observer.load(std::memory_order_acquire);
+    return observer == nullptr ? find_or_compile(program) : observer(*this, program);
+}
+
+Cache::Lookup Cache::find_or_compile(const Program& program) {
     const std::shared_ptr<const Nvrtc> nvrtc = compiler_->nvrtc();
     Search search;
     Lookup lookup = is_disabled() ? compile_alone(program, nvrtc) : look_up(program, nvrtc, search);

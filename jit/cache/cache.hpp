@@ -49,6 +49,12 @@ class Cache {
     /// Throws: what Compiler::compile throws; CompileInterrupted, where a watch is set (jit/process/compile_watch).
     Lookup image(const Program& program);
 
+    /// From now on `observer` is called in place of each look-up of any cache, and calls find_or_compile. Thread-safe.
+    using Observer = Lookup (*)(Cache& cache, const Program& program);
+    static void set_observer(Observer observer) noexcept;
+    /// What `image` does beside that.
+    Lookup find_or_compile(const Program& program);
+
     CacheStatistics statistics() const noexcept;
     /// Forgets every image in memory; images in use stay valid, and those on disk stay there.
     void clear() noexcept;

@@ -89,6 +89,9 @@ from bascule._producers import register_producer
 if TYPE_CHECKING:
     from bascule._benchmark import BenchmarkResult, benchmark
     from bascule._explain import ArgumentExplanation, Explanation
+    from bascule._launch_hooks import LaunchHook, LaunchRecord, add_launch_hook
+    from bascule._trace import Trace, trace
+    from bascule._trace_plot import plot_timeline
 
 __all__ = [
     "ArgumentError",
@@ -114,6 +117,8 @@ __all__ = [
     "Graph",
     "Kernel",
     "LaunchConfig",
+    "LaunchHook",
+    "LaunchRecord",
     "LaunchRule",
     "Launcher",
     "LibraryError",
@@ -122,8 +127,10 @@ __all__ = [
     "PointerAttributes",
     "RaceError",
     "Stream",
+    "Trace",
     "UnorderedProducerWarning",
     "__version__",
+    "add_launch_hook",
     "as_cuda_array",
     "benchmark",
     "cache",
@@ -150,6 +157,7 @@ __all__ = [
     "ones",
     "per_thread_default_stream",
     "pinned_array",
+    "plot_timeline",
     "pointer_attributes",
     "raw_bytes",
     "raw_pointer",
@@ -160,6 +168,7 @@ __all__ = [
     "struct",
     "synchronize",
     "to_device",
+    "trace",
     "zeros",
     "zeros_like",
 ]
@@ -223,8 +232,14 @@ _LAZY = {
     "Explanation": "_explain",
     "KernelAttributeError": "_errors",
     "MissingFileError": "_errors",
+    "LaunchHook": "_launch_hooks",
+    "LaunchRecord": "_launch_hooks",
+    "Trace": "_trace",
+    "add_launch_hook": "_launch_hooks",
     "benchmark": "_benchmark",
     "load_ipython_extension": "_notebook",
+    "plot_timeline": "_trace_plot",
+    "trace": "_trace",
     "unload_ipython_extension": "_notebook",
 }
 

@@ -22,6 +22,7 @@ _VARIABLES = (
     "BASCULE_FULL_TRACEBACK",
     "BASCULE_KEEP_SOURCES",
     "BASCULE_LOG",
+    "BASCULE_NVTX",
     "BASCULE_STREAM_OF",
 )
 
@@ -37,6 +38,10 @@ def check() -> None:
         from bascule import _log
 
         _log.configure(os.environ["BASCULE_LOG"])
+    if ranges := os.environ.get("BASCULE_NVTX"):
+        from bascule import _trace_ranges
+
+        _trace_ranges.start_for_process(ranges)
     for name in os.environ:
         if name.startswith("BASCULE_") and name not in _VARIABLES:
             _warn_of(name)

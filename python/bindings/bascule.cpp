@@ -11,6 +11,7 @@
 #include "context/graph_object.hpp"
 #include "context/log_object.hpp"
 #include "context/stream_object.hpp"
+#include "context/trace_object.hpp"
 #include "exchange/dlpack_import.hpp"
 #include "exchange/interface_reader.hpp"
 #include "exchange/interface_sync.hpp"
@@ -67,6 +68,7 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     bascule::python::bind_graphs(module);
     bascule::python::bind_debug(module);
     bascule::python::bind_pickling(module);
+    bascule::python::bind_traces(module);
     bascule::python::bind_public_functions(module);
     bascule::python::bind_display(module);
     bascule::python::describe_call_errors(module);

@@ -72,6 +72,8 @@ EmulatedFunctions find_emulated_functions(const DynamicLibrary& library) {
     find(library, "bascule_emulated_next_site", functions.next_site);
     find(library, "bascule_emulated_trace", functions.trace);
     find(library, "bascule_emulated_trace_read", functions.trace_read);
+    find(library, "bascule_emulated_next_timer", functions.next_timer);
+    find(library, "bascule_emulated_take_times", functions.take_times);
     find(library, "bascule_emulated_name_allocation", functions.name_allocation);
     find(library, "bascule_emulated_bookkeeping", functions.bookkeeping);
     find(library, "bascule_emulated_drop", functions.drop);

@@ -23,6 +23,8 @@ struct EmulatedFunctions {
     decltype(&bascule_emulated_next_site) next_site = nullptr;
     decltype(&bascule_emulated_trace) trace = nullptr;
     decltype(&bascule_emulated_trace_read) trace_read = nullptr;
+    decltype(&bascule_emulated_next_timer) next_timer = nullptr;
+    decltype(&bascule_emulated_take_times) take_times = nullptr;
     decltype(&bascule_emulated_name_allocation) name_allocation = nullptr;
     decltype(&bascule_emulated_bookkeeping) bookkeeping = nullptr;
     decltype(&bascule_emulated_drop) drop = nullptr;

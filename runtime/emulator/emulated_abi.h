@@ -71,6 +71,14 @@ void bascule_emulated_trace(int on);
 /* Copies at most `capacity` operations and returns how many there are. */
 size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out, size_t capacity);
 
+/* Where the calling thread writes a number, not 0, under which its next launch, copy, fill or graph launch keeps when it
+ * runs; the operation takes it and leaves 0. What is captured does not run and keeps nothing. Valid until the thread
+ * ends. */
+uint64_t* bascule_emulated_next_timer(void);
+/* When that operation began and ended, a graph with all of its operations, in nanoseconds of CLOCK_MONOTONIC: 1, and the
+ * times are forgotten; 0 when it has not run. The times mean nothing for a GPU. */
+int bascule_emulated_take_times(uint64_t number, int64_t* begin, int64_t* end);
+
 /* What reports say after "the 64-byte allocation", for example "made at train.py:12"; `name` is copied.
  * Unknown addresses are ignored. */
 void bascule_emulated_name_allocation(uint64_t address, const char* name);

@@ -1,7 +1,6 @@
 // Each thread has a ring that it alone writes; a thread that meets a fault reads them all.
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -18,7 +17,6 @@
 namespace bascule {
 namespace {
 
-constexpr std::size_t most_sites = 65536;
 constexpr std::size_t most_listed = 4;
 constexpr auto relaxed = std::memory_order_relaxed;
 
@@ -26,9 +24,7 @@ using LaunchSlot = LaunchRing::Slot;
 
 struct HistoryRegistry {
     std::mutex mutex;
-    std::vector<LaunchRing*> rings;  // never freed; a thread that ends leaves its own to the next
-    std::deque<std::string> places;
-    std::map<std::string, std::uint32_t> numbers;
+    std::vector<LaunchRing*> rings;       // never freed; a thread that ends leaves its own to the next
     std::map<int, std::string> verdicts;  // by device
 };
 
@@ -113,11 +109,6 @@ std::vector<Candidate> candidates_of(int ordinal) {
     return found;
 }
 
-/// The registry is locked.
-std::string place_of(std::uint32_t site) {
-    return site == 0 || site > history_registry().places.size() ? "" : history_registry().places[site - 1];
-}
-
 std::string describe_launch(const std::string& kernel, std::uint64_t stream, const std::string& place) {
     return fmt::format("kernel '{}' on {}{}", kernel, name_of_stream(stream),
                        place.empty() ? "" : ", launched at " + place);
@@ -151,7 +142,7 @@ std::string verdict(int ordinal, const std::string& report) {
     if (candidates.empty()) return {};
     std::vector<std::string> texts;
     for (const Candidate& each : candidates) {
-        std::string text = describe_launch(each.kernel->name, each.stream, place_of(each.site));
+        std::string text = describe_launch(each.kernel->name, each.stream, LaunchSite{each.site}.place());
         if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
     }
     if (texts.size() == 1) return fmt::format("It was most likely {}.", texts[0]);
@@ -159,7 +150,7 @@ std::string verdict(int ordinal, const std::string& report) {
         fmt::format("It was most likely the first of these, which had not been waited for:\n  {}", texts[0]);
     for (std::size_t i = 1; i < texts.size() && i < most_listed; ++i) text += "\n  " + texts[i];
     if (texts.size() > most_listed) text += fmt::format("\n  and {} more", texts.size() - most_listed);
-    return text + "\n" + advice("bascule.debug(sync=True)", "bascule::synchronise_launches = true") +
+    return text + "\n" + advice("bascule.debug(sync=True)", "bascule::synchronise_launches(true)") +
            " finds out which.";
 }
 
@@ -173,23 +164,6 @@ std::string decide(int ordinal, const Judge& judge) {
 }
 
 }  // namespace
-
-LaunchSite LaunchSite::of(const std::string& place) {
-    HistoryRegistry& all = history_registry();
-    const std::lock_guard lock(all.mutex);
-    const auto known = all.numbers.find(place);
-    if (known != all.numbers.end()) return {known->second};
-    if (all.places.size() >= most_sites) return {};
-    all.places.push_back(place);
-    const auto number = static_cast<std::uint32_t>(all.places.size());
-    all.numbers.emplace(place, number);
-    return {number};
-}
-
-std::string LaunchSite::place() const {
-    const std::lock_guard lock(history_registry().mutex);
-    return place_of(number);
-}
 
 LaunchRing* LaunchRing::of(ThreadMemory& memory) noexcept {
     if (memory.history == nullptr) [[unlikely]]
@@ -226,7 +200,7 @@ std::string blame(int ordinal, const std::string& report, const EmulatedFault& f
         if (fault.by_kernel == 0) return "";
         return fmt::format("It was {}{}{}.",
                            describe_launch(std::string(reported_kernel(report)), fault.stream,
-                                           place_of(static_cast<std::uint32_t>(fault.site))),
+                                           LaunchSite{static_cast<std::uint32_t>(fault.site)}.place()),
                            caught ? ", with the arguments " : "", arguments);
     });
 }

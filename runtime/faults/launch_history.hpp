@@ -8,25 +8,17 @@
 #include <string>
 
 #include <bascule/interface/arguments/argument.hpp>
+#include <bascule/runtime/faults/launch_site.hpp>
 #include <bascule/runtime/lifetime/owner.hpp>
 #include <bascule/runtime/lifetime/thread_memory.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
+#include <bascule/runtime/trace/watches.hpp>
 
 namespace bascule {
 
 struct EmulatedFault;
 struct KernelNames;
 struct LoadedKernel;
-
-/// A line of the user's program that launches; 0 for none. A small value, valid until the process ends.
-struct LaunchSite {
-    std::uint32_t number = 0;
-
-    /// "train.py:12: kernel[8, 128](x)". The same text gives the same site; beyond 65,536 texts, none.
-    static LaunchSite of(const std::string& place);
-    std::string place() const;  ///< empty for none
-    bool operator==(const LaunchSite&) const = default;
-};
 
 /// The last launches of one thread, which alone writes them. Never freed.
 struct LaunchRing {
@@ -93,7 +85,7 @@ void wait_for_suspect(const LoadedKernel& kernel, StreamRef stream, LaunchSite s
                       const ArgumentPack& args);
 
 /// Whether every launch is followed by a synchronisation of its stream, so that a fault is raised by the
-/// launch that caused it. Off at first; counts for the whole process.
-inline std::atomic<bool> synchronise_launches{false};
+/// launch that caused it. Off at first; counts for the whole process. Returns what it was.
+inline bool synchronise_launches(bool on) noexcept { return set_watch(Watch::synchronise, on); }
 
 }  // namespace bascule

@@ -1,6 +1,6 @@
 // The story of one launch, from checked arguments to the driver. From Python, what comes before it is
 // python/bindings/launch/prepared_launch.cpp.
-#include <atomic>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -9,12 +9,14 @@
 #include <bascule/runtime/kernels/launch_attributes.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/trace/launch_hooks.hpp>
+#include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
 namespace {
 
 /// The only call of cuLaunchKernelEx. The stream's context is current. Throws: CudaError.
-void enqueue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args) {
+[[gnu::always_inline]] inline void enqueue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args) {
     const LaunchConfig& config = target.config();
     LaunchAttributes attributes;
     CUlaunchConfig launch;
@@ -39,10 +41,16 @@ void enqueue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args) {
     }
 }
 
-}  // namespace
+/// What a launch that nothing watches does around its call of the driver.
+struct Unwatched {
+    void before_enqueue() const noexcept {}
+    void after_enqueue() const noexcept {}
+    void after_launch() const {}
+};
 
-void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, const Owners& owners,
-            LaunchSite site) {
+template <class Watcher>
+[[gnu::always_inline]] inline void issue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args,
+                                         const Owners& owners, LaunchSite site, Watcher&& watcher) {
     ThreadMemory& memory = thread_memory;
     const OwnersKept kept(stream, owners, memory);
     const ContextGuard context(target.context());
@@ -50,11 +58,60 @@ void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, co
     const std::span others = producers.get();
     if (!others.empty()) wait_for_producers(stream, others);  // cuEventRecord and cuStreamWaitEvent for each
     const LaunchNote note(memory, site);
-    enqueue(target, stream, args);               // cuLaunchKernelEx
+    watcher.before_enqueue();
+    enqueue(target, stream, args);  // cuLaunchKernelEx
+    watcher.after_enqueue();
     note.accept(target.kernel().names, stream);  // whom to ask when something is lost
-    if (synchronise_launches.load(std::memory_order_relaxed)) [[unlikely]]
-        wait_for_suspect(target.kernel(), stream, site, args);   // before any other call is told of its fault
+    watcher.after_launch();
     if (!others.empty()) order_producers_after(stream, others);  // their next work waits for this kernel
+}
+
+/// What is recorded of a launch, and the wait that the debugging mode asks for.
+struct Watched {
+    TracedCall& call;
+    const LaunchInfo& launch;
+
+    void before_enqueue() const { call.begin_operation(launch.stream); }
+    void after_enqueue() const { call.end_operation(); }
+    /// Before any other call is told of its fault.
+    void after_launch() const {
+        if (watches(Watch::synchronise))
+            wait_for_suspect(launch.kernel, launch.stream, launch.site, launch.args);
+    }
+};
+
+[[gnu::cold, gnu::noinline]] void launch_watched(const LaunchTarget& target, StreamRef stream,
+                                                 ArgumentPack& args, const Owners& owners, LaunchSite site) {
+    const LaunchInfo info{target.kernel(), target.config(), stream, args, site};
+    std::optional<HooksOfLaunch> hooks;
+    try {
+        hooks.emplace();
+        hooks->before(info);
+    } catch (...) {
+        release(owners);
+        throw;
+    }
+    {
+        TracedCall call(CallKind::launch, [&] { return "launch " + info.kernel.names->name; });
+        if (TraceRecord* record = call.record()) {
+            record->subject = to_string(info.kernel.image->signature);
+            record->config = info.config;
+            record->site = site;
+        }
+        issue(target, stream, args, owners, site, Watched{call, info});
+    }
+    hooks->after(info);
+}
+
+}  // namespace
+
+void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, const Owners& owners,
+            LaunchSite site) {
+    if (watches_anything()) [[unlikely]] {
+        launch_watched(target, stream, args, owners, site);
+    } else {
+        issue(target, stream, args, owners, site, Unwatched{});
+    }
 }
 
 LaunchTarget::LaunchTarget(const LoadedKernel& kernel, Device device, const LaunchConfig& config)

@@ -13,6 +13,7 @@
 #include <bascule/runtime/faults/source_places.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
+#include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
 namespace {
@@ -337,6 +338,7 @@ const Unit::Loaded& Unit::loaded(Device device) {
     const Arch arch = options_.arch.value_or(device.arch());
     refuse_newer(arch, device);
     const Cache::Lookup lookup = compile(arch);
+    const TracedCall call(CallKind::load, [&] { return "load " + source_.name; });
     const std::lock_guard lock(loading_);
     if (const Loaded* hit = existing(device)) return *hit;
     auto made = std::make_unique<Loaded>(Loaded{lookup.image, lookup.origin, nullptr});

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/lifetime/bookkeeping.hpp>
 #include <bascule/runtime/lifetime/captured_owners.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/lifetime/owner_queue.hpp>
@@ -22,25 +22,6 @@ namespace bascule {
 namespace {
 
 constexpr std::uint64_t most_operations = 1024;  // held by one stream
-
-/// What the driver is asked while this lives is bookkeeping and no order: no trace shows it, and a capture
-/// going on somewhere in this thread does not forbid it. Every call about a marker is made under one of
-/// these; they do not nest.
-class Bookkeeping {
-  public:
-    explicit Bookkeeping(const Driver& driver) noexcept : emulated_(driver.emulated_functions()) {
-        if (emulated_ != nullptr) emulated_->bookkeeping(1);
-    }
-    ~Bookkeeping() {
-        if (emulated_ != nullptr) emulated_->bookkeeping(0);
-    }
-    Bookkeeping(const Bookkeeping&) = delete;
-    Bookkeeping& operator=(const Bookkeeping&) = delete;
-
-  private:
-    const RelaxedCapture relaxed_;
-    const EmulatedFunctions* emulated_;
-};
 
 /// Or cannot be used now because others are captured: to touch the legacy default stream would break a
 /// capture.

@@ -18,6 +18,8 @@
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/trace/launch_hooks.hpp>
+#include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
 namespace {
@@ -127,16 +129,21 @@ void launch(StreamRef stream, const std::string& name, const ElementwiseJob& job
     LaunchConfig config;
     config.grid.x = static_cast<std::uint32_t>(blocks);
     config.block.x = threads;
+    const LaunchHooksSuspended suspended;  // hooks are for the program's own kernels
     kernel.launch(stream, config, pack);
 }
 
 /// One call of the driver, by `enqueue`, between the waits that a launch has.
 template <class Enqueue>
-void in_order(StreamRef stream, std::span<const Producer> producers, Enqueue&& enqueue) {
+void in_order(CallKind kind, std::size_t bytes, StreamRef stream, std::span<const Producer> producers,
+              Enqueue&& enqueue) {
     const ContextGuard context(stream.context());
+    TracedCall call(kind, bytes);
     const ProducersToOrder ordered(stream, producers);
     wait_for_producers(stream, ordered.get());
+    call.begin_operation(stream);
     enqueue(Driver::get());
+    call.end_operation();
     order_producers_after(stream, ordered.get());
 }
 
@@ -156,7 +163,7 @@ std::optional<std::size_t> repeats_every(std::span<const std::byte> element) noe
 void fill_run(StreamRef stream, const ArrayView& destination, const std::byte* element, std::size_t unit,
               std::span<const Producer> producers) {
     const std::size_t count = destination.size * destination.dtype.itemsize / unit;
-    in_order(stream, producers, [&](const Driver& driver) {
+    in_order(CallKind::fill, count * unit, stream, producers, [&](const Driver& driver) {
         const DriverFunctions& api = driver.api();
         std::uint32_t pattern = 0;
         std::memcpy(&pattern, element, unit);
@@ -172,7 +179,7 @@ void fill_run(StreamRef stream, const ArrayView& destination, const std::byte* e
 
 void copy_run(StreamRef stream, std::uint64_t destination, std::uint64_t source, std::size_t bytes,
               std::span<const Producer> producers) {
-    in_order(stream, producers, [&](const Driver& driver) {
+    in_order(CallKind::copy, bytes, stream, producers, [&](const Driver& driver) {
         driver.check(driver.api().cuMemcpyDtoDAsync(destination, source, bytes, stream.native()),
                      stream.native(), "copying an array");
     });

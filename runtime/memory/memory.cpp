@@ -11,6 +11,7 @@
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
+#include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
 namespace {
@@ -148,10 +149,13 @@ void copy_to_device(StreamRef stream, std::uint64_t destination, const void* sou
     if (bytes == 0) return;
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
+    TracedCall call(CallKind::copy_to_device, bytes);
     const ProducersToOrder ordered(stream, producers);
     wait_for_producers(stream, ordered.get());
+    call.begin_operation(stream);
     driver.check(driver.api().cuMemcpyHtoDAsync(destination, source, bytes, stream.native()), stream.native(),
                  "copying to the device");
+    call.end_operation();
     order_producers_after(stream, ordered.get());
 }
 
@@ -164,10 +168,13 @@ bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
     // Whether the driver fills pageable memory before it returns depends on its version: if it does, this is free.
     const bool waits = !is_pinned(driver, destination);
     if (waits) require_no_capture(stream, "copying to memory that is not pinned");
+    TracedCall call(CallKind::copy_to_host, bytes);
     const ProducersToOrder ordered(stream, producers);
     wait_for_producers(stream, ordered.get());
+    call.begin_operation(stream);
     driver.check(driver.api().cuMemcpyDtoHAsync(destination, source, bytes, stream.native()), stream.native(),
                  "copying to the host");
+    call.end_operation();
     order_producers_after(stream, ordered.get());
     if (!waits) return false;
     stream.synchronize();

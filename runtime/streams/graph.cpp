@@ -10,6 +10,7 @@
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/graph.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
 
@@ -128,9 +129,12 @@ void Graph::launch(StreamRef stream) {
         driver.check(driver.api().cuGraphInstantiateWithFlags(&content_->exec, content_->graph, 0),
                      "making a graph executable");
     }
+    TracedCall call(CallKind::graph_launch, [] { return "launch graph"; });
     wait_for_producers(stream, producers.get());
+    call.begin_operation(stream);
     driver.check(driver.api().cuGraphLaunch(content_->exec, stream.native()), stream.native(),
                  "launching a graph");
+    call.end_operation();
     order_producers_after(stream, producers.get());
 }
 

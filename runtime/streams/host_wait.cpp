@@ -1,5 +1,7 @@
 // The host waits for a stream, an event or a device, or queries whether one is finished. Then owners
 // are released, launches are taken off the history, and races that were found are raised.
+#include <fmt/format.h>
+
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/faults/race_check.hpp>
@@ -7,11 +9,13 @@
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
+#include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
 
 void StreamRef::synchronize() const {
     require_no_capture(*this, "synchronize");
+    const TracedCall call(CallKind::synchronize, [&] { return "synchronize " + name_of_stream(handle_); });
     const KeptMark mark = kept_so_far();
     const Driver& driver = Driver::get();
     DriverResult code;
@@ -52,6 +56,7 @@ bool EventRef::query() const {
 
 void EventRef::synchronize() const {
     if (NotedCapture::any()) require_no_capture(Device::current(), "synchronize");
+    const TracedCall call(CallKind::synchronize, [] { return "synchronize an event"; });
     const Driver& driver = Driver::get();
     const RelaxedCapture relaxed;
     driver.check(driver.api().cuEventSynchronize(native_), "waiting for an event");
@@ -60,6 +65,8 @@ void EventRef::synchronize() const {
 
 void synchronize(Device device) {
     require_no_capture(device, "synchronize");
+    const TracedCall call(CallKind::synchronize,
+                          [&] { return fmt::format("synchronize device {}", device.ordinal()); });
     const KeptMark mark = kept_so_far();
     const Driver& driver = Driver::get();
     DriverResult code;

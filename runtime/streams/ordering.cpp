@@ -7,6 +7,7 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
 namespace {
@@ -25,7 +26,7 @@ void mark(const Producer& producer, StreamRef theirs, EventRef event) {
         fail(recorded, "marking", producer);
 }
 
-void wait_for(StreamRef stream, const Producer& producer) {
+[[gnu::always_inline]] inline void wait_for(StreamRef stream, const Producer& producer) {
     const Driver& driver = Driver::get();
     const StreamRef theirs = stream_of(producer, stream);
     const PooledEvent event(theirs.device());
@@ -49,9 +50,27 @@ void make_wait(StreamRef theirs, EventRef fence, const Producer& producer) {
         fail(waits, "delaying", producer);
 }
 
+[[gnu::cold, gnu::noinline]] void wait_for_traced(StreamRef stream, std::span<const Producer> producers) {
+    for (const Producer& producer : producers) {
+        if (!needs_wait(producer, stream)) continue;
+        const TracedCall call(CallKind::wait, [&] { return "wait for " + name_of_stream(producer.stream); });
+        wait_for(stream, producer);
+        trace::note_wait(stream, stream_of(producer, stream));
+    }
+}
+
+/// The producers' next work comes after what `stream` has now.
+[[gnu::cold, gnu::noinline]] void note_order(StreamRef stream, std::span<const Producer> producers) {
+    for (const Producer& producer : producers) {
+        if (needs_wait(producer, stream)) trace::note_wait(stream_of(producer, stream), stream);
+    }
+}
+
 }  // namespace
 
 void wait_for_producers(StreamRef stream, std::span<const Producer> producers) {
+    if (watches_anything()) [[unlikely]]
+        return wait_for_traced(stream, producers);
     for (const Producer& producer : producers) {
         if (needs_wait(producer, stream)) wait_for(stream, producer);
     }
@@ -81,6 +100,8 @@ void order_producers_after(StreamRef stream, std::span<const Producer> producers
         driver.api().cuStreamSynchronize(stream.native());
         throw;
     }
+    if (watches_anything()) [[unlikely]]
+        note_order(stream, producers);
 }
 
 }  // namespace bascule

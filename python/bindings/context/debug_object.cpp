@@ -9,8 +9,7 @@ namespace bascule::python {
 
 void bind_debug(py::module_& module) {
     module.def("_owners_held", &owners_held);
-    module.def(
-        "_synchronise_launches", [](bool on) { return synchronise_launches.exchange(on); }, "on"_a);
+    module.def("_synchronise_launches", &synchronise_launches, "on"_a);
 }
 
 }  // namespace bascule::python

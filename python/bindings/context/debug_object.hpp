@@ -9,10 +9,9 @@
 
 namespace bascule::python {
 
-/// The site to report for a launch: where its launcher was created, or while debugging the line that launches.
-inline LaunchSite launch_site(LaunchSite made) noexcept {
-    return synchronise_launches.load(std::memory_order_relaxed) ? current_site() : made;
-}
+/// The site to report for a launch: where its launcher was created, or, while launches are watched, the line that
+/// launches.
+inline LaunchSite launch_site(LaunchSite made) noexcept { return watches_anything() ? current_site() : made; }
 
 void bind_debug(pybind11::module_& module);
 

@@ -3,7 +3,10 @@
 #include "launch/prepared_launch.hpp"
 
 #include <mutex>
+#include <optional>
 #include <utility>
+
+#include <bascule/runtime/trace/traced_call.hpp>
 
 #include "context/current_stream.hpp"
 #include "context/debug_object.hpp"
@@ -35,13 +38,26 @@ LaunchTarget make_target(const Kernel& function, const LaunchPlan& plan, Device 
         plan.work.empty() ? plan.config : function.configuration_for(device, plan.work, plan.shared_bytes)};
 }
 
+[[gnu::cold, gnu::noinline]] void launch_watched(LaunchState& state, const CallArguments& arguments) {
+    std::optional<PreparedLaunch> prepared;
+    {
+        const TracedCall call(CallKind::read, [&] { return "read arguments of " + state.kernel.name(); });
+        prepared.emplace(state, arguments);
+    }
+    if (!state.launches) return;
+    const StreamRef stream = prepared->stream();
+    prepared->enqueue(stream, prepared->owners().hand_over());
+}
+
 }  // namespace
 
 void launch(LaunchState& state, const CallArguments& arguments) {
+    if (watches_anything()) [[unlikely]]
+        return launch_watched(state, arguments);
     PreparedLaunch prepared(state, arguments);
     if (!state.launches) return;
     const StreamRef stream = prepared.stream();
-    prepared.enqueue(stream, prepared.owners().hand_over());
+    prepared.enqueue_unwatched(stream, prepared.owners().hand_over());
 }
 
 PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& arguments, ReadArguments* seen)

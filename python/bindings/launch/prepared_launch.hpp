@@ -90,9 +90,14 @@ class PreparedLaunch {
         return choose_stream(state_.plan.stream, std::nullopt, pack_->common_stream(), device_);
     }
     /// Launches on that stream. `owners` are taken, also when this throws. Throws: CudaError.
-    void enqueue(StreamRef stream, const Owners& owners) {
-        const bool waits = blocks_ || synchronise_launches.load(std::memory_order_relaxed);
-        if (waits || may_be_full(stream)) [[unlikely]] {
+    [[gnu::always_inline]] void enqueue(StreamRef stream, const Owners& owners) {
+        if (watches_anything()) [[unlikely]]
+            return enqueue_without_gil(stream, owners);
+        enqueue_unwatched(stream, owners);
+    }
+    /// The same for who knows that nothing watches launches.
+    [[gnu::always_inline]] void enqueue_unwatched(StreamRef stream, const Owners& owners) {
+        if (blocks_ || may_be_full(stream)) [[unlikely]] {
             enqueue_without_gil(stream, owners);
         } else {
             bascule::launch(*target_, stream, *pack_, owners, state_.plan.site);

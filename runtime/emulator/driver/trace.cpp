@@ -1,11 +1,13 @@
 // The functions of emulated_abi.h.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "driver/call.hpp"
+#include "streams/timers.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -66,6 +68,7 @@ bool detail::is_dropped() noexcept {
 }  // namespace emulated::driver
 
 using emulated::driver::Process;
+using emulated::streams::Timers;
 
 namespace {
 
@@ -94,6 +97,19 @@ EMULATED_EXPORT size_t bascule_emulated_last_fault(BasculeEmulatedFault* fault, 
 }
 
 EMULATED_EXPORT uint64_t* bascule_emulated_next_site(void) { return &emulated::driver::next_site(); }
+
+EMULATED_EXPORT uint64_t* bascule_emulated_next_timer(void) { return &Timers::next(); }
+
+EMULATED_EXPORT int bascule_emulated_take_times(uint64_t number, int64_t* begin, int64_t* end) {
+    const auto span = Timers::get().take(number);
+    if (!span) return 0;
+    const auto nanoseconds = [](auto time) {
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+    };
+    *begin = nanoseconds(span->begin);
+    *end = nanoseconds(span->end);
+    return 1;
+}
 
 EMULATED_EXPORT void bascule_emulated_trace(int on) {
     auto& trace = emulated::driver::the_trace();

@@ -3,6 +3,9 @@
 #include "streams/graph.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "streams/timers.hpp"
 
 namespace emulated::streams {
 namespace {
@@ -96,6 +99,8 @@ std::function<void()> Graph::watched(Stream& stream, std::function<void()> work)
 }
 
 void Graph::submit(Stream& stream, std::function<void()> work) {
+    if (const std::uint64_t number = std::exchange(Timers::next(), 0); number != 0)
+        work = Timers::get().timed(number, std::move(work));
     auto lock = scheduler_.lock();
     if (detector_.on()) {
         arrive(stream);
@@ -109,6 +114,7 @@ void Graph::submit(Stream& stream, std::function<void()> work) {
 /// Nothing runs before all of it is issued: for other threads the stream has the whole graph or nothing of
 /// it.
 void Graph::launch(Stream& stream, std::span<const Step> steps, Lanes& lanes) {
+    const std::uint64_t timer = std::exchange(Timers::next(), 0);
     auto lock = scheduler_.lock();
     Nodes before = before_next(stream);
     if (!is_done(lanes.whole.tail)) before.push_back(lanes.whole.tail);
@@ -125,6 +131,7 @@ void Graph::launch(Stream& stream, std::span<const Step> steps, Lanes& lanes) {
         Nodes after = step.after.empty() ? before : Nodes{};
         for (const std::size_t index : step.after) after.push_back(nodes[index]);
         std::function<void()> work = [work = step.work] { (*work)(); };
+        if (timer != 0) work = Timers::get().timed(timer, std::move(work));
         if (watching) {
             if (step.after.empty()) detector_.join(lane.timeline.known, ours);
             for (const std::size_t index : step.after) detector_.join(lane.timeline.known, known[index]);

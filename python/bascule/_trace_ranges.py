@@ -1,0 +1,56 @@
+"""Ranges for a profiler, such as Nsight Systems, through the package nvtx."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from bascule import _bascule, _errors
+
+__all__ = ["begin_ranges", "end_ranges", "profiler_is_attached", "start_for_process"]
+
+_lock = threading.Lock()
+_wanted = 0  # by how many: the environment variable, and traces
+
+
+def profiler_is_attached() -> bool:
+    """Nsight Systems, and every tool that NVTX loads, names its library in this variable."""
+    return bool(os.environ.get("NVTX_INJECTION64_PATH"))
+
+
+def begin_ranges() -> None:
+    """From now on calls are ranges: "bascule: launch scale".
+
+    Raises ImportError, with the pip command, where the package nvtx is missing.
+    """
+    global _wanted
+    try:
+        import nvtx
+    except ImportError:
+        raise ImportError(
+            'ranges for a profiler need the package nvtx: pip install "bascule[nvtx]"', name="nvtx"
+        ) from None
+    with _lock:
+        if _wanted == 0:
+            _bascule._emit_ranges(nvtx.push_range, nvtx.pop_range)
+        _wanted += 1
+
+
+def end_ranges() -> None:
+    """Undoes one `begin_ranges`."""
+    global _wanted
+    with _lock:
+        _wanted -= 1
+        if _wanted == 0:
+            _bascule._stop_ranges()
+
+
+def start_for_process(value: str) -> None:
+    """What BASCULE_NVTX asks for, when the package is imported."""
+    if value not in ("0", "1"):
+        raise _errors.ArgumentValueError(
+            f"BASCULE_NVTX is {value!r}: set it to 1 (calls are ranges for a profiler) or 0 (only those in "
+            "bascule.trace are), or unset it."
+        )
+    if value == "1":
+        begin_ranges()

@@ -1,0 +1,153 @@
+// What the package makes events, ranges and records of. Python's functions are called from launches, which run without
+// the GIL.
+#include "context/trace_object.hpp"
+
+#include <memory>
+#include <utility>
+
+#include <pybind11/stl.h>
+
+#include <bascule/runtime/trace/launch_hooks.hpp>
+#include <bascule/runtime/trace/trace.hpp>
+
+#include "context/call_site.hpp"
+#include "context/stream_object.hpp"
+#include "support/gil.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+py::tuple to_tuple(const Dim3& size) { return py::make_tuple(size.x, size.y, size.z); }
+
+py::dict describe_record(const TraceRecord& record) {
+    py::dict found("kind"_a = to_string(record.kind), "name"_a = record.name, "thread"_a = record.thread,
+                   "begin"_a = record.called.begin, "end"_a = record.called.end);
+    if (!record.subject.empty()) found["signature"] = record.subject;
+    if (record.config) {
+        found["grid"] = to_tuple(record.config->grid);
+        found["block"] = to_tuple(record.config->block);
+        found["shared_bytes"] = record.config->shared_bytes;
+    }
+    if (record.bytes) found["bytes"] = *record.bytes;
+    if (record.origin) found["origin"] = to_string(*record.origin);
+    if (record.site != LaunchSite{}) found["place"] = record.site.place();
+    if (record.captured) found["captured"] = true;
+    if (record.stream) {
+        found["device"] = record.stream->device().ordinal();
+        found["stream"] = record.stream->handle();
+    }
+    if (record.operation != 0) {
+        found["operation"] = record.operation;
+        found["after"] = record.after;
+        if (record.ran) found["ran"] = py::make_tuple(record.ran->begin, record.ran->end);
+    }
+    return found;
+}
+
+py::dict end_trace() {
+    RecordedTrace trace;
+    {
+        const GilReleased released;
+        trace = stop_trace();
+    }
+    py::list records;
+    py::dict devices;
+    for (const TraceRecord& record : trace.records) {
+        records.append(describe_record(record));
+        if (record.stream) devices[py::int_(record.stream->device().ordinal())] = record.stream->device();
+    }
+    return py::dict("begin"_a = trace.recorded.begin, "end"_a = trace.recorded.end, "records"_a = records,
+                    "devices"_a = devices, "dropped"_a = trace.dropped);
+}
+
+// --- Ranges of a profiler
+
+// The functions of Python that open and close a range; never released.
+py::object* push_function = nullptr;
+py::object* pop_function = nullptr;
+
+/// An error that is pending stays; one of the profiler's is printed.
+template <class Call>
+void for_profiler(const Call& call) noexcept {
+    const GilTaken taken;
+    if (!taken.held()) return;
+    const py::error_scope pending;
+    try {
+        into_python(call);
+    } catch (py::error_already_set& error) {
+        error.discard_as_unraisable("bascule: a range for a profiler");
+    }
+}
+
+constexpr RangeFunctions python_ranges = {
+    [](const char* name) noexcept { for_profiler([&] { (*push_function)(name); }); },
+    []() noexcept { for_profiler([] { (*pop_function)(); }); },
+};
+
+void emit_python_ranges(py::object push, py::object pop) {
+    push_function = new py::object(std::move(push));
+    pop_function = new py::object(std::move(pop));
+    emit_ranges(python_ranges);
+}
+
+// --- Launch hooks
+
+/// A launch lets go of its hooks without the GIL.
+using SharedFunction = std::shared_ptr<py::object>;
+
+SharedFunction share(py::object function) {
+    return {new py::object(std::move(function)), [](py::object* last) {
+                const GilTaken taken;
+                if (taken.held()) {
+                    delete last;
+                } else {
+                    last->release();
+                    delete last;
+                }
+            }};
+}
+
+py::tuple argument_names(const Signature& signature) {
+    py::tuple names(signature.parameters.size());
+    for (std::size_t i = 0; i < names.size(); ++i) names[i] = signature.parameters[i].name;
+    return names;
+}
+
+py::object describe_launch(const py::object& make_record, const LaunchInfo& launch) {
+    const Signature& signature = launch.kernel.image->signature;
+    return make_record(signature.kernel, to_string(signature), to_tuple(launch.config.grid),
+                       to_tuple(launch.config.block), launch.config.shared_bytes,
+                       StreamObject{nullptr, launch.stream, {}}, argument_names(signature),
+                       launch.site.place());
+}
+
+std::function<void(const LaunchInfo&)> to_hook(const py::object& function,
+                                               const SharedFunction& make_record) {
+    if (function.is_none()) return {};
+    return [call = share(function), make_record](const LaunchInfo& launch) {
+        const GilTaken taken;
+        if (!taken.held()) return;
+        into_python([&] { (*call)(describe_launch(*make_record, launch)); });
+    };
+}
+
+std::uint64_t add_python_hook(const py::object& before, const py::object& after, py::object make_record) {
+    const SharedFunction shared = share(std::move(make_record));
+    return add_launch_hook({to_hook(before, shared), to_hook(after, shared)});
+}
+
+}  // namespace
+
+void bind_traces(py::module_& module) {
+    module.def("_begin_trace", &start_trace, "limit"_a);
+    module.def("_end_trace", &end_trace);
+    module.def("_emit_ranges", &emit_python_ranges, "push"_a, "pop"_a);
+    module.def("_stop_ranges", &stop_ranges);
+    module.def("_add_launch_hook", &add_python_hook, "before"_a, "after"_a, "make_record"_a);
+    module.def("_remove_launch_hook", &remove_launch_hook, "number"_a, py::call_guard<GilReleased>());
+}
+
+}  // namespace bascule::python

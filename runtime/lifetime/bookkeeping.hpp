@@ -1,0 +1,28 @@
+// Calls of the driver that are bookkeeping and no order.
+#pragma once
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/streams/relaxed_capture.hpp>
+
+namespace bascule {
+
+/// What the driver is asked while this lives is bookkeeping: the emulated device's trace does not show it, and a capture
+/// going on somewhere in this thread does not forbid it. They do not nest.
+class Bookkeeping {
+  public:
+    explicit Bookkeeping(const Driver& driver) noexcept : emulated_(driver.emulated_functions()) {
+        if (emulated_ != nullptr) emulated_->bookkeeping(1);
+    }
+    ~Bookkeeping() {
+        if (emulated_ != nullptr) emulated_->bookkeeping(0);
+    }
+    Bookkeeping(const Bookkeeping&) = delete;
+    Bookkeeping& operator=(const Bookkeeping&) = delete;
+
+  private:
+    const RelaxedCapture relaxed_;
+    const EmulatedFunctions* emulated_;
+};
+
+}  // namespace bascule

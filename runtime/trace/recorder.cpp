@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <unistd.h>
+#include <unordered_map>
+#include <utility>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/trace/device_times.hpp>
+#include <bascule/runtime/trace/recorder.hpp>
+
+namespace bascule {
+namespace {
+
+std::uint64_t thread_number() noexcept { return static_cast<std::uint64_t>(gettid()); }
+
+/// What the operations of one stream do one after another.
+struct Row {
+    std::uint64_t newest = 0;            // operation
+    std::vector<std::uint64_t> waits{};  // operations of other streams that the next one here comes after
+};
+
+/// A stream as operations are ordered by it: handle 2 is another stream in every thread.
+using RowKey = std::tuple<int, std::uint64_t, std::uint64_t>;
+
+RowKey key_of(StreamRef stream) {
+    const std::uint64_t thread = stream.handle() == 2 ? thread_number() : 0;
+    return {stream.device().ordinal(), stream.handle(), thread};
+}
+
+/// Or cannot be asked, because another stream's capture forbids it: then nothing may be recorded on it either.
+bool is_captured(StreamRef stream) noexcept {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult code = Driver::get().api().cuStreamIsCapturing(stream.native(), &status);
+    return code != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+}  // namespace
+
+/// Calls that still run when the trace ends keep it until they are done.
+struct trace::Recording {
+    explicit Recording(std::size_t most) : limit(most) { trace.recorded.begin = trace_now(); }
+
+    /// Nothing where `operation` is 0 or on the same stream.
+    void add_wait(StreamRef waiting, std::uint64_t operation) {
+        Row& row = rows[key_of(waiting)];
+        const bool known = std::find(row.waits.begin(), row.waits.end(), operation) != row.waits.end();
+        if (operation != 0 && operation != row.newest && !known) row.waits.push_back(operation);
+    }
+
+    const std::size_t limit;
+    std::mutex mutex;  // of what follows; `times`, once made, has its own
+    bool stopped = false;
+    RecordedTrace trace;
+    std::uint64_t newest = 0;  // operation
+    std::map<RowKey, Row> rows;
+    std::unordered_map<std::uint64_t, std::uint64_t> events;  // of the program, to the operations they mark
+    std::unique_ptr<DeviceTimes> times;
+};
+
+namespace {
+
+std::mutex recording_mutex;  // of `current`
+std::shared_ptr<trace::Recording>& current() {
+    static auto* recording =
+        new std::shared_ptr<trace::Recording>;  // never destroyed: threads may outlive main
+    return *recording;
+}
+
+}  // namespace
+
+const char* to_string(CallKind kind) noexcept {
+    switch (kind) {
+        case CallKind::read:
+            return "read";
+        case CallKind::compile:
+            return "compile";
+        case CallKind::load:
+            return "load";
+        case CallKind::launch:
+            return "launch";
+        case CallKind::copy_to_device:
+            return "copy to device";
+        case CallKind::copy_to_host:
+            return "copy to host";
+        case CallKind::copy:
+            return "copy";
+        case CallKind::fill:
+            return "fill";
+        case CallKind::graph_launch:
+            return "graph launch";
+        case CallKind::wait:
+            return "wait";
+        case CallKind::synchronize:
+            return "synchronize";
+    }
+    return "unknown";
+}
+
+void trace::begin_recording(std::size_t limit) {
+    const std::lock_guard lock(recording_mutex);
+    if (current() != nullptr) {
+        throw Error(
+            "a trace is being recorded already, and a process records one at a time: leave that `with` block "
+            "first.");
+    }
+    current() = std::make_shared<trace::Recording>(limit);
+    set_watch(Watch::record, true);
+}
+
+RecordedTrace trace::end_recording() {
+    std::shared_ptr<trace::Recording> recording;
+    {
+        const std::lock_guard lock(recording_mutex);
+        recording = std::exchange(current(), nullptr);
+        set_watch(Watch::record, false);
+    }
+    if (recording == nullptr) throw Error("no trace is being recorded.");
+    {
+        const std::lock_guard lock(recording->mutex);
+        recording->stopped = true;
+        recording->trace.recorded.end = trace_now();
+    }
+    if (recording->times != nullptr) {
+        const auto known = recording->times->finish();
+        for (TraceRecord& record : recording->trace.records) {
+            if (const auto ran = known.find(record.operation); ran != known.end()) record.ran = ran->second;
+        }
+    }
+    return std::move(recording->trace);
+}
+
+namespace trace {
+
+std::shared_ptr<Recording> current_recording() {
+    if (!watches(Watch::record)) return nullptr;
+    const std::lock_guard lock(recording_mutex);
+    return current();
+}
+
+void add(Recording& recording, TraceRecord record) {
+    const std::lock_guard lock(recording.mutex);
+    if (recording.stopped) return;
+    if (recording.trace.records.size() >= recording.limit) {
+        ++recording.trace.dropped;
+    } else {
+        recording.trace.records.push_back(std::move(record));
+    }
+}
+
+void begin_operation(Recording& recording, TraceRecord& record, StreamRef stream) {
+    record.stream = stream;
+    record.captured = is_captured(stream);
+    if (record.captured) return;
+    {
+        const std::lock_guard lock(recording.mutex);
+        if (recording.stopped || recording.trace.records.size() >= recording.limit) return;
+        if (recording.times == nullptr) {
+            recording.times = std::make_unique<DeviceTimes>(Driver::get().emulated() ? TimesFrom::emulator
+                                                                                     : TimesFrom::events);
+        }
+        record.operation = ++recording.newest;
+        Row& row = recording.rows[key_of(stream)];
+        row.newest = record.operation;
+        record.after = std::exchange(row.waits, {});
+    }
+    recording.times->begin(record.operation, stream);
+}
+
+void end_operation(Recording& recording, const TraceRecord& record) {
+    if (record.operation != 0) recording.times->end(record.operation, *record.stream);
+}
+
+void cancel_operation(Recording& recording, TraceRecord& record) noexcept {
+    if (record.operation != 0) recording.times->cancel(record.operation);
+    record.operation = 0;
+}
+
+void note_wait(StreamRef waiting, StreamRef awaited) {
+    const auto recording = current_recording();
+    if (recording == nullptr) return;
+    const std::lock_guard lock(recording->mutex);
+    const auto row = recording->rows.find(key_of(awaited));
+    if (row != recording->rows.end()) recording->add_wait(waiting, row->second.newest);
+}
+
+void note_record(EventRef event, StreamRef stream) {
+    const auto recording = current_recording();
+    if (recording == nullptr) return;
+    const std::lock_guard lock(recording->mutex);
+    const auto row = recording->rows.find(key_of(stream));
+    recording->events[event.handle()] = row == recording->rows.end() ? 0 : row->second.newest;
+}
+
+void note_wait(StreamRef waiting, EventRef event) {
+    const auto recording = current_recording();
+    if (recording == nullptr) return;
+    const std::lock_guard lock(recording->mutex);
+    const auto marked = recording->events.find(event.handle());
+    if (marked != recording->events.end()) recording->add_wait(waiting, marked->second);
+}
+
+}  // namespace trace
+}  // namespace bascule

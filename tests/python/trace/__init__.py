@@ -1,0 +1,1 @@
+"""Traces, ranges for profilers, launch hooks, and timelines."""

@@ -1,0 +1,107 @@
+"""NVTX ranges, as a profiler's library that NVTX loads into the process sees them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bascule
+
+BUILD = Path(bascule._bascule.__file__).resolve().parents[2]
+LAUNCH = """
+import numpy as np
+import bascule
+
+module = bascule.compile("__global__ void twice(float* p) { p[threadIdx.x] *= 2; }")
+front, back = bascule.stream(), bascule.stream()
+x = bascule.to_device(np.ones(32, "f4"), stream=front)
+module.twice.prepare()
+
+def launch():
+    module.twice[1, 32, back](x)
+"""
+RANGES = [
+    "push bascule: read arguments of twice",
+    "pop",
+    "push bascule: launch twice",
+    "push bascule: wait for stream",
+    "pop",
+    "pop",
+]
+
+
+def ranges(program: str, *, profiler: bool = True, **environment: str) -> list[str]:
+    """What the fake profiler is told; handles of streams are left out."""
+    library = BUILD / "tests/python/trace/fake_profiler.so"
+    if not library.exists():
+        pytest.fail("build the target fake_profiler first: cmake --build build/dev --target fake_profiler")
+    variables = {**os.environ, **environment, **({"NVTX_INJECTION64_PATH": str(library)} if profiler else {})}
+    run = subprocess.run(
+        [sys.executable, "-c", LAUNCH + program], env=variables, capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    lines = [line for line in run.stderr.splitlines() if line == "pop" or line.startswith("push ")]
+    return [line.partition(" 0x")[0] for line in lines]
+
+
+def test_a_trace_emits_ranges_while_a_profiler_is_attached():
+    assert ranges("launch()\nwith bascule.trace():\n    launch()\nlaunch()") == RANGES
+
+
+def test_without_the_variable_and_outside_of_a_trace_there_are_none():
+    assert ranges("launch()") == []
+    assert ranges("launch()", BASCULE_NVTX="0") == []
+
+
+def test_the_variable_emits_ranges_for_the_whole_process():
+    found = ranges("import sys\nprint('pop', file=sys.stderr)\nlaunch()", BASCULE_NVTX="1")
+    assert found[-6:] == RANGES
+    assert any(line.startswith("push bascule: compile") for line in found)
+    assert found.count("pop") - 1 == len(found) - found.count("pop")  # the one that the program printed
+
+
+def test_a_trace_inside_emits_each_range_once():
+    found = ranges("with bascule.trace():\n    launch()\nlaunch()", BASCULE_NVTX="1")
+    assert found[-12:] == RANGES * 2
+
+
+def test_a_launch_that_fails_closes_its_ranges():
+    program = (
+        "hook = bascule.add_launch_hook(before=lambda _: 1 / 0)\ntry:\n    launch()\nexcept ZeroDivisionError: pass\n"
+    )
+    program += "hook.remove()\ntry:\n    module.twice[1, 32, back]('no')\nexcept TypeError: pass"
+    found = ranges(program, BASCULE_NVTX="1")
+    assert found.count("pop") == len(found) - found.count("pop")
+
+
+def test_a_missing_package_is_an_error_that_names_the_command():
+    program = "import sys; sys.modules['nvtx'] = None; import bascule"
+    variables = {**os.environ, "BASCULE_NVTX": "1"}
+    run = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=120)
+    assert 'ImportError: ranges for a profiler need the package nvtx: pip install "bascule[nvtx]"' in run.stderr
+
+
+def test_without_the_package_a_trace_under_a_profiler_warns_and_records():
+    program = "import sys; sys.modules['nvtx'] = None\nwith bascule.trace() as trace:\n    launch()\n"
+    program += "assert any(event['ph'] == 'X' for event in trace.events)"
+    variables = {**os.environ, "NVTX_INJECTION64_PATH": "/nowhere.so"}
+    run = subprocess.run(
+        [sys.executable, "-c", LAUNCH + program], env=variables, capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    assert "A profiler is attached, and it gets no ranges" in run.stderr
+
+
+def test_another_value_of_the_variable_is_refused():
+    run = subprocess.run(
+        [sys.executable, "-c", "import bascule"],
+        env={**os.environ, "BASCULE_NVTX": "yes"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "BASCULE_NVTX is 'yes': set it to 1" in run.stderr

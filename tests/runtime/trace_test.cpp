@@ -1,0 +1,152 @@
+// Traces from C++: the times of operations, by events as on a GPU and as the emulated device tells them; launch hooks.
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/trace/device_times.hpp>
+#include <bascule/runtime/trace/launch_hooks.hpp>
+#include <bascule/runtime/trace/trace.hpp>
+
+#include "support.hpp"
+
+using namespace bascule;
+using namespace bascule::testing;
+
+namespace {
+
+/// Copies under both clocks: when each ran, by its number, and when the calls were made.
+struct TimedCopies {
+    std::unordered_map<std::uint64_t, TraceSpan> ran;
+    std::vector<TraceSpan> called;
+
+    TimedCopies(TimesFrom from, std::size_t count, std::size_t bytes) {
+        const Stream stream;
+        const DeviceBuffer a(bytes);
+        const DeviceBuffer b(bytes);
+        DeviceTimes times(from);
+        const ContextGuard context(stream.ref().context());
+        const DriverFunctions& api = Driver::get().api();
+        for (std::size_t i = 0; i < count; ++i) {
+            times.begin(i + 1, stream);
+            TraceSpan call{trace_now(), 0};
+            REQUIRE(api.cuMemcpyDtoDAsync(b.address(), a.address(), bytes, stream.ref().native()) ==
+                    CUDA_SUCCESS);
+            call.end = trace_now();
+            called.push_back(call);
+            times.end(i + 1, stream);
+        }
+        ran = times.finish();
+    }
+};
+
+}  // namespace
+
+TEST_CASE("the_emulated_device_tells_when_an_operation_ran") {
+    const TimedCopies copies(TimesFrom::emulator, 20, 1 << 16);
+    REQUIRE(copies.ran.size() == 20);
+    for (std::uint64_t i = 1; i <= 20; ++i) {
+        const TraceSpan ran = copies.ran.at(i);
+        CHECK(ran.begin >= copies.called[i - 1].begin);  // eager: the call runs it
+        CHECK(ran.end <= copies.called[i - 1].end);
+        CHECK(ran.end >= ran.begin);
+    }
+}
+
+TEST_CASE("timing_events_give_the_same_times_on_the_hosts_clock") {
+    constexpr std::int64_t rounding = 100'000;  // of a float of milliseconds, and of the calibration
+    const TimedCopies copies(TimesFrom::events, 20, 1 << 16);
+    REQUIRE(copies.ran.size() == 20);
+    for (std::uint64_t i = 1; i <= 20; ++i) {
+        const TraceSpan ran = copies.ran.at(i);
+        CHECK(ran.end >= ran.begin);
+        CHECK(ran.begin <= copies.called[i - 1].end + rounding);
+        CHECK(ran.end >= copies.called[i - 1].begin - rounding);
+        if (i > 1) CHECK(ran.begin >= copies.ran.at(i - 1).begin);
+    }
+}
+
+TEST_CASE("more_operations_than_events_are_kept_for_have_times_by_both_clocks") {
+    for (const TimesFrom from : {TimesFrom::emulator, TimesFrom::events})
+        CHECK(TimedCopies(from, 3000, 64).ran.size() == 3000);
+}
+
+TEST_CASE("an_operation_that_was_cancelled_has_no_times_and_its_number_goes_to_no_other") {
+    const Stream stream;
+    const DeviceBuffer buffer(64);
+    for (const TimesFrom from : {TimesFrom::emulator, TimesFrom::events}) {
+        DeviceTimes times(from);
+        const ContextGuard context(stream.ref().context());
+        times.begin(7, stream);
+        times.cancel(7);
+        REQUIRE(Driver::get().api().cuMemsetD8Async(buffer.address(), 1, 64, stream.ref().native()) ==
+                CUDA_SUCCESS);
+        CHECK(times.finish().empty());
+    }
+}
+
+TEST_CASE("a_trace_has_the_launch_its_kernel_and_what_the_kernel_waited_for") {
+    Addition addition;
+    start_trace(100);
+    CHECK_THROWS_AS(start_trace(100), Error);
+    const std::vector<float> values(64, 1.0F);
+    copy_to_device(addition.p, addition.x.address(), values.data(), addition.x.bytes());
+    ArgumentPack args(addition.kernel.signature());
+    addition.set(args, addition.p.ref().handle(), 0, 0);
+    addition.kernel.launch(addition.launch_stream, {.grid = {1}, .block = {64}}, args);
+    const RecordedTrace trace = stop_trace();
+    CHECK_THROWS_AS(stop_trace(), Error);
+    const auto find = [&](CallKind kind) -> const TraceRecord& {
+        const auto found = std::find_if(trace.records.begin(), trace.records.end(),
+                                        [&](const TraceRecord& each) { return each.kind == kind; });
+        REQUIRE(found != trace.records.end());
+        return *found;
+    };
+    const TraceRecord& copy = find(CallKind::copy_to_device);
+    const TraceRecord& launched = find(CallKind::launch);
+    CHECK(copy.bytes == 256);
+    CHECK(launched.name == "launch add");
+    CHECK(launched.after == std::vector{copy.operation});
+    REQUIRE(copy.ran.has_value());
+    REQUIRE(launched.ran.has_value());
+    CHECK(launched.ran->begin >= copy.ran->end);
+    CHECK(find(CallKind::wait).called.begin >= launched.called.begin);
+}
+
+TEST_CASE("a_hook_of_cpp_is_told_of_launches_until_it_is_removed") {
+    Addition addition;
+    ArgumentPack args(addition.kernel.signature());
+    addition.set(args, 0, 0, 0);
+    const LaunchConfig config{.grid = {2}, .block = {32}, .shared_bytes = 16};
+    std::vector<std::string> told;
+    const std::uint64_t number = add_launch_hook(
+        {.before = [&](const LaunchInfo& launch) { told.push_back("before " + launch.kernel.names->name); },
+         .after =
+             [&](const LaunchInfo& launch) { told.push_back("after " + to_string(launch.config.grid)); }});
+    addition.kernel.launch(addition.launch_stream, config, args);
+    remove_launch_hook(number);
+    addition.kernel.launch(addition.launch_stream, config, args);
+    CHECK(told == std::vector<std::string>{"before add", "after " + to_string(config.grid)});
+    CHECK_FALSE(watches_anything());
+}
+
+TEST_CASE("a_hook_that_throws_before_a_launch_refuses_it_and_its_owners_are_released") {
+    Addition addition;
+    ArgumentPack args(addition.kernel.signature());
+    addition.set(args, addition.p.ref().handle(), 0, 0);
+    const std::uint64_t number = add_launch_hook(
+        {.before = [](const LaunchInfo&) { throw std::runtime_error("refused"); }, .after = {}});
+    int released = 0;
+    void* counter = &released;
+    const Trace trace;
+    CHECK_THROWS_WITH(addition.kernel.launch(addition.launch_stream, {.grid = {1}, .block = {64}}, args,
+                                             Owners(&counter, 1, &count_releases<int>, 0)),
+                      "refused");
+    remove_launch_hook(number);
+    CHECK(released == 1);
+    CHECK(trace.spelled(addition.names).empty());
+}
