@@ -131,7 +131,8 @@ class Explanation:
     def _after(self) -> str:
         if not self.waits:
             return "nothing waits"
-        return f"{', '.join(stream for stream, _ in self.waits)} wait for {self.stream}"
+        verb = "waits" if len(self.waits) == 1 else "wait"
+        return f"{', '.join(stream for stream, _ in self.waits)} {verb} for {self.stream}"
 
 
 def _sentence(order: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -56,14 +55,12 @@ def test_every_block_has_a_language_that_is_tested() -> None:
     assert not [f"{block.place}: {block.language!r}" for block in BLOCKS if block.language not in LANGUAGES]
 
 
-def test_what_does_not_run_says_why(record_property) -> None:
-    for block in BLOCKS:
-        if block.language in ("toml", "cmake", "yaml"):
-            assert block.not_run, f"{block.place}: nothing runs {block.language}: say why it is right"
-    omitted = [block for block in BLOCKS if block.not_run]
-    for reason, count in Counter(block.not_run for block in omitted).most_common():
-        print(f"{count} x not run: {reason}")
-    for block in omitted:
-        print(f"  {block.place}: {block.not_run}")
-    record_property("blocks_not_run", len(omitted))
-    assert len(omitted) < len(RUNNING) / 2
+@pytest.mark.parametrize("block", [b for b in BLOCKS if b.not_run], ids=lambda block: block.place)
+def test_what_cannot_run_here_says_why(block) -> None:
+    pytest.skip(block.not_run)
+
+
+def test_most_blocks_run_and_the_others_have_a_reason() -> None:
+    silent = [b.place for b in BLOCKS if b.language in ("cmake", "toml", "yaml") and not b.not_run]
+    assert not silent, "nothing runs these languages: say why they are right"
+    assert len(RUNNING) > 2 * (len(BLOCKS) - len(RUNNING))

@@ -109,7 +109,7 @@ def test_the_text_says_where_what_and_why(module):
         f"stream {name(c)} (its interface names it): no wait: the launch is on that stream",
         "names no stream, which in version 3 of the interface means that there is nothing to wait for",
         f"before the launch: {name(c)} waits for {name(p)} (argument 1 'a')",
-        f"after the launch: {name(p)} wait for {name(c)}",
+        f"after the launch: {name(p)} waits for {name(c)}",
     ):
         assert part in text, text
     assert explained.grid == (2, 1, 1)
