@@ -30,6 +30,9 @@ def test_the_pages_build_without_a_warning_and_the_references_are_complete(tmp_p
         names = {f"{module.__name__.partition('.')[2]}.{name}" for name in module.__all__}
         assert not names - described - {"cache.limit_bytes"}
 
+    for cls in (bascule.Module, bascule.Kernel, bascule.Launcher, bascule.DeviceArray, bascule.Stream, bascule.Graph):
+        assert not {f"{cls.__name__}.{name}" for name in vars(cls) if name[0] != "_"} - described
+
     headers = (site / "headers.html").read_text()
     for name in ("Module", "Kernel", "TypedKernel", "DeviceArray", "DeviceBuffer", "Stream", "Event", "Graph"):
         assert re.search(rf'class</span> <span class="pre">{name}</span>', headers), name
