@@ -25,7 +25,7 @@ def test_help_names_the_commands_the_examples_and_the_exit_status(bascule_comman
     done = bascule_command("--help")
     assert done.returncode == 0
     for command in COMMANDS:
-        assert re.search(rf"^    {command} ", done.stdout, re.MULTILINE)
+        assert re.search(rf"^    {command}\b", done.stdout, re.MULTILINE)
     for words in [[command] for command in COMMANDS] + [["cache", command] for command in CACHE_COMMANDS]:
         done = bascule_command(*words, "--help")
         assert done.returncode == 0, done.stderr

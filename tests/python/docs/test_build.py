@@ -7,8 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import bascule
 from docs.pages import DOCS, PAGES
+
+pytestmark = pytest.mark.slow
 
 
 def build(out: Path) -> Path:

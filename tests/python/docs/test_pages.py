@@ -18,6 +18,8 @@ from docs.pages import (
     python_blocks,
 )
 
+pytestmark = pytest.mark.slow
+
 BUILD = Path(bascule._bascule.__file__).parents[2]
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 NAMES = [str(page.relative_to(DOCS)) for page in PAGES]

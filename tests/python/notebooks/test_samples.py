@@ -15,6 +15,8 @@ from PIL import Image
 
 from .sessions import environment
 
+pytestmark = pytest.mark.slow
+
 DIRECTORY = Path(__file__).parents[3] / "samples/notebooks"
 NOTEBOOKS = sorted(DIRECTORY.glob("*.ipynb"))
 COUNT = "print(bascule.cache.stats().nvrtc_calls)"
