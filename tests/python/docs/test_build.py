@@ -51,3 +51,11 @@ def test_every_error_class_is_explained() -> None:
     ]  # fmt: skip
     assert len(classes) > 10
     assert not [name for name in classes if name not in text and name not in ("Error", "ArgumentError")]
+
+
+def test_every_option_of_a_compile_and_every_environment_variable_has_a_row() -> None:
+    options = {name for name in vars(bascule.CompileOptions) if name[0] != "_"}
+    assert len(options) > 10
+    assert not options - set(re.findall(r"^\| `(\w+)` \|", (DOCS / "compiling.md").read_text(), re.MULTILINE))
+    variables = set(re.findall(r"^\| `(BASCULE_\w+)` \|", (DOCS / "environment.md").read_text(), re.MULTILINE))
+    assert variables == set(bascule._environment._VARIABLES)
