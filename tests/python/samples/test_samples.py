@@ -27,7 +27,7 @@ def outcome(tmp_path_factory):
     def of(name):
         if name not in outcomes:
             directory = tmp_path_factory.mktemp(name)
-            outcomes[name] = run(SAMPLES / f"{name}.py", directory), directory
+            outcomes[name] = run(SAMPLES / f"{name}.py", directory, environment=TABLE[name].environment), directory
         return outcomes[name]
 
     return of
@@ -66,7 +66,9 @@ def test_a_sample_that_needs_a_gpu_runs_there_and_tells_why_it_does_not_elsewher
         assert re.search("^ok ", ran.stdout, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("name", "module"), [("numba_interop", "numba"), ("mpi_halo", "mpi4py")])
+@pytest.mark.parametrize(
+    ("name", "module"), [("numba_interop", "numba"), ("mpi_halo", "mpi4py"), ("dask_blocks", "dask")]
+)
 def test_a_sample_whose_library_is_missing_says_what_to_install(name, module, tmp_path):
     (tmp_path / f"{module}.py").write_text(f'raise ImportError("No module named {module!r}")')
     ran = subprocess.run(
@@ -88,6 +90,14 @@ def test_the_bugs_are_reported_each_with_its_line(outcome):
     for bug in ("if (i <= n) out", "module.scale[8, 128, first]", "module.scale[8, 128, second]"):
         (number,) = (number for number, line in enumerate(lines, 1) if bug in line)
         assert f"find_the_bug.py:{number}: " in ran.stdout
+
+
+def test_the_workers_of_dask_compile_nothing(outcome):
+    ran, _ = outcome("dask_blocks")
+    assert re.search(r"^compiled [01] times here and 0 times in 2 workers;", ran.stdout, re.MULTILINE)
+    blocks, array, limit = re.search(r"(\d+) blocks, ([\d,]+) bytes; a worker may use ([\d,]+)", ran.stdout).groups()
+    assert int(array.replace(",", "")) > int(limit.replace(",", ""))
+    assert int(blocks) == 144
 
 
 def test_the_spelling_checker_takes_words_and_refuses_others(tmp_path):

@@ -17,7 +17,7 @@ def test_the_sample_fails_when_its_kernel_is_wrong(name, tmp_path):
     right, wrong = TABLE[name].wrong
     assert text.count(right) == 1
     (tmp_path / "wrong.py").write_text(text.replace(right, wrong))
-    ran = run(tmp_path / "wrong.py", tmp_path)
+    ran = run(tmp_path / "wrong.py", tmp_path, environment=TABLE[name].environment)
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert re.search(rf"^{name}: ", ran.stderr, re.MULTILINE)
     assert "Traceback" not in ran.stderr
