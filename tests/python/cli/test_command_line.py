@@ -185,13 +185,18 @@ def test_ctrl_c_ends_an_endless_kernel_quietly(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "BASCULE_DEVICE": "emulated", "BASCULE_EMULATED_TIMEOUT": "inf"},
+        # A shell ignores it for what runs in its background, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         while process.stdout.readline() != "device     Bascule emulated device\n":
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        try:
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, errors) == (130, "")
 
 

@@ -90,3 +90,27 @@ def test_a_program_with_a_race_is_reported(name, devices):
 @pytest.mark.parametrize(("name", "devices"), [(name, n) for name, n in OTHERS if not PROGRAMS[name].races])
 def test_a_program_without_a_race_is_not_reported(name, devices):
     assert complaint(name, devices) == ""
+
+
+MANY_ARRAYS = """
+import resource
+import sys
+import numpy as np
+import bascule
+
+values = np.zeros(1 << 20, "i4")
+sizes = []
+with bascule.emulated.checks(races=True):
+    for _ in range(60):
+        bascule.to_device(values).copy_to_host()
+        sizes.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(sizes[-1] - sizes[9])
+"""
+
+
+def test_the_search_forgets_what_was_done_to_memory_that_is_freed():
+    environment = {**os.environ, "BASCULE_DEVICE": "emulated", "BASCULE_EMULATED_CHECKS": ""}
+    done = subprocess.run([sys.executable, "-c", MANY_ARRAYS], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    # In KiB. Kept, the accesses to 50 arrays of 4 MiB would take 100 MiB.
+    assert int(done.stdout) < 20_000

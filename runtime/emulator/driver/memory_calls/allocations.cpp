@@ -62,6 +62,8 @@ CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> ki
         const bool fits = allocation != nullptr && allocation->base == address && allocation->serial != 0 &&
                           std::find(kinds.begin(), kinds.end(), allocation->kind) != kinds.end();
         if (!fits) return false;
+        // Everything that used it has run: no operation to come can conflict with it.
+        emulated::races::Detector::get().forget(address, allocation->bytes);
         process.disown(address);  // first: host memory's address may be another's as soon as it is free
         return process.heap().free(address, allocation->kind);
     });
