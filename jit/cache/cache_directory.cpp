@@ -15,6 +15,7 @@
 
 #include <bascule/jit/cache/cache_directory.hpp>
 #include <bascule/jit/files/environment.hpp>
+#include <bascule/jit/process/fork_safety.hpp>
 
 namespace bascule {
 namespace {
@@ -296,7 +297,8 @@ void CacheDirectory::stamp(const std::string& name, std::int64_t modified_ns) co
 
 std::optional<CacheDirectory::Lock> CacheDirectory::lock(const std::string& name,
                                                          std::chrono::milliseconds longest) const {
-    if (holds_lock) return std::nullopt;
+    // The process that a child was forked from may hold the lock, and wait for the child.
+    if (holds_lock || fork_generation() > 0) return std::nullopt;
     std::string problem;
     const Descriptor directory = open_or_make_directory(path_, problem);
     if (!directory) return std::nullopt;

@@ -70,8 +70,8 @@ class CacheDirectory {
         int file_;
     };
     /// Waits until no other process holds `name` locked, at most for `longest`. Nothing after that time, where the
-    /// directory cannot be written or its file system has no locks, and in a thread that holds another lock, which
-    /// might wait for somebody who waits for it.
+    /// directory cannot be written or its file system has no locks, in a thread that holds another lock, which might
+    /// wait for somebody who waits for it, and in a forked child, for which the holder may wait.
     std::optional<Lock> lock(const std::string& name, std::chrono::milliseconds longest) const;
 
     /// Whether `publish` made this name for a file that it has not renamed yet.

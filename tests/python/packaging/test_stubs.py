@@ -10,6 +10,8 @@ import pytest
 import stub_docstrings
 from installing import ROOT
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).resolve().parent
 
 # What a user may write; each line is checked.
