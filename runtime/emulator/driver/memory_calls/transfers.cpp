@@ -62,9 +62,11 @@ std::string where(const char* name, const char* role, const Rows& rows, const Ex
 
 /// Says in the report which range is not memory.
 CUresult refuse(const char* name, const char* role, const Rows& rows, const Extent& extent) {
-    std::string report = where(name, role, rows, extent);
+    // Asked first: a free that ends meanwhile is named by the description of the range.
     const Allocation* known = Process::get().heap().find_known(rows.address);
-    if (known != nullptr && Process::get().is_being_freed(known->base))
+    const bool being_freed = known != nullptr && Process::get().is_being_freed(known->base);
+    std::string report = where(name, role, rows, extent);
+    if (being_freed && report.find("cuMemFreeAsync") == report.npos)
         report += "; a stream-ordered free (cuMemFreeAsync) of it was issued before";
     Process::get().set_report(std::move(report));
     return Process::get().heap().is_lost(rows.address) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
