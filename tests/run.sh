@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds, then runs every test but the slow ones: C++ by ctest, Python by pytest. The first time it installs what it needs.
 #   tests/run.sh [ARG...]            the arguments go to pytest
-#   tests/run.sh --slow [ARG...]     the slow tests alone: packages, documentation, notebooks, samples, another NVRTC
+#   tests/run.sh --slow [ARG...]     the slow tests alone: packages, documentation, notebooks, samples, faults of
+#                                    files, another NVRTC
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/setup.sh"
 which='not slow' report=pytest.xml cpp_report=ctest.xml

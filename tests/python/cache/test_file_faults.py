@@ -3,6 +3,8 @@
 import faults
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # What each check must at least have met: a check that meets nothing shows nothing.
 LEAST = {
     "file_calls": {"faults": 60, "write gives 0": 1, "renameat gives EIO": 1, "utimensat gives EIO": 1},

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def test_a_hundred_random_sequences_get_no_old_code() -> None:
     command = [sys.executable, str(Path(__file__).with_name("truth.py")), "--sequences", "100", "--seed", "1"]
