@@ -27,7 +27,7 @@ namespace {
 }  // namespace
 
 std::string program_name(const Source& source, const CompileOptions& options) {
-    const std::string canonical = canonical_name(source.text);
+    std::string canonical = canonical_name(source.text);
     if (options.keep_sources.empty()) return canonical;
     return absolute_path(options.keep_sources) + canonical.substr(canonical.rfind('/'));
 }

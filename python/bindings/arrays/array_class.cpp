@@ -21,6 +21,7 @@
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
+using namespace py::literals;
 
 namespace bascule::python {
 namespace {

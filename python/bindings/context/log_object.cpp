@@ -7,6 +7,7 @@
 #include <bascule/jit/process/log.hpp>
 
 #include "support/gil.hpp"
+#include "support/unraisable.hpp"
 
 namespace py = pybind11;
 
@@ -30,14 +31,9 @@ template <class Use>
 void with_logger(const char* name, const Use& use) noexcept {
     const GilTaken taken;
     if (!taken.held()) return;
-    try {
-        into_python([&] {
-            if (const py::object logger = logger_of(name)) use(logger);
-        });
-    } catch (py::error_already_set& error) {
-        error.discard_as_unraisable("bascule's log");
-    } catch (const std::exception&) {  // no memory for a message is no reason to fail a compile
-    }
+    call_unraisable("bascule's log", [&] {
+        if (const py::object logger = logger_of(name)) use(logger);
+    });
 }
 
 bool wants(const char* name, LogLevel level) noexcept {

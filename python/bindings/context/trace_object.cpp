@@ -13,6 +13,7 @@
 #include "context/call_site.hpp"
 #include "context/stream_object.hpp"
 #include "support/gil.hpp"
+#include "support/unraisable.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -75,11 +76,7 @@ void for_profiler(const Call& call) noexcept {
     const GilTaken taken;
     if (!taken.held()) return;
     const py::error_scope pending;
-    try {
-        into_python(call);
-    } catch (py::error_already_set& error) {
-        error.discard_as_unraisable("bascule: a range for a profiler");
-    }
+    call_unraisable("bascule: a range for a profiler", call);
 }
 
 constexpr RangeFunctions python_ranges = {

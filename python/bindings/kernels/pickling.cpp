@@ -44,12 +44,11 @@ py::tuple kernel_reference(const KernelObject& self) {
 KernelObject find_referred_kernel(const Module& module, std::string name, std::vector<std::string> positional,
                                   std::vector<std::pair<std::string, std::string>> named,
                                   std::string expression,
-                                  std::vector<std::pair<std::string, std::string>> together) {
+                                  const std::vector<std::pair<std::string, std::string>>& together) {
     KernelReference reference{.name = std::move(name),
                               .given = {std::move(positional), std::move(named)},
                               .expression = std::move(expression)};
-    for (auto& [kernel, instance] : together)
-        reference.together.push_back({std::move(kernel), std::move(instance)});
+    for (const auto& [kernel, instance] : together) reference.together.push_back({kernel, instance});
     prepare_toolkit();
     const GilReleased released;
     return {module.kernel(reference)};
