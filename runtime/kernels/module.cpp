@@ -156,7 +156,7 @@ Kernel Module::kernel(const std::string& name) const {
 }
 
 Kernel Module::kernel(const KernelReference& reference) const {
-    const Kernel family = kernel(reference.name);
+    Kernel family = kernel(reference.name);
     if (reference.expression.empty()) {
         return reference.given.empty() ? family : family.instantiate(reference.given);
     }

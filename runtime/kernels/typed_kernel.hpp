@@ -42,7 +42,7 @@ constexpr HostType host_type() noexcept {
     } else if constexpr (std::is_pointer_v<T>) {
         using Element = std::remove_pointer_t<T>;
         return {HostType::Kind::pointer, number_dtype<std::remove_cv_t<Element>>(), std::is_const_v<Element>,
-                sizeof(T)};
+                sizeof(std::uint64_t)};
     } else if constexpr (number_dtype<T>().itemsize > 0) {
         return {HostType::Kind::scalar, number_dtype<T>(), false, sizeof(T)};
     } else {
