@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bascule
 from bascule import _environment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,3 +41,10 @@ def test_the_links_lead_to_files():
 def test_the_documentation_has_every_environment_variable():
     page = (ROOT / "python" / "docs" / "environment.md").read_text()
     assert set(re.findall(r"^\| `(BASCULE_\w+)`", page, re.MULTILINE)) == set(_environment._VARIABLES)
+
+
+def test_experimental_names_are_public_names():
+    page = (ROOT / "python" / "docs" / "stability.md").read_text()
+    experimental = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert len(experimental) == len(set(experimental)) > 5
+    assert set(experimental) <= set(bascule.__all__)
