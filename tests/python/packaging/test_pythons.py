@@ -15,7 +15,7 @@ TESTED = ["arrays", "launches", "lifetime", "dlpack", "jit/test_instantiation.py
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif("BASCULE_LONG" not in os.environ, reason="takes five minutes a Python: .ci/run --long"),
+    pytest.mark.skipif("LONG_TESTS" not in os.environ, reason="takes five minutes a Python: .ci/run --long"),
 ]
 
 
