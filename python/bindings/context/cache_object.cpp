@@ -9,6 +9,7 @@
 
 #include "support/errors.hpp"
 #include "support/gil.hpp"
+#include "support/unraisable.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -21,11 +22,7 @@ namespace {
 void warn_of_cache(const std::string& text) {
     const GilTaken taken;
     if (!taken.held()) return;
-    try {
-        warn("CacheWarning", text);
-    } catch (py::error_already_set& error) {
-        error.discard_as_unraisable("bascule.cache");
-    }
+    call_unraisable("bascule.cache", [&] { warn("CacheWarning", text); });
 }
 
 /// Whether a module of this text may be returned again without any check: it reads no file that could change,

@@ -10,6 +10,7 @@
 #include <bascule/runtime/driver/emulated_device.hpp>
 
 #include "support/gil.hpp"
+#include "support/unraisable.hpp"
 
 namespace py = pybind11;
 
@@ -38,14 +39,12 @@ void write_printed() {
         shared.is_scheduled = false;
     }
     if (text.empty()) return;
-    try {
+    call_unraisable("device printf", [&] {
         const py::object decoded = py::reinterpret_steal<py::object>(
             PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
         if (!decoded) throw py::error_already_set();
-        into_python([&] { return py::module_::import("sys").attr("stdout").attr("write")(decoded); });
-    } catch (py::error_already_set& error) {
-        error.discard_as_unraisable("device printf");
-    }
+        py::module_::import("sys").attr("stdout").attr("write")(decoded);
+    });
 }
 
 int write_scheduled(void*) {
