@@ -3,11 +3,14 @@
     python tests/check_results.py BUILD_DIRECTORY                    ctest.xml, pytest.xml and pytest-slow.xml in it
     python tests/check_results.py BUILD_DIRECTORY --only LABEL...    these labels of ctest.xml alone
     python tests/check_results.py BUILD_DIRECTORY --slowest COUNT    prints the slowest tests with their seconds
+    python tests/check_results.py BUILD_DIRECTORY --as-cuda          pytest-as-cuda.xml beside pytest.xml
+    python tests/check_results.py --gpu RESULTS                      results.json of a run on a GPU or a rehearsal
 
 Prints what is wrong, and exits with 1.
 """
 
 import argparse
+import json
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -19,6 +22,10 @@ ROOT = Path(__file__).resolve().parent.parent
 LABELS = ["interface", "jit", "runtime", "emulator"]
 # Libraries that need a GPU or are too large to install everywhere. Numba and mpi4py are installed: their tests run.
 MAY_BE_ABSENT = ["cudf", "cuml", "cupy", "jax", "pyarrow", "pycuda", "rmm", "torch", "warp"]
+# With the emulated device in the driver's place, of the Python tests at least these run.
+TELLING = ["ordering", "graphs", "lifetime", "launches", "dlpack", "driver", "test_end_to_end", "test_errors"]
+# How many tests of a directory were skipped on a GPU when they needed the emulated device's own trace (version 0.1).
+SKIPPED_BEFORE = {"ordering": 741, "conformance": 1122, "graphs": 34}
 DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|")
 
 
@@ -78,6 +85,52 @@ def missing_python_tests(build: Path) -> Iterator[str]:
             yield f"pytest: nothing of {file.relative_to(ROOT)} ran"
 
 
+def group_of(case: ElementTree.Element) -> str:
+    """The directory of tests/python, or its file."""
+    words = (case.get("classname") or "").removeprefix("tests.python.").split(".")
+    return words[0]
+
+
+def missing_as_cuda(build: Path) -> Iterator[str]:
+    """What runs elsewhere and not with the emulated device in the driver's place, and skips without a reason."""
+    cases = list(ElementTree.parse(build / "pytest-as-cuda.xml").iter("testcase"))
+    ran = {(case.get("classname"), case.get("name")) for case in cases}
+    groups = {group_of(case) for case in cases}
+    for name in TELLING:
+        if name not in groups:
+            yield f"as CUDA: nothing of {name} ran"
+    for case in ElementTree.parse(build / "pytest.xml").iter("testcase"):
+        if group_of(case) in groups and (case.get("classname"), case.get("name")) not in ran:
+            yield f"as CUDA: {case.get('classname')}.{case.get('name')} did not run"
+    for case in cases:
+        skipped = case.find("skipped")
+        if skipped is not None and (skipped.get("message") or "") in {"", "unconditional skip"}:
+            yield f"as CUDA: {case.get('classname')}.{case.get('name')} is skipped without a reason"
+
+
+def wrong_on_a_gpu(results: Path) -> Iterator[str]:
+    """What did not pass of a run on a GPU, and tests that it still leaves out."""
+    summary = json.loads(results.read_text(encoding="utf-8"))
+    skipped_now: dict[str, int] = {}
+    for name, piece in summary["pieces"].items():
+        failed = piece.get("failed")
+        if failed:
+            yield from (f"{name}: {test} failed" for test in failed) if isinstance(failed, dict) else [f"{name} failed"]
+        elif piece["exit"] not in (0, 5):  # 5: all tests of the file are slow ones
+            yield f"{name} did not end" if piece["exit"] is None else f"{name} ended with {piece['exit']}"
+        if "" in piece.get("skipped", {}):
+            yield f"{name} skips without a reason"
+        group = name.partition("-")[0]
+        skipped_now[group] = skipped_now.get(group, 0) + sum(piece.get("skipped", {}).values())
+    for group, before in SKIPPED_BEFORE.items():
+        if group in skipped_now:
+            print(f"{group}: {skipped_now[group]} tests are skipped, {before} were")
+            if skipped_now[group] > before / 3:
+                yield f"{group}: {skipped_now[group]} tests are skipped, more than a third of {before}"
+    if not set(skipped_now) & set(SKIPPED_BEFORE):
+        yield "none of " + ", ".join(SKIPPED_BEFORE) + " ran"
+
+
 def slowest(build: Path, count: int) -> Iterator[str]:
     """A program of C++ tests counts as one test: its cases are not timed by ctest."""
     times = [(float(case.get("time") or 0), f"ctest {name}") for name, case in cpp_cases(build / "ctest.xml").items()]
@@ -89,10 +142,18 @@ def slowest(build: Path, count: int) -> Iterator[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Reads the reports of ctest and pytest.")
-    parser.add_argument("build", type=Path, metavar="BUILD_DIRECTORY")
+    parser.add_argument("build", type=Path, nargs="?", metavar="BUILD_DIRECTORY")
     parser.add_argument("--only", nargs="+", choices=LABELS, metavar="LABEL")
     parser.add_argument("--slowest", type=int, metavar="COUNT")
+    parser.add_argument("--as-cuda", action="store_true")
+    parser.add_argument("--gpu", type=Path, metavar="RESULTS")
     options = parser.parse_args()
+    if options.gpu is not None:
+        return tell(list(wrong_on_a_gpu(options.gpu)), options.gpu.parent.name)
+    if options.build is None:
+        parser.error("which BUILD_DIRECTORY?")
+    if options.as_cuda:
+        return tell(list(missing_as_cuda(options.build)), "with the emulated device in the driver's place")
     if options.slowest is not None:
         print(*slowest(options.build, options.slowest), sep="\n")
         return 0
@@ -101,7 +162,11 @@ def main() -> int:
         findings = list(missing_labels(cases, options.only))
     else:
         findings = [*missing_cpp_tests(cases), *missing_python_tests(options.build)]
-    print("\n".join(findings) if findings else f"{options.build.name}: every test ran, or says why not")
+    return tell(findings, options.build.name)
+
+
+def tell(findings: list[str], where: str) -> int:
+    print("\n".join(findings) if findings else f"{where}: every test ran, or says why not")
     return 1 if findings else 0
 
 

@@ -1,7 +1,7 @@
 """Runs the corpus of kernels with the PTX of several NVRTC versions: all of it must run on the emulated device.
 
     python tests/nvrtc_versions.py               NVRTC 13.0, of a toolkit or else of wheels (CI)
-    python tests/nvrtc_versions.py --long        12.4, 12.9 and 13.0 of wheels, and the newest
+    python tests/nvrtc_versions.py --long        12.0 to 13.0 of wheels, and the newest
     python tests/nvrtc_versions.py 12.4 newest   the versions named
     python tests/nvrtc_versions.py --jit         the JIT's own tests, C++ and Python, with 12.9, 13.0 and the newest
 
@@ -26,10 +26,22 @@ NEWEST = "newest"
 # nvcc's and crt's wheels hold crt/mma.h, which mma.h includes. CUB of 12.4 includes <cstdio>, which NVRTC does not
 # have: CCCL of 12.9 serves every 12.x.
 WHEELS = {
+    "12.0": [
+        "nvidia-cuda-nvrtc-cu12==12.0.140",
+        "nvidia-cuda-runtime-cu12==12.0.146",
+        "nvidia-cuda-nvcc-cu12==12.0.140",
+        "nvidia-cuda-cccl-cu12==12.9.27",
+    ],
     "12.4": [
         "nvidia-cuda-nvrtc-cu12==12.4.127",
         "nvidia-cuda-runtime-cu12==12.4.127",
         "nvidia-cuda-nvcc-cu12==12.4.131",
+        "nvidia-cuda-cccl-cu12==12.9.27",
+    ],
+    "12.8": [
+        "nvidia-cuda-nvrtc-cu12==12.8.93",
+        "nvidia-cuda-runtime-cu12==12.8.90",
+        "nvidia-cuda-nvcc-cu12==12.8.93",
         "nvidia-cuda-cccl-cu12==12.9.27",
     ],
     "12.9": [

@@ -3,6 +3,8 @@
 #   tests/run.sh [ARG...]            the arguments go to pytest
 #   tests/run.sh --slow [ARG...]     the slow tests alone: packages, documentation, notebooks, samples, faults of
 #                                    files, another NVRTC
+#   tests/run.sh --as-cuda [ARG...]  the Python tests with the emulated device in the place of a GPU's driver, which
+#                                    Bascule then takes for one
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/setup.sh"
 which='not slow' report=pytest.xml cpp_report=ctest.xml
@@ -12,7 +14,22 @@ if [ "${1:-}" = --slow ]; then
     cpp_tests=(-R '^jit_wheel$' --no-tests=ignore)
     shift
 fi
+as_cuda=''
+if [ "${1:-}" = --as-cuda ]; then
+    as_cuda=yes report=pytest-as-cuda.xml
+    shift
+fi
 set_up
+
+if [ -n "$as_cuda" ]; then
+    # The loader finds it by the driver's name.
+    mkdir -p "$root/build/dev/as-cuda"
+    ln -sfn "$root/build/dev/python/bascule/libbascule_emulator.so" "$root/build/dev/as-cuda/libcuda.so.1"
+    export LD_LIBRARY_PATH=$root/build/dev/as-cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} BASCULE_DEVICE=cuda
+    say "running the Python tests with the emulated device in the driver's place"
+    cd "$root" && exec "$venv_python" -m pytest -n "$(nproc)" --dist loadfile -m "$which" \
+        --junitxml="$root/build/dev/$report" "$@"
+fi
 
 say "running the C++ tests"
 ctest --test-dir "$root/build/dev" --output-on-failure -j "$(nproc)" --test-output-size-passed 65536 "${cpp_tests[@]}" \

@@ -166,8 +166,13 @@ Cache::Lookup Cache::image(const Program& program) {
     return observer == nullptr ? find_or_compile(program) : observer(*this, program);
 }
 
-Cache::Lookup Cache::find_or_compile(const Program& program) {
+Cache::Lookup Cache::find_or_compile(const Program& asked) {
     const std::shared_ptr<const Nvrtc> nvrtc = compiler_->nvrtc();
+    // A device's architecture, which nobody named, may be newer than the compiler.
+    const Arch arch = asked.options.arch ? asked.arch : nvrtc->nearest(asked.arch);
+    std::optional<Program> changed;
+    if (arch != asked.arch) changed.emplace(asked).arch = arch;
+    const Program& program = changed ? *changed : asked;
     Search search;
     Lookup lookup = is_disabled() ? compile_alone(program, nvrtc) : look_up(program, nvrtc, search);
     if (lookup.origin == Origin::compiled) {

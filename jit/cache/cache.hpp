@@ -46,7 +46,8 @@ class Cache {
         std::shared_ptr<const Image> image;
         Origin origin = Origin::compiled;
     };
-    /// Throws: what Compiler::compile throws; CompileInterrupted, where a watch is set (jit/process/compile_watch).
+    /// An architecture that is not named by the options and that NVRTC does not know yet becomes the newest one that it
+    /// does, in PTX alone. Throws: what Compiler::compile throws; CompileInterrupted, where a watch is set (jit/process/compile_watch).
     Lookup image(const Program& program);
 
     /// From now on `observer` is called in place of each look-up of any cache, and calls find_or_compile. Thread-safe.

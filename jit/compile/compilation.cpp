@@ -90,8 +90,13 @@ std::string explain_option(const std::string& log, const Program& program, const
     std::string text =
         fmt::format("NVRTC {}.{} refused an option: {}", nvrtc.version().major, nvrtc.version().minor, words);
     if (words.find("gpu-architecture") != words.npos) {
+        const std::vector<int>& archs = nvrtc.supported_archs();
         text += fmt::format("; {} was requested, it supports {}", to_string(program.arch),
-                            fmt::join(nvrtc.supported_archs(), ", "));
+                            fmt::join(archs, ", "));
+        const int wanted = 10 * program.arch.major + program.arch.minor;
+        if (nvrtc.version().major > 12 && !archs.empty() && wanted < archs.front()) {
+            text += fmt::format("; NVRTC 12 compiles for older devices: run `{}`", pip_command_for({12, -1}));
+        }
     }
     if (words.find("--std") != words.npos) {
         text += fmt::format("; {} was requested; use c++17 or c++20: c++23 needs NVRTC 13.3",

@@ -17,12 +17,13 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 /// Why the compiler does not give this kernel: `is_overloaded`, a sentence, or empty when nothing is said
 /// against it.
 std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& diagnostics) {
-    const std::string signature = signature_expression(kernel);
+    const std::string signature = without_blanks(signature_expression(kernel));
+    const std::string own = without_blanks(kernel);
     std::string first;
     for (const Diagnostic& diagnostic : diagnostics) {
         if (!concerns_name_expression(diagnostic)) continue;
         const std::string expression = name_expression_of(diagnostic);
-        if (expression != kernel && expression != signature) continue;
+        if (expression != own && expression != signature) continue;
         const std::string& message = diagnostic.message;
         if (contains(message, "overloaded function \"")) return is_overloaded;
         if (contains(message, "is undefined") || contains(message, "has no member")) {
@@ -106,7 +107,8 @@ std::string CompilePlan::refused_instance(const std::vector<Diagnostic>& diagnos
         for (const Diagnostic& diagnostic : diagnostics) {
             if (!concerns_name_expression(diagnostic)) continue;
             const std::string expression = name_expression_of(diagnostic);
-            if (expression != kernel.expression && expression != signature_expression(kernel.expression))
+            if (expression != without_blanks(kernel.expression) &&
+                expression != without_blanks(signature_expression(kernel.expression)))
                 continue;
             const std::string help = help_for(diagnostic, source);
             return fmt::format("kernel '{}' has no instance {}. NVRTC says: {}{}{}", kernel.name,

@@ -10,6 +10,7 @@ namespace bascule {
 struct Compiler::State {
     std::mutex mutex;
     ToolkitLocation location;
+    DriverLimit limit;
     std::shared_ptr<const Nvrtc> nvrtc;
 };
 
@@ -26,8 +27,16 @@ Image Compiler::compile(const Program& program, const Nvrtc& nvrtc, const Header
 
 std::shared_ptr<const Nvrtc> Compiler::nvrtc() {
     const std::lock_guard lock(state_->mutex);
-    if (state_->nvrtc == nullptr) state_->nvrtc = std::make_shared<const Nvrtc>(state_->location);
+    if (state_->nvrtc == nullptr)
+        state_->nvrtc = std::make_shared<const Nvrtc>(state_->location, state_->limit);
     return state_->nvrtc;
+}
+
+void Compiler::set_limit(const DriverLimit& limit) {
+    const std::lock_guard lock(state_->mutex);
+    if (limit == state_->limit) return;
+    state_->limit = limit;
+    state_->nvrtc = nullptr;
 }
 
 void Compiler::set_location(ToolkitLocation location) {

@@ -26,6 +26,9 @@ class Compiler {
     /// precompiled ones; null when they are not known.
     static Image compile(const Program& program, const Nvrtc& nvrtc, const HeaderManifest* reached = nullptr);
 
+    /// What will load the code, which decides between several NVRTCs from the next compile on.
+    void set_limit(const DriverLimit& limit);
+
     /// The library that compiles, loaded now if it was not yet. Throws: LibraryError.
     std::shared_ptr<const Nvrtc> nvrtc();
 

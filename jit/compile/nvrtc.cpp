@@ -52,6 +52,7 @@ struct Nvrtc::Functions {
     nvrtcResult (*get_pch_heap)(std::size_t*);
     nvrtcResult (*set_pch_heap)(std::size_t);
     Version loaded_version;
+    std::vector<int> supported_archs;
 
     explicit Functions(const DynamicLibrary& library) {
         find(library, version, "nvrtcVersion");
@@ -72,6 +73,10 @@ struct Nvrtc::Functions {
         get_pch_heap = reinterpret_cast<decltype(get_pch_heap)>(library.find("nvrtcGetPCHHeapSize"));
         set_pch_heap = reinterpret_cast<decltype(set_pch_heap)>(library.find("nvrtcSetPCHHeapSize"));
         version(&loaded_version.major, &loaded_version.minor);
+        int count = 0;
+        check(arch_count(&count), "nvrtcGetNumSupportedArchs");
+        supported_archs.resize(static_cast<std::size_t>(count));
+        check(archs(supported_archs.data()), "nvrtcGetSupportedArchs");
     }
 
     template <class Function>
@@ -158,13 +163,15 @@ ToolkitLocation default_toolkit() {
     return location;
 }
 
-Nvrtc::Nvrtc(const ToolkitLocation& location)
-    : library_(
-          "NVRTC",
-          location.nvrtc_libraries.empty() ? default_toolkit().nvrtc_libraries : location.nvrtc_libraries,
-          advice),
+Nvrtc::Nvrtc(const ToolkitLocation& location, const DriverLimit& limit)
+    : library_("NVRTC",
+               by_preference(location.nvrtc_libraries.empty() ? default_toolkit().nvrtc_libraries
+                                                              : location.nvrtc_libraries,
+                             limit),
+               advice),
       functions_(std::make_unique<Functions>(library_)),
-      include_paths_(header_search_path(location.include_paths, library_.path())),
+      include_paths_(
+          header_search_path(location.include_paths, library_.path(), functions_->loaded_version.major)),
       found_include_paths_(location.include_paths.empty() || location.found_include_paths),
       identity_(identity_of(library_.path(), functions_->loaded_version)) {
     close_gate_at_exit();
@@ -178,12 +185,16 @@ const std::string& Nvrtc::identity() const noexcept { return identity_; }
 const std::vector<std::string>& Nvrtc::include_paths() const noexcept { return include_paths_; }
 bool Nvrtc::found_include_paths() const noexcept { return found_include_paths_; }
 
-std::vector<int> Nvrtc::supported_archs() const {
-    int count = 0;
-    functions_->check(functions_->arch_count(&count), "nvrtcGetNumSupportedArchs");
-    std::vector<int> archs(static_cast<std::size_t>(count));
-    functions_->check(functions_->archs(archs.data()), "nvrtcGetSupportedArchs");
-    return archs;
+const std::vector<int>& Nvrtc::supported_archs() const noexcept { return functions_->supported_archs; }
+
+Arch Nvrtc::nearest(Arch device) const {
+    const int wanted = 10 * device.major + device.minor;
+    int newest = 0;
+    for (const int known : supported_archs()) {
+        if (known <= wanted) newest = std::max(newest, known);
+    }
+    if (newest == wanted || newest == 0) return device;
+    return {.major = newest / 10, .minor = newest % 10, .suffix = '\0', .is_virtual = true};
 }
 
 bool Nvrtc::has_precompiled_headers() const noexcept {

@@ -7,16 +7,18 @@
 #include <string>
 #include <vector>
 
+#include <bascule/jit/compile/nvrtc_choice.hpp>
 #include <bascule/jit/process/dynamic_library.hpp>
+#include <bascule/jit/text/source.hpp>
 
 namespace bascule {
 
 /// Where NVRTC and the CUDA headers are looked for. Filled in by whoever knows the installation (Python: from
 /// the wheels).
 struct ToolkitLocation {
-    /// Paths or sonames, in order of preference; empty: the toolkit's usual places.
+    /// Paths or sonames, of which the driver's choice is taken (nvrtc_choice.hpp); empty: the toolkit's usual places.
     std::vector<std::string> nvrtc_libraries;
-    /// Directories of cuda_fp16.h and CCCL; empty: beside the library that was loaded, then a toolkit's.
+    /// Directories of cuda_fp16.h and CCCL; empty: beside the library that was loaded, then a toolkit's of its version.
     std::vector<std::string> include_paths;
     /// Whether those are directories of an installed toolkit or wheel, found as such, and not named by a
     /// person, who may edit their files.
@@ -34,13 +36,10 @@ class Nvrtc {
   public:
     /// Throws: LibraryError when no candidate loads or one lacks a function that every version since 12.0
     /// has.
-    explicit Nvrtc(const ToolkitLocation& location);
+    explicit Nvrtc(const ToolkitLocation& location, const DriverLimit& limit = {});
     ~Nvrtc();
 
-    struct Version {
-        int major = 0, minor = 0;
-        bool operator==(const Version&) const = default;
-    };
+    using Version = CudaVersion;
     Version version() const noexcept;
     const std::string& path() const noexcept;  ///< of the library
     /// Version, and which build of the library and of its builtins this is: programs compiled by two NVRTCs
@@ -48,7 +47,10 @@ class Nvrtc {
     const std::string& identity() const noexcept;
     const std::vector<std::string>& include_paths() const noexcept;  ///< that exist, in order
     bool found_include_paths() const noexcept;  ///< nobody named them: they are an installation's
-    std::vector<int> supported_archs() const;   ///< 75, 80, ...
+    const std::vector<int>& supported_archs() const noexcept;  ///< 75, 80, ...
+    /// What to compile for a device of this architecture: itself, or where this NVRTC is older than the device, PTX of
+    /// the newest one that it knows. An architecture that it no longer knows stays, and fails to compile.
+    Arch nearest(Arch device) const;
 
     /// Whether it has the options -create-pch and -use-pch: 12.8 and newer.
     bool has_precompiled_headers() const noexcept;

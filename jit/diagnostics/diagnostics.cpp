@@ -244,6 +244,28 @@ std::string canonical_name(const std::string& text) {
     return fmt::format("/bascule/{:016x}{:016x}.cu", hash.high64, hash.low64);
 }
 
+namespace {
+
+/// How NVRTC's own line of a name expression begins.
+constexpr std::string_view name_expression_lead = "#pragma nv_mangled_name ";
+
+/// NVRTC 12.0 shows no line of a name expression: the last message about it spells it, with blanks between all tokens.
+void show_name_expressions(std::vector<Diagnostic>& diagnostics) {
+    constexpr std::string_view opening = "Input name expression was: \"";
+    for (const Diagnostic& last : std::vector(diagnostics)) {
+        const std::size_t at = last.message.find(opening);
+        if (at == last.message.npos) continue;
+        std::string expression = last.message.substr(at + opening.size());
+        expression.resize(expression.find_last_not_of('"') + 1);
+        for (Diagnostic& each : diagnostics) {
+            if (concerns_name_expression(each) && each.line == last.line && each.source_line.empty())
+                each.source_line = std::string(name_expression_lead) + expression;
+        }
+    }
+}
+
+}  // namespace
+
 std::vector<Diagnostic> parse_log(const std::string& log) {
     std::vector<Diagnostic> diagnostics;
     std::optional<Body> body;  // lines belong to the last message until a blank one
@@ -266,16 +288,21 @@ std::vector<Diagnostic> parse_log(const std::string& log) {
         }
     }
     for (Diagnostic& diagnostic : diagnostics) tidy(diagnostic);
+    show_name_expressions(diagnostics);
     return diagnostics;
 }
 
 bool concerns_name_expression(const Diagnostic& diagnostic) { return diagnostic.file == "__nv_name_map"; }
 
 std::string name_expression_of(const Diagnostic& diagnostic) {
-    // NVRTC's own source line; the message spells the expression with blanks between all tokens.
-    static constexpr std::string_view lead = "#pragma nv_mangled_name ";
-    const std::size_t at = diagnostic.source_line.find(lead);
-    return at == std::string::npos ? std::string() : diagnostic.source_line.substr(at + lead.size());
+    const std::size_t at = diagnostic.source_line.find(name_expression_lead);
+    if (at == std::string::npos) return {};
+    return without_blanks(diagnostic.source_line.substr(at + name_expression_lead.size()));
+}
+
+std::string without_blanks(std::string text) {
+    std::erase(text, ' ');
+    return text;
 }
 
 bool is_at_end_of_text(const Diagnostic& diagnostic) { return diagnostic.file == end_of_source; }

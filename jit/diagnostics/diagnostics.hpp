@@ -20,8 +20,10 @@ std::vector<Diagnostic> parse_log(const std::string& log);
 /// Where NVRTC says a name expression was wrong, and not a line of a text.
 bool concerns_name_expression(const Diagnostic& diagnostic);
 
-/// The name expression that such a message is about; empty when it does not say.
+/// The name expression that such a message is about, without blanks, which versions of NVRTC set differently; empty
+/// when it does not say.
 std::string name_expression_of(const Diagnostic& diagnostic);
+std::string without_blanks(std::string text);
 
 /// Where NVRTC found that the text had ended too early.
 bool is_at_end_of_text(const Diagnostic& diagnostic);

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <fstream>
 
 #include <bascule/jit/files/environment.hpp>
 #include <bascule/jit/headers/search_path.hpp>
@@ -33,14 +35,31 @@ std::vector<std::string> existing(const Paths& paths) {
     return found;
 }
 
-/// Where headers lie beside a library: in a toolkit (lib64), a wheel (nvidia/cu13/lib), Debian's and conda's
-/// layouts.
+/// Of CUDA's headers in this directory: 13; 0 where they do not tell.
+int major_version_of(const std::filesystem::path& include) {
+    constexpr std::string_view opening = "#define CUDA_VERSION ";
+    std::ifstream header(include / "cuda.h");
+    for (std::string line; std::getline(header, line);) {
+        if (!line.starts_with(opening)) continue;
+        int version = 0;
+        std::from_chars(line.data() + opening.size(), line.data() + line.size(), version);
+        return version / 1000;
+    }
+    return 0;
+}
+
+/// Where headers lie beside a library: in a toolkit (lib64), a wheel of CUDA 13 (nvidia/cu13/lib), Debian's and
+/// conda's layouts, and the wheels of CUDA 12, of which each has its own directory (nvidia/cuda_nvrtc/lib).
 Paths headers_beside(const std::string& library) {
     const std::filesystem::path root = std::filesystem::path(library).parent_path().parent_path();
+    const std::filesystem::path above = root.parent_path();
     Paths places;
     for (const std::filesystem::path& include :
-         {root / "include", root / "targets/x86_64-linux/include", root.parent_path() / "include"}) {
-        if (!holds_cuda_headers(include) && include != root / "include") continue;
+         {root / "include", root / "targets/x86_64-linux/include", above / "include",
+          above / "cuda_runtime/include", above / "cuda_cccl/include", above / "cuda_nvcc/include",
+          above / "curand/include"}) {
+        const bool wheel_of_12 = root.filename() == "cuda_nvrtc" && include != above / "include";
+        if (!wheel_of_12 && !holds_cuda_headers(include) && include != root / "include") continue;
         places.push_back(include);
         places.push_back(include / "cccl");
     }
@@ -50,11 +69,11 @@ Paths headers_beside(const std::string& library) {
 }  // namespace
 
 std::vector<std::string> header_search_path(const std::vector<std::string>& given,
-                                            const std::string& nvrtc_library) {
+                                            const std::string& nvrtc_library, int major) {
     Paths paths(given.begin(), given.end());
     if (given.empty()) {
         paths = headers_beside(nvrtc_library);
-        for (std::string& path : toolkit_headers()) paths.emplace_back(std::move(path));
+        for (std::string& path : toolkit_headers(major)) paths.emplace_back(std::move(path));
     }
     const auto first_of_cuda = std::find_if(paths.begin(), paths.end(), holds_cuda_headers);
     for (const std::filesystem::path& place : own_places()) {
@@ -72,10 +91,12 @@ bool is_host_headers(std::string_view directory) noexcept {
            directory[directory.size() - std::string_view(host_headers_name).size() - 1] == '/';
 }
 
-std::vector<std::string> toolkit_headers() {
+std::vector<std::string> toolkit_headers(int major) {
     for (const std::filesystem::path root : toolkit_roots()) {
         const std::filesystem::path include = root / "include";
-        if (holds_cuda_headers(include)) return existing({include, include / "cccl"});
+        if (!holds_cuda_headers(include)) continue;
+        const int version = major_version_of(include);
+        if (major == 0 || version == 0 || version == major) return existing({include, include / "cccl"});
     }
     return {};
 }

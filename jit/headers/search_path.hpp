@@ -8,17 +8,18 @@
 namespace bascule {
 
 /// The directories that exist, in the order in which they are searched. `given` are the CUDA headers that the user
-/// or an installation names; when empty, those beside `nvrtc_library`, then a toolkit's. Bascule's stand-ins for
+/// or an installation names; when empty, those beside `nvrtc_library`, then those of a toolkit of its `major` version:
+/// other headers may not compile, or say something else than the library means. Bascule's stand-ins for
 /// the C and C++ standard libraries' headers come before the first directory of CUDA headers: a toolkit may be
 /// installed among the host's own headers. What is named before it is the user's, and wins over the stand-ins.
 std::vector<std::string> header_search_path(const std::vector<std::string>& given,
-                                            const std::string& nvrtc_library);
+                                            const std::string& nvrtc_library, int major = 0);
 
 /// Whether this is the directory of Bascule's stand-ins, by its name.
 bool is_host_headers(std::string_view directory) noexcept;
 
-/// Of the first toolkit that has CUDA's headers; empty where none is installed.
-std::vector<std::string> toolkit_headers();
+/// Of the first toolkit of this major version (0: of any) that has CUDA's headers; empty where none is installed.
+std::vector<std::string> toolkit_headers(int major);
 
 /// Where toolkits are looked for: CUDA_HOME, CUDA_PATH, /usr/local/cuda.
 std::vector<std::string> toolkit_roots();

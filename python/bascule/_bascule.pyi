@@ -170,6 +170,7 @@ class BitMask:
 
 @final
 class DeviceArray:
+
     """An array in device, pinned or managed memory.
 
     Created by `to_device`, `device_array`, `pinned_array`, `managed_array` and `as_cuda_array`. Indexing returns a view of the same
@@ -190,7 +191,6 @@ class DeviceArray:
     array([[0., 3.],
            [2., 5.]], dtype=float32)
     """
-
     __array_ufunc__: ClassVar[None]
     @property
     def shape(self) -> tuple[int, ...]:
@@ -461,6 +461,33 @@ class PointerAttributes:
     @property
     def allocation(self) -> tuple[int, int]:
         """(address, bytes) of the allocation that contains the address."""
+
+class MemoryPool:
+    """The pool that a device's new arrays take their memory from; get it with `bascule.memory_pool()`.
+
+    Arrays are freed in the order of their stream, which waits for nothing. What is freed stays in the pool, for the next
+    arrays, until it is trimmed. Other libraries have pools of their own.
+    """
+    @property
+    def device(self) -> Device:
+        """The device."""
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of arrays that live, or whose stream has not reached the end of their use."""
+    @property
+    def reserved_bytes(self) -> int:
+        """Bytes of the device that the pool holds: those in use and those kept for the next arrays."""
+    @property
+    def release_threshold(self) -> int:
+        """How many reserved bytes are kept when the host synchronises; the driver takes back the rest that is unused. At first 2**64 - 1: everything is kept."""
+    @release_threshold.setter
+    def release_threshold(self, bytes: int) -> None: ...
+    def trim(self, keep_bytes: int = 0) -> None:
+        """Wait for the device, and return unused memory to the driver, for other libraries and processes, but for `keep_bytes`.
+
+        >>> import bascule
+        >>> bascule.memory_pool().trim()
+        """
 
 class RawPointer:
     """A device address that the caller vouches for."""
@@ -1028,7 +1055,9 @@ def managed_array(
 ) -> DeviceArray:
     """Create an array in managed memory, which migrates to the processor that uses it; contents are undefined.
 
-    As with `pinned_array`, `numpy.asarray(x)` is a view; synchronise before the host accesses it. Parameters as for `device_array`.
+    As with `pinned_array`, `numpy.asarray(x)` is a view; synchronise before the host accesses it. Where the device does not share managed
+    memory while kernels run (Windows, WSL, old GPUs), `asarray` waits for all kernels, and so must you before each later access: any kernel
+    that runs makes the host's access a crash. Parameters as for `device_array`.
 
     >>> import numpy as np, bascule
     >>> x = bascule.managed_array(2, "f8")
@@ -1046,7 +1075,7 @@ def set_allocator(allocator: Any) -> Any:
         an object with `malloc(nbytes)`: `cupy.cuda.MemoryPool()`, `cupy.get_default_memory_pool()`;
         a pair of functions `(allocate, deallocate)`: `allocate(nbytes, stream)` returns an address, `deallocate(address, nbytes,
         stream)` frees it; `stream` is the bascule.Stream that the array is bound to;
-        None: the driver.
+        None: the device's pool, `bascule.memory_pool()`.
 
     Memory is returned to the allocator that it came from, once no enqueued work can use it. Pinned and managed arrays always come from the
     driver. An exception of the allocator propagates to the call that creates the array. The setting holds for the process; any thread may
@@ -1057,7 +1086,16 @@ def set_allocator(allocator: Any) -> Any:
     """
 
 def get_allocator() -> Any:
-    """The allocator of new arrays, or None for the driver."""
+    """The allocator of new arrays, or None for the device's pool."""
+
+def memory_pool(device: Device | int | None = None) -> MemoryPool:
+    """The pool that new arrays of `device` (None: the current device) take their memory from. It is empty where the driver has no
+    pools for the device: then arrays come from `cuMemAlloc`.
+
+    >>> import bascule
+    >>> bascule.memory_pool().reserved_bytes >= bascule.memory_pool().used_bytes
+    True
+    """
 
 def pointer_attributes(object: Any) -> PointerAttributes:
     """What the driver knows of an address, or of the first byte of an array.
@@ -1201,7 +1239,7 @@ def _driver_info() -> dict[str, Any]: ...
 def _prelude() -> str: ...
 def _nvrtc_info() -> dict[str, Any]: ...
 def _forget_toolkit() -> None: ...
-def _toolkit_headers() -> list[str]: ...
+def _toolkit_libraries() -> list[str]: ...
 def _public(function: _F) -> _F: ...
 def _public_with(results: Mapping[str, object]) -> Callable[[_F], _F]: ...
 def _place_of_keyword(kernel: str, keyword: str) -> str: ...

@@ -1,7 +1,7 @@
 """Settings of this process. Set them before the first compile.
 
 nvrtc_library : str or None
-    Path of the NVRTC library to load; None finds one in the installed wheels, else in a CUDA toolkit.
+    Path of the NVRTC library to load; None takes the newest of the wheels and toolkits that the driver accepts.
 include_paths : list of str
     Directories of the CUDA headers and of CCCL; empty finds the ones that belong to that NVRTC.
 cuda_array_interface_sync : bool

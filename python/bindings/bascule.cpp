@@ -23,6 +23,8 @@
 #include "support/call_errors.hpp"
 #include "support/display.hpp"
 #include "support/errors.hpp"
+#include "support/gil.hpp"
+#include "support/gil_check.hpp"
 #include "support/names.hpp"
 #include "support/public_function.hpp"
 #include "values/dtype_object.hpp"
@@ -51,6 +53,8 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
         "bascule";  // where users find the classes; messages and signatures name them so
     module.attr("__version__") = BASCULE_VERSION;
     bascule::python::register_errors();
+    bascule::python::enter_driver_without_gil();
+    bascule::python::check_calls_of_driver(module);
     bascule::python::bind_devices(module);
     bascule::python::bind_streams(module);
     bascule::python::bind_dtypes(module);

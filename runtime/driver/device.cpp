@@ -1,4 +1,4 @@
-// Devices: attributes are queried once and kept; contexts are made current.
+// Devices: attributes are queried once and kept; contexts are retained at first use, and made current.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -16,11 +16,12 @@ namespace bascule {
 struct Device::State : Device::Known {
     CUdevice device = 0;
     std::string name;
-    Arch arch;
+    Arch capability;
     bool emulated = false;
     LaunchLimits limits;
     int multiprocessors = 0;
     bool pageable = false;  // kernels may read and write any host memory
+    bool concurrent_managed = false;
 
     explicit State(int number);
     static std::array<std::atomic<const State*>, max_devices> all;
@@ -35,7 +36,8 @@ std::atomic<CUcontext> first_context{nullptr};  // device 0's, once it was retai
 
 }  // namespace
 
-Device::State::State(int number) : Known{.ordinal = number} {
+Device::State::State(int number) {
+    ordinal = number;
     const Driver& driver = Driver::get();
     const DriverFunctions& api = driver.api();
     driver.check(api.cuDeviceGet(&device, number), fmt::format("finding device {}", number));
@@ -45,12 +47,8 @@ Device::State::State(int number) : Known{.ordinal = number} {
     emulated = driver.emulated();
     const auto attribute = [&](CUdevice_attribute which) { return driver.attribute_of(number, which); };
     const auto limit = [&](CUdevice_attribute which) { return static_cast<std::uint32_t>(attribute(which)); };
-    // The emulated device runs the PTX of any architecture up to its own.
-    arch = {.major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-            .minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-            .suffix = '\0',
-            .is_virtual = emulated};
-    if (emulated) arch = {.major = 8, .minor = 0, .suffix = '\0', .is_virtual = true};
+    capability = {.major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+                  .minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
     limits.grid = {limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
                    limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)};
     limits.block = {limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
@@ -59,9 +57,7 @@ Device::State::State(int number) : Known{.ordinal = number} {
     limits.shared_bytes = limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     pageable = attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
-    driver.check(api.cuDevicePrimaryCtxRetain(&context, device),
-                 fmt::format("retaining the primary context of device {}", number));
-    if (number == 0) first_context.store(context, std::memory_order_release);
+    concurrent_managed = attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0;
 }
 
 Device::Device(int ordinal) : known_(nullptr) {
@@ -88,21 +84,79 @@ Device Device::current() {
     CUcontext context = nullptr;
     driver.check(driver.api().cuCtxGetCurrent(&context), "asking for the current context");
     if (context == nullptr) return Device(0);
+    if (const auto known = of_known(context)) return *known;
+    // Another library made it: a primary context that Bascule has not used yet, or one of its own.
+    CUdevice device = 0;
+    if (driver.api().cuCtxGetDevice(&device) != CUDA_SUCCESS) return Device(0);  // it was destroyed
+    return of_native(device).value_or(Device(0));
+}
+
+std::optional<Device> Device::of_known(CUctx_st* context) noexcept {
     for (const auto& slot : State::all) {
         const State* state = slot.load(std::memory_order_acquire);
-        if (state != nullptr && state->context == context) return Device(state);
+        if (state != nullptr && state->context.load(std::memory_order_acquire) == context)
+            return Device(state);
     }
-    // A context that another library made current: its device's primary one, perhaps not met yet.
+    return std::nullopt;
+}
+
+std::optional<Device> Device::of_native(int device) {
+    for (int ordinal = 0; ordinal < count(); ++ordinal) {
+        if (const Device candidate(ordinal); candidate.state().device == device) return candidate;
+    }
+    return std::nullopt;
+}
+
+std::optional<Device> Device::of_primary(CUctx_st* context) {
+    if (const auto known = of_known(context)) return known;
+    const Driver& driver = Driver::get();
     CUdevice number = 0;
-    if (driver.api().cuCtxGetDevice(&number) == CUDA_SUCCESS) {
-        for (int ordinal = 0; ordinal < count(); ++ordinal) {
-            CUdevice candidate = 0;
-            if (driver.api().cuDeviceGet(&candidate, ordinal) != CUDA_SUCCESS || candidate != number)
-                continue;
-            if (const Device device(ordinal); device.context() == context) return device;
-        }
+    {
+        const ContextGuard guard(context);
+        driver.check(driver.api().cuCtxGetDevice(&number), "asking for a context's device");
     }
-    return Device(0);
+    const std::optional<Device> device = of_native(number);
+    // One that is not active is not this one: it is not made for the comparison.
+    return device && device->is_active() && device->context() == context ? device : std::nullopt;
+}
+
+bool Device::is_active() const {
+    if (in_use()) return true;
+    const Driver& driver = Driver::get();
+    unsigned int flags = 0;
+    int active = 0;
+    driver.check(driver.api().cuDevicePrimaryCtxGetState(state().device, &flags, &active),
+                 "asking whether a device has a context");
+    return active != 0;
+}
+
+CUctx_st* Device::context_for_questions() const {
+    if (in_use()) return context();
+    const Driver& driver = Driver::get();
+    CUcontext current = nullptr;
+    driver.check(driver.api().cuCtxGetCurrent(&current), "asking for the current context");
+    if (current != nullptr) return current;
+    for (int ordinal = 0; ordinal < count(); ++ordinal) {
+        if (const Device device(ordinal); device.is_active()) return device.context();
+    }
+    return context();
+}
+
+CUctx_st* Device::retain() const {
+    const std::lock_guard lock(context_mutex);
+    if (in_use()) return context();
+    const Driver& driver = Driver::get();
+    CUcontext context = nullptr;
+    const DriverResult code = driver.api().cuDevicePrimaryCtxRetain(&context, state().device);
+    const char* const why = code == CUDA_ERROR_DEVICE_UNAVAILABLE
+                                ? " (another process has it for itself, by compute mode EXCLUSIVE_PROCESS: "
+                                  "choose another device, or hide "
+                                  "this one with CUDA_VISIBLE_DEVICES)"
+                                : "";
+    driver.check(code, fmt::format("making a context on device {}{}", ordinal(), why));
+    if (ordinal() == 0) first_context.store(context, std::memory_order_release);
+    known_->context.store(context, std::memory_order_release);
+    return context;
 }
 
 int Device::count() { return std::min(Driver::get().device_count(), max_devices); }
@@ -111,17 +165,26 @@ std::vector<Device> Device::used() {
     std::vector<Device> devices;
     for (const auto& slot : State::all) {
         const State* state = slot.load(std::memory_order_acquire);
-        if (state != nullptr) devices.push_back(Device(state));
+        if (state != nullptr && Device(state).in_use()) devices.push_back(Device(state));
     }
     return devices;
 }
 
 const Device::State& Device::state() const noexcept { return static_cast<const State&>(*known_); }
 const std::string& Device::name() const noexcept { return state().name; }
-Arch Device::arch() const noexcept { return state().arch; }
+Arch Device::capability() const noexcept { return state().capability; }
+Arch Device::arch() const noexcept {
+    Arch arch = state().capability;
+    if (!state().emulated) return arch;
+    // Newer PTX has instructions that the emulated device lacks.
+    if (arch.major >= 8) arch = {.major = 8, .minor = 0};
+    arch.is_virtual = true;
+    return arch;
+}
 bool Device::emulated() const noexcept { return state().emulated; }
 const LaunchLimits& Device::limits() const noexcept { return state().limits; }
 int Device::multiprocessors() const noexcept { return state().multiprocessors; }
+bool Device::shares_managed_memory() const noexcept { return state().concurrent_managed; }
 bool Device::reads_host_memory() const noexcept { return state().pageable; }
 
 // --- Contexts ----------------------------------------------------------------------------------------------

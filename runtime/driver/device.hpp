@@ -1,7 +1,9 @@
 // Devices and their primary contexts.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,26 +17,44 @@ namespace bascule {
 /// Devices beyond this many are ignored.
 inline constexpr int max_devices = 64;
 
-/// One device, met through its primary context, which is retained at first use and kept. A small value;
-/// thread-safe.
+/// One device, used through its primary context. Naming a device and asking what it can do makes no context:
+/// one takes some 0.5 GB of its memory and 0.3 s, and is refused where another process has the device for
+/// itself. A small value; thread-safe.
 class Device {
   public:
     /// Throws: ArgumentError for an ordinal that does not exist; CudaError.
     explicit Device(int ordinal);
-    /// The device of the thread's current context if that is a primary one, else device 0.
+    /// The device of the thread's current context, whoever made it; without one device 0. Throws: CudaError.
     static Device current();
     static int count();
     /// The devices that were used, by ordinal.
     static std::vector<Device> used();
+    /// The device whose primary context this is; none for every other context, such as a green one. Throws:
+    /// CudaError.
+    static std::optional<Device> of_primary(CUctx_st* context);
 
     int ordinal() const noexcept { return known_->ordinal; }
-    CUctx_st* context() const noexcept { return known_->context; }  ///< the primary context
+    /// The primary context, which the first call retains for good. Throws: CudaError where the device refuses
+    /// one.
+    CUctx_st* context() const {
+        CUctx_st* const retained = known_->context.load(std::memory_order_acquire);
+        return retained != nullptr ? retained : retain();
+    }
+    /// Whether `context` has been called: Bascule uses the device.
+    bool in_use() const noexcept { return known_->context.load(std::memory_order_acquire) != nullptr; }
+    /// Whether anybody in this process uses the primary context. Throws: CudaError.
+    bool is_active() const;
+    /// A context in which to ask about memory, wherever that is: one that exists where there is any, else this
+    /// device's. Throws: CudaError.
+    CUctx_st* context_for_questions() const;
     const std::string& name() const noexcept;
-    Arch arch() const noexcept;  ///< what to compile for: sm_90 on a GPU, compute_80 when emulated
+    Arch arch() const noexcept;        ///< what to compile for: sm_90 on a GPU, compute_80 when emulated
+    Arch capability() const noexcept;  ///< the device's own compute capability: sm_90
     bool emulated() const noexcept;
     const LaunchLimits& limits() const noexcept;  ///< of any kernel
     int multiprocessors() const noexcept;
-    bool reads_host_memory() const noexcept;  ///< any of it, not only what was pinned: pageable access
+    bool shares_managed_memory() const noexcept;  ///< the host may use it while kernels run
+    bool reads_host_memory() const noexcept;      ///< any of it, not only what was pinned: pageable access
 
     bool operator==(const Device& other) const noexcept { return known_ == other.known_; }
 
@@ -42,10 +62,14 @@ class Device {
     /// What every launch asks for. The rest is in device.cpp.
     struct Known {
         int ordinal = 0;
-        CUctx_st* context = nullptr;  // never released: handles to its memory may outlive all our objects
+        // Never released: handles to its memory may outlive all our objects.
+        mutable std::atomic<CUctx_st*> context{nullptr};
     };
     struct State;
     const State& state() const noexcept;
+    CUctx_st* retain() const;
+    static std::optional<Device> of_known(CUctx_st* context) noexcept;
+    static std::optional<Device> of_native(int device);  // by its CUdevice
 
     const Known* known_;
     explicit Device(const Known* known) noexcept : known_(known) {}

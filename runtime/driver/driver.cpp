@@ -14,6 +14,7 @@
 #include <bascule/jit/process/dynamic_library.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/driver/table_hook.hpp>
 
 namespace bascule {
 namespace {
@@ -36,15 +37,6 @@ DeviceChoice choice_of_environment() {
                     choice));
 }
 
-std::vector<std::string> cuda_candidates() {
-    std::vector<std::string> candidates{driver_soname};
-    // WSL has the driver outside of the loader's search path.
-    const char* const windows = "/usr/lib/wsl/lib/libcuda.so.1";
-    std::error_code ignored;
-    if (std::filesystem::exists(windows, ignored)) candidates.emplace_back(windows);
-    return candidates;
-}
-
 /// The loader found no such file, as opposed to a file that does not load.
 bool is_absent(const LibraryError& error) {
     const std::string& message = error.details().loader_message;
@@ -63,8 +55,8 @@ std::string version_text(int version) { return fmt::format("{}.{}", version / 10
 
 }  // namespace
 
-bool loses_context(CUresult code) noexcept {
-    switch (code) {
+bool is_fault_of_kernel(CUresult code) noexcept {
+    switch (static_cast<int>(code)) {  // by number: the headers of CUDA 12.0 lack some of them
         case CUDA_ERROR_ILLEGAL_ADDRESS:
         case CUDA_ERROR_LAUNCH_TIMEOUT:
         case CUDA_ERROR_ASSERT:
@@ -74,10 +66,36 @@ bool loses_context(CUresult code) noexcept {
         case CUDA_ERROR_INVALID_ADDRESS_SPACE:
         case CUDA_ERROR_INVALID_PC:
         case CUDA_ERROR_LAUNCH_FAILED:
+        case 721:  // CUDA_ERROR_TENSOR_MEMORY_LEAK
             return true;
         default:
             return false;
     }
+}
+
+bool loses_context(CUresult code) noexcept {
+    switch (static_cast<int>(code)) {
+        // <cuda.h>: "the process must be terminated and relaunched".
+        case 226:  // CUDA_ERROR_CONTAINED
+        case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+        case CUDA_ERROR_EXTERNAL_DEVICE:
+        // <cuda.h> does not say so; what drivers do after them does.
+        case CUDA_ERROR_ECC_UNCORRECTABLE:
+        case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+        case CUDA_ERROR_UNKNOWN:
+            return true;
+        default:
+            return is_fault_of_kernel(code);
+    }
+}
+
+std::vector<std::string> cuda_driver_candidates() {
+    std::vector<std::string> candidates{driver_soname};
+    // WSL has the driver outside of the loader's search path.
+    const char* const windows = "/usr/lib/wsl/lib/libcuda.so.1";
+    std::error_code ignored;
+    if (std::filesystem::exists(windows, ignored)) candidates.emplace_back(windows);
+    return candidates;
 }
 
 /// The steps from a library to a Driver.
@@ -132,7 +150,7 @@ struct DriverLoader {
   private:
     static std::optional<DynamicLibrary> open_cuda(std::string& reason) {
         try {
-            return DynamicLibrary("CUDA driver", cuda_candidates(), emulated_advice);
+            return DynamicLibrary("CUDA driver", cuda_driver_candidates(), emulated_advice);
         } catch (const LibraryError& error) {
             if (!is_absent(error)) throw;
             reason = "no libcuda.so.1 was found";
@@ -174,6 +192,9 @@ struct DriverLoader {
     driver->api_.name.pointer = reinterpret_cast<PFN_##name##_v##version>(find(#name, version));
         BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
 #undef BASCULE_RESOLVE
+#ifdef BASCULE_TEST_HOOKS
+        if (const auto hook = driver_table_hook.load()) hook(driver->api_);
+#endif
     }
 
     DriverResult initialise() const {
@@ -226,8 +247,8 @@ const Driver& Driver::make() {
         throw LibraryError(
             fmt::format("BASCULE_DEVICE=cuda asks for a GPU, but {} (tried: {}). Install the "
                         "NVIDIA driver, or set BASCULE_DEVICE=emulated to run without a GPU.",
-                        reason, fmt::join(cuda_candidates(), ", ")),
-            {.library = "CUDA driver", .paths_tried = cuda_candidates(), .loader_message = {}});
+                        reason, fmt::join(cuda_driver_candidates(), ", ")),
+            {.library = "CUDA driver", .paths_tried = cuda_driver_candidates(), .loader_message = {}});
     }
     if (driver == nullptr) driver = DriverLoader::emulated(reason);
     pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
@@ -238,12 +259,14 @@ const Driver& Driver::make() {
 std::string Driver::report_on(DriverResult result) const {
     const CUresult code = result;
     if (emulated_ == nullptr) return "";
-    if (loses_context(code)) return emulated_->newest_fault().report;
+    if (is_fault_of_kernel(code)) return emulated_->newest_fault().report;
     const bool explained = has_report(code) || std::string_view(result.call) == "cuInit";
     return explained ? emulated_->newest_report() : "";
 }
 
-std::string Driver::message_of(CUresult code, std::string_view doing, const FailureDetails& failure) const {
+std::string Driver::message_of(DriverResult result, std::string_view doing,
+                               const FailureDetails& failure) const {
+    const CUresult code = result;
     if (lost_by_fork()) {
         return fmt::format(
             "this process was forked from one that had used the {} already, and a forked process cannot use "
@@ -261,14 +284,16 @@ std::string Driver::message_of(CUresult code, std::string_view doing, const Fail
         fmt::format("{} ({})", name == nullptr ? "unknown code" : name, static_cast<int>(code));
     const char* description = text == nullptr ? "no description" : text;
     const auto line = [](const std::string& more) { return more.empty() ? "" : "\n" + more; };
-    if (!loses_context(code)) {
+    const bool has_context = std::string_view(result.call) != "cuInit";
+    if (!loses_context(code) || !has_context) {
         return fmt::format("{} failed: {}: {}.{}", doing, error, description, line(failure.report));
     }
-    // The kernel's mistake comes first; the call that noticed it has done nothing wrong.
+    // The mistake comes first; the call that noticed it has done nothing wrong.
+    const char* const culprit = is_fault_of_kernel(code) ? "an earlier kernel failed" : "the device failed";
     return fmt::format(
         "{}{}\n{}, noticed while {}. The context is lost: all later calls return this error. Restart the "
         "process{}.",
-        failure.report.empty() ? fmt::format("an earlier kernel failed: {}.", description) : failure.report,
+        failure.report.empty() ? fmt::format("{}: {}.", culprit, description) : failure.report,
         line(failure.launch), error, doing,
         emulated() ? ", or call bascule.emulated.reset() and make the arrays again" : "");
 }
@@ -286,7 +311,7 @@ void Driver::fail(DriverResult result, std::string_view doing) const {
     failure.report = report_on(result);
     if (const FailureDescriber describe = failure_describer.load(std::memory_order_acquire))
         failure = describe(*this, code, std::move(failure.report));
-    std::string message = message_of(code, doing, failure);
+    std::string message = message_of(result, doing, failure);
     details.report = std::move(failure.report);
     details.launch = std::move(failure.launch);
     throw CudaError(message, std::move(details));

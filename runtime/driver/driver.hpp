@@ -27,6 +27,7 @@ namespace bascule {
     FUNCTION(cuDeviceGetAttribute, 2000)               \
     FUNCTION(cuDevicePrimaryCtxRetain, 7000)           \
     FUNCTION(cuDevicePrimaryCtxRelease, 11000)         \
+    FUNCTION(cuDevicePrimaryCtxGetState, 7000)         \
     FUNCTION(cuCtxGetCurrent, 4000)                    \
     FUNCTION(cuCtxSetCurrent, 4000)                    \
     FUNCTION(cuCtxGetDevice, 2000)                     \
@@ -44,6 +45,14 @@ namespace bascule {
     FUNCTION(cuMemAllocManaged, 6000)                  \
     FUNCTION(cuMemFree, 3020)                          \
     FUNCTION(cuMemGetInfo, 3020)                       \
+    FUNCTION(cuMemPoolCreate, 11020)                   \
+    FUNCTION(cuMemPoolDestroy, 11020)                  \
+    FUNCTION(cuMemPoolSetAttribute, 11020)             \
+    FUNCTION(cuMemPoolGetAttribute, 11020)             \
+    FUNCTION(cuMemPoolSetAccess, 11020)                \
+    FUNCTION(cuMemPoolTrimTo, 11020)                   \
+    FUNCTION(cuMemAllocFromPoolAsync, 11020)           \
+    FUNCTION(cuMemFreeAsync, 11020)                    \
     FUNCTION(cuMemHostAlloc, 2020)                     \
     FUNCTION(cuMemFreeHost, 2000)                      \
     FUNCTION(cuMemcpyHtoDAsync, 3020)                  \
@@ -86,8 +95,15 @@ namespace bascule {
     FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)
 
 // Of newer drivers and headers: null where the driver lacks them. The same form.
-#if CUDA_VERSION >= 12040
-#define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) FUNCTION(cuKernelGetParamInfo, 12040)
+#if CUDA_VERSION >= 12080
+#define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) \
+    FUNCTION(cuKernelGetParamInfo, 12040)           \
+    FUNCTION(cuFuncLoad, 12040)                     \
+    FUNCTION(cuStreamGetDevice, 12080)
+#elif CUDA_VERSION >= 12040
+#define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) \
+    FUNCTION(cuKernelGetParamInfo, 12040)           \
+    FUNCTION(cuFuncLoad, 12040)
 #else
 #define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION)
 #endif
@@ -128,8 +144,13 @@ struct DriverFunctions {
 #undef BASCULE_DECLARE
 };
 
-/// Faults after which all later calls in the context return this error.
+/// Errors of a kernel after which all later calls in the context return the same error.
+bool is_fault_of_kernel(CUresult code) noexcept;
+/// All errors after which they do: those, and errors of the device or of what lies between it and the process.
 bool loses_context(CUresult code) noexcept;
+
+/// Where the real driver may be, in the order in which it is looked for.
+std::vector<std::string> cuda_driver_candidates();
 
 /// Which driver is taken: BASCULE_DEVICE is "cuda", "emulated" or "auto" (the default).
 enum class DeviceChoice : std::uint8_t { automatic, cuda, emulated };
@@ -211,7 +232,7 @@ class Driver {
     Driver() = default;
     static const Driver& make();
     std::string report_on(DriverResult result) const;
-    std::string message_of(CUresult code, std::string_view doing, const FailureDetails& failure) const;
+    std::string message_of(DriverResult result, std::string_view doing, const FailureDetails& failure) const;
     [[noreturn]] void fail(DriverResult result, std::string_view doing) const;
     [[noreturn]] void fail(DriverResult result, CUstream stream, std::string_view doing) const;
     friend struct DriverLoader;

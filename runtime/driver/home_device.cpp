@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/driver/host_memory.hpp>
 #include <bascule/runtime/driver/peer_access.hpp>
 
 namespace bascule {
@@ -27,7 +29,7 @@ struct MemoryFacts {
 
 MemoryFacts ask(std::uint64_t address, Device device) {
     const Driver& driver = Driver::get();
-    const ContextGuard guard(device.context());
+    const ContextGuard guard(device.context_for_questions());
     MemoryFacts answer;
     unsigned int managed = 0;
     CUpointer_attribute attributes[] = {
@@ -47,6 +49,8 @@ MemoryFacts ask(std::uint64_t address, Device device) {
 }
 
 [[noreturn]] void fail_unknown(const ArrayView& array, Device device) {
+    const char* const where = device.reads_host_memory() ? "it was freed, or this process never had it"
+                                                         : "it is host memory, or was freed";
     const std::string copying = advice("bascule.to_device(...)", "bascule::copy_to_device(...)");
     const std::string message =
         device.emulated()
@@ -57,9 +61,10 @@ MemoryFacts ask(std::uint64_t address, Device device) {
                   "or copy the array with {}.",
                   array.pointer, copying)
             : fmt::format(
-                  "'data' of __cuda_array_interface__ is {:#x}, memory that no CUDA device knows: it is host "
-                  "memory, or was freed. Copy a host array with {}.",
-                  array.pointer, copying);
+                  "'data' of __cuda_array_interface__ is {:#x}, memory that no CUDA device knows: {}. Copy a "
+                  "host "
+                  "array with {}.",
+                  array.pointer, where, copying);
     throw ArgumentError(ArgumentError::Kind::value, message,
                         {.field = "data",
                          .expected = "memory of device " + std::to_string(device.ordinal()),
@@ -78,6 +83,25 @@ MemoryFacts ask(std::uint64_t address, Device device) {
          .got = "memory of device " + std::to_string(ordinal)});
 }
 
+[[noreturn]] void fail_context(const ArrayView& array, int ordinal) {
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format(
+            "'data' of __cuda_array_interface__ is {:#x}: {} lies in a context of device {} that is not the "
+            "device's primary one, and each context has an address space of its own. {}",
+            array.pointer, describe(array), ordinal, primary_context_advice),
+        {.field = "data",
+         .expected = fmt::format("memory of the primary context of device {}", ordinal),
+         .got = "memory of another context"});
+}
+
+/// Memory of pools belongs to no context.
+bool is_primary(const MemoryFacts& memory) {
+    if (memory.context == nullptr) return true;
+    const Device device(memory.ordinal);
+    return device.is_active() && device.context() == memory.context;
+}
+
 /// The first byte of the array and the one behind its last. `validate` has seen that they have addresses.
 std::pair<std::uint64_t, std::uint64_t> bytes_of(const ArrayView& array) noexcept {
     if (array.dtype.kind == DType::Kind::bit) return {array.pointer, array.pointer + (array.size + 7) / 8};
@@ -88,6 +112,15 @@ std::pair<std::uint64_t, std::uint64_t> bytes_of(const ArrayView& array) noexcep
         (reach < 0 ? first : last) += static_cast<std::uint64_t>(reach);
     }
     return {first, last + 1};
+}
+
+/// Of memory that the driver does not know. Where kernels reach any host memory, an address that nobody has
+/// mapped is still wrong, and its fault would lose the context.
+void require_host_memory(const ArrayView& array, Device device) {
+    if (!checked(Check::memory_known)) return;
+    const auto [first, end] = bytes_of(array);
+    if (!device.reads_host_memory() || !is_readable(first) || !is_readable(end - 1))
+        fail_unknown(array, device);
 }
 
 void check_range(const ArrayView& array, const MemoryFacts& memory) {
@@ -108,18 +141,41 @@ void check_range(const ArrayView& array, const MemoryFacts& memory) {
 
 }  // namespace
 
-void detail::ProvenBlocks::insert(std::uint64_t address, int ordinal, std::uint64_t asked_at) noexcept {
-    std::atomic<std::uint64_t>& slot = entry(address);
-    slot.store(word(address, ordinal));
+void detail::ProvenMemory::store(std::atomic<std::uint64_t>& slot, std::uint64_t value,
+                                 std::uint64_t asked_at) noexcept {
+    slot.store(value);
     if (generation_.load() != asked_at) slot.store(0);
 }
 
-void detail::ProvenBlocks::forget(std::uint64_t address, std::uint64_t bytes) noexcept {
+void detail::ProvenMemory::insert(std::uint64_t address, int ordinal, std::uint64_t asked_at) noexcept {
+    store(blocks_[slot_of(address >> shift)], word(address, ordinal), asked_at);
+}
+
+void detail::ProvenMemory::insert_of_host(std::uint64_t address, std::uint64_t asked_at) noexcept {
+    const auto widen = [](std::atomic<std::uint64_t>& bound, std::uint64_t value, auto closer) {
+        std::uint64_t known = bound.load();
+        while (closer(value, known) && !bound.compare_exchange_weak(known, value)) {
+        }
+    };
+    widen(first_of_host_, address, std::less<>());
+    widen(last_of_host_, address, std::greater<>());
+    store(of_host_[slot_of(address)], address, asked_at);
+}
+
+void detail::ProvenMemory::forget(std::uint64_t address, std::uint64_t bytes) noexcept {
     generation_.fetch_add(1);
-    const std::uint64_t first = address >> shift;
-    const std::uint64_t last = (address + std::max<std::uint64_t>(bytes, 1) - 1) >> shift;
-    const std::uint64_t count = std::min<std::uint64_t>(last - first + 1, size);
-    for (std::uint64_t i = 0; i < count; ++i) entries_[(first + i) % size].store(0);
+    const std::uint64_t last = address + std::max<std::uint64_t>(bytes, 1) - 1;
+    const std::uint64_t blocks = (last >> shift) - (address >> shift) + 1;
+    if (blocks >= blocks_.size()) {
+        for (auto& entry : blocks_) entry.store(0);
+    } else {
+        for (std::uint64_t i = 0; i < blocks; ++i) blocks_[slot_of((address >> shift) + i)].store(0);
+    }
+    if (last < first_of_host_.load() || address > last_of_host_.load()) return;
+    for (auto& entry : of_host_) {
+        const std::uint64_t known = entry.load();
+        if (known >= address && known <= last) entry.store(0);
+    }
 }
 
 void check_memory(bool on) noexcept { detail::asks_always.store(on, std::memory_order_relaxed); }
@@ -136,24 +192,25 @@ ArrayView resolve(const ArrayView& array, Device device) {
     return resolved;
 }
 
-void resolve_at_home(ArrayView& array, Home& home) {
-    if (array.empty() || is_known_at_home(array.pointer, home)) return;
+void resolve_at_home(ArrayView& array, Home& home, int told) {
+    if (array.empty() || is_known_at_home(array.pointer, home, told)) return;
     const bool asks = detail::asks_always.load(std::memory_order_relaxed);
-    const std::uint64_t asked_at = detail::proven_blocks.generation();
+    const std::uint64_t asked_at = detail::proven_memory.generation();
     const MemoryFacts memory = ask(array.pointer, home.device);
-    if (memory.memory_type == 0) {
-        if (!home.device.reads_host_memory() && checked(Check::memory_known))
-            fail_unknown(array, home.device);
-        return;
-    }
+    detail::several_devices.store(Device::count() > 1, std::memory_order_relaxed);
+    if (memory.memory_type == 0) return require_host_memory(array, home.device);
     const std::uint64_t given = array.pointer;
     if (memory.device_pointer != 0) array.pointer = memory.device_pointer;
     if (asks) check_range(array, memory);
-    // Managed memory and pinned host memory serve every device.
-    if (memory.managed || memory.memory_type != CU_MEMORYTYPE_DEVICE) return;
+    // Managed memory and pinned host memory serve every device and context.
+    if (memory.managed || memory.memory_type != CU_MEMORYTYPE_DEVICE) {
+        if (array.pointer == given) detail::proven_memory.insert_of_host(given, asked_at);
+        return;
+    }
+    if (checked(Check::memory_device) && !is_primary(memory)) fail_context(array, memory.ordinal);
     if (memory.ordinal != home.device.ordinal()) {
         if (home.decided && home.peer) {
-            enable_peer_access(home.device, Device(memory.ordinal));
+            open_peer_memory(home.device, Device(memory.ordinal), array.pointer);
             array.device = memory.ordinal;
             return;
         }
@@ -161,11 +218,11 @@ void resolve_at_home(ArrayView& array, Home& home) {
         home.device = Device(memory.ordinal);
     }
     home.decided = true;
-    if (array.pointer == given) detail::proven_blocks.insert(given, home.device.ordinal(), asked_at);
+    if (array.pointer == given) detail::proven_memory.insert(given, home.device.ordinal(), asked_at);
 }
 
 void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept {
-    detail::proven_blocks.forget(address, bytes);
+    detail::proven_memory.forget(address, bytes);
 }
 
 }  // namespace bascule

@@ -12,10 +12,16 @@
 namespace bascule {
 
 /// The array as a kernel on `device` can use it: a host address of pinned memory becomes its device address.
-/// Asks the driver once for a 2 MiB block of proven device memory, each time otherwise; empty arrays are not
-/// asked about. Throws: ArgumentError for memory that the device does not know or that belongs to another
-/// device, with what to do.
+/// Asks the driver, unless the answer is known (`is_known_at_home`); empty arrays are not asked about. Host
+/// memory that the driver does not know is taken where kernels reach all of it (pageable access) and this process has it mapped. Throws:
+/// ArgumentError for memory that the device does not know, or that belongs to another device or to a context
+/// that is not a primary one, with what to do.
 ArrayView resolve(const ArrayView& array, Device device);
+
+/// What to do about a context that is not a primary one: for messages.
+inline constexpr const char* primary_context_advice =
+    "Use the device's primary context, as Bascule, CuPy, PyTorch, Numba and JAX do: with PyCUDA "
+    "`import pycuda.autoprimaryctx` in place of `pycuda.autoinit`.";
 
 /// Where a launch goes, as far as its arguments have been read.
 struct Home {
@@ -26,17 +32,25 @@ struct Home {
 };
 
 /// As `resolve(array, home.device)`, in place, while the device may still be undecided: then memory of another
-/// device makes that one the home. `array.device` is set where the array's stream is on another device.
-void resolve_at_home(ArrayView& array, Home& home);
+/// device makes that one the home. `told` as for `is_known_at_home`. `array.device` is set where the array's stream is on another device.
+void resolve_at_home(ArrayView& array, Home& home, int told = -1);
 
 namespace detail {
 
-/// 2 MiB blocks that were proven to be device memory, direct-mapped. Device memory is handed out in such
-/// blocks, so one answer serves the whole block. Lock-free: an entry is one word.
-class ProvenBlocks {
+/// Memory that was proven to be usable by kernels at its own address, direct-mapped: 2 MiB blocks of device
+/// memory, which is handed out in such blocks, so that one answer serves the whole block; and single addresses
+/// of pinned and managed memory. Lock-free: an entry is one word.
+///
+/// Our own frees are noticed, other libraries' are not. What a freed block is next is therefore trusted only where it cannot
+/// matter: on a machine with one device, whose kernels reach everything that a driver puts at such an address,
+/// and where the producer names the device itself (DLPack).
+class ProvenMemory {
   public:
     bool contains(std::uint64_t address, int ordinal) const noexcept {
-        return entry(address).load(std::memory_order_acquire) == word(address, ordinal);
+        return blocks_[slot_of(address >> shift)].load(std::memory_order_acquire) == word(address, ordinal);
+    }
+    bool contains_of_host(std::uint64_t address) const noexcept {
+        return of_host_[slot_of(address)].load(std::memory_order_acquire) == address;
     }
 
     std::uint64_t generation() const noexcept { return generation_.load(); }
@@ -44,33 +58,47 @@ class ProvenBlocks {
     /// `asked_at` is the generation before the driver was asked: when memory was freed since, the answer may
     /// be about memory that is gone.
     void insert(std::uint64_t address, int ordinal, std::uint64_t asked_at) noexcept;
+    void insert_of_host(std::uint64_t address, std::uint64_t asked_at) noexcept;
     void forget(std::uint64_t address, std::uint64_t bytes) noexcept;
 
   private:
     static constexpr int shift = 21;
-    static constexpr std::uint64_t size = 1024;
+    static constexpr int size_bits = 10;
+    using Entries = std::array<std::atomic<std::uint64_t>, std::size_t{1} << size_bits>;
 
     static std::uint64_t word(std::uint64_t address, int ordinal) noexcept {
         return (address >> shift) << 8 | (static_cast<std::uint64_t>(ordinal) + 1);
     }
-    std::atomic<std::uint64_t>& entry(std::uint64_t address) const noexcept {
-        return entries_[(address >> shift) % size];
+    /// Fibonacci hashing: allocators' addresses have a stride, which a remainder would map to few slots.
+    static std::size_t slot_of(std::uint64_t key) noexcept {
+        return key * 0x9E3779B97F4A7C15ULL >> (64 - size_bits);
     }
+    void store(std::atomic<std::uint64_t>& slot, std::uint64_t value, std::uint64_t asked_at) noexcept;
 
-    mutable std::array<std::atomic<std::uint64_t>, size> entries_{};
+    Entries blocks_{};
+    Entries of_host_{};
     std::atomic<std::uint64_t> generation_{0};
+    // What addresses of host memory were ever inserted: frees of device memory need not look for them.
+    std::atomic<std::uint64_t> first_of_host_{~std::uint64_t{0}};
+    std::atomic<std::uint64_t> last_of_host_{0};
 };
 
-inline ProvenBlocks proven_blocks;
-inline std::atomic<bool> asks_always{false};  // check_memory
+inline ProvenMemory proven_memory;
+/// Why answers are not trusted. Both are set before the first array is read, or between launches.
+inline std::atomic<bool> asks_always{false};     // check_memory
+inline std::atomic<bool> several_devices{true};  // the driver's devices, once there is a driver
 
 }  // namespace detail
 
-/// Whether an array that is not empty is known to lie on `home.device`, which is the home then. Asks nobody.
-inline bool is_known_at_home(std::uint64_t pointer, Home& home) noexcept {
-    if (detail::asks_always.load(std::memory_order_relaxed) ||
-        !detail::proven_blocks.contains(pointer, home.device.ordinal())) {
-        return false;
+/// Whether an array that is not empty is known to lie on `home.device`, which is the home then, or anywhere
+/// where its kernels reach it. Asks nobody. `told` is the device that the producer names; -1 where it names none.
+inline bool is_known_at_home(std::uint64_t pointer, Home& home, int told = -1) noexcept {
+    const int ordinal = home.device.ordinal();
+    if (detail::asks_always.load(std::memory_order_relaxed)) return false;
+    const bool one_device = !detail::several_devices.load(std::memory_order_relaxed);
+    if (!one_device && told != ordinal) return false;
+    if (!detail::proven_memory.contains(pointer, ordinal)) {
+        return one_device && detail::proven_memory.contains_of_host(pointer);
     }
     home.decided = true;
     return true;

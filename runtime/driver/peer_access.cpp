@@ -8,6 +8,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/memory_pool.hpp>
 #include <bascule/runtime/driver/peer_access.hpp>
 
 namespace bascule {
@@ -44,7 +45,29 @@ void enable_peer_access(Device device, Device peer) {
         driver.check(code, fmt::format("opening the memory of device {} to kernels on device {}",
                                        peer.ordinal(), device.ordinal()));
     }
+    if (const MemoryPool* pool = MemoryPool::of(peer)) pool->open_to(device);
     peers.fetch_or(bit, std::memory_order_release);
+}
+
+void open_peer_memory(Device device, Device peer, std::uint64_t address) {
+    enable_peer_access(device, peer);
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    unsigned int flags = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+    CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_ACCESS_FLAGS;
+    void* value = &flags;
+    driver.check(driver.api().cuPointerGetAttributes(1, &attribute, &value, address),
+                 "asking which device reaches an array");
+    if (flags == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE) return;
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format("peer=True: the array's memory at {:#x} lies on device {}, and kernels on device {} "
+                    "cannot {} it. It is "
+                    "of a memory pool (cudaMallocAsync) or mapped, and its owner alone can open it: "
+                    "cudaMemPoolSetAccess, or cuMemSetAccess. Copy the array to device {} otherwise.",
+                    address, peer.ordinal(), device.ordinal(),
+                    flags == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ ? "write to" : "reach", device.ordinal()),
+        {.field = "peer"});
 }
 
 }  // namespace bascule

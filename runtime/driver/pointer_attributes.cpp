@@ -24,7 +24,7 @@ const char* to_string(PointerKind kind) noexcept {
 
 std::optional<PointerAttributes> pointer_attributes(std::uint64_t address, Device device) {
     const Driver& driver = Driver::get();
-    const ContextGuard guard(device.context());
+    const ContextGuard guard(device.context_for_questions());
     unsigned int memory_type = 0;
     unsigned int managed = 0;
     int ordinal = 0;

@@ -146,6 +146,14 @@ void bascule_emulated_reset(int device);
  * bascule_emulated_set_interrupt says. From now on frees and unloads succeed and do nothing, because they would wait. */
 void bascule_emulated_end(uint32_t milliseconds);
 
+/* Calls since the process started that make a driver wait for all work of the context, or keep streams from overtaking
+ * each other, beside what they are for: allocations and frees of device, pinned and managed memory that is in no pool
+ * (the programming guide's "implicit synchronization"). */
+uint64_t bascule_emulated_implicit_synchronizations(void);
+
+/* The clock of timing events jumps ahead, as if that long had passed on the devices. For tests. */
+void bascule_emulated_advance_clock(int64_t nanoseconds);
+
 /* Calls of the exported driver functions since the process started, by name; 0 for a name that is not
  * exported. */
 uint64_t bascule_emulated_call_count(const char* driver_function);

@@ -48,7 +48,7 @@ FailureDetails details_of(const Driver& driver, CUresult code, std::string repor
     }
     FailureDetails details;
     details.report = with_user_places(std::move(report));
-    if (!loses_context(code)) return details;
+    if (!is_fault_of_kernel(code)) return details;
     const EmulatedFunctions* emulated = driver.emulated_functions();
     const EmulatedFault fault = emulated == nullptr ? EmulatedFault{} : emulated->newest_fault();
     details.launch = emulated == nullptr ? blame(current_ordinal(driver), details.report)

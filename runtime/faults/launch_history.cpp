@@ -1,6 +1,7 @@
 // Each thread has a ring that it alone writes; a thread that meets a fault reads them all.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -63,15 +64,7 @@ struct OwnRing {
     return own.ring;
 }
 
-/// The launch that this thread waits for.
-struct Suspect {
-    const LoadedKernel& kernel;
-    StreamRef stream;
-    LaunchSite site;
-    const ArgumentPack& args;
-};
-
-constinit thread_local const Suspect* suspect = nullptr;
+constinit thread_local const SuspectedLaunch* suspect = nullptr;
 
 template <class Matches>
 void forget(KeptMark mark, const Matches& matches) noexcept {
@@ -124,7 +117,7 @@ std::string_view reported_kernel(std::string_view report) noexcept {
                               : report.substr(begin + opening.size(), end - begin - opening.size());
 }
 
-std::string describe_suspect(const Suspect& launch) {
+std::string describe_suspect(const SuspectedLaunch& launch) {
     return fmt::format(
         "{}, with the arguments {}",
         describe_launch(launch.kernel.names->name, launch.stream.handle(), launch.site.place()),
@@ -210,6 +203,21 @@ void forget_blame(int ordinal) noexcept {
     history_registry().verdicts.erase(ordinal);
 }
 
+bool launches_wait() noexcept {
+    static const bool asked = [] {
+        const char* value = std::getenv("CUDA_LAUNCH_BLOCKING");
+        return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+    }();
+    return asked;
+}
+
+SuspectedLaunch::SuspectedLaunch(const LoadedKernel& the_kernel, StreamRef the_stream, LaunchSite the_site,
+                                 const ArgumentPack& the_args) noexcept
+    : kernel(the_kernel), stream(the_stream), site(the_site), args(the_args) {
+    suspect = this;
+}
+SuspectedLaunch::~SuspectedLaunch() { suspect = nullptr; }
+
 void wait_for_suspect(const LoadedKernel& kernel, StreamRef stream, LaunchSite site,
                       const ArgumentPack& args) {
     {
@@ -218,15 +226,8 @@ void wait_for_suspect(const LoadedKernel& kernel, StreamRef stream, LaunchSite s
         const CUresult code = Driver::get().api().cuStreamIsCapturing(stream.native(), &status);
         if (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE) return;
     }
-    const Suspect here{kernel, stream, site, args};
-    suspect = &here;
-    try {
-        stream.synchronize();
-    } catch (...) {
-        suspect = nullptr;
-        throw;
-    }
-    suspect = nullptr;
+    const SuspectedLaunch here(kernel, stream, site, args);
+    stream.synchronize();
 }
 
 }  // namespace bascule

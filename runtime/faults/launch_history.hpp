@@ -79,6 +79,24 @@ std::string blame(int ordinal, const std::string& report, const EmulatedFault& f
 /// The context of this device goes on: a later loss is another launch's.
 void forget_blame(int ordinal) noexcept;
 
+/// Whether CUDA_LAUNCH_BLOCKING makes the driver wait for each kernel, so that a launch returns its own kernel's error.
+bool launches_wait() noexcept;
+
+/// While it lives, the launch that the calling thread waits for: an error is caused by it. Borrows what it is given.
+class SuspectedLaunch {
+  public:
+    SuspectedLaunch(const LoadedKernel& kernel, StreamRef stream, LaunchSite site,
+                    const ArgumentPack& args) noexcept;
+    ~SuspectedLaunch();
+    SuspectedLaunch(const SuspectedLaunch&) = delete;
+    SuspectedLaunch& operator=(const SuspectedLaunch&) = delete;
+
+    const LoadedKernel& kernel;
+    const StreamRef stream;
+    const LaunchSite site;
+    const ArgumentPack& args;
+};
+
 /// Waits for a launch that was just made: an error is caused by this launch. Not on a stream that is
 /// being captured, where nothing runs. Throws: CudaError that names the launch and its arguments.
 void wait_for_suspect(const LoadedKernel& kernel, StreamRef stream, LaunchSite site,

@@ -54,13 +54,18 @@ class Unit {
     }
 
   private:
+    struct Compiled {
+        Arch asked;  ///< of the image where the compiler knows it
+        Cache::Lookup lookup;
+    };
+
     const Source& source_;
     const CompileOptions& options_;
     Cache& cache_;
     std::vector<Instance> instances_;
     bool functions_too_;
     mutable std::mutex compiling_;  // guards `images_`; not held while compiling
-    std::vector<Cache::Lookup> images_;
+    std::vector<Compiled> images_;
     std::mutex loading_;
     std::array<std::atomic<const Loaded*>, max_devices> loaded_{};
     std::vector<std::unique_ptr<const Loaded>> owned_;

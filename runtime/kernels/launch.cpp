@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
 #include <bascule/runtime/kernels/launch_attributes.hpp>
 #include <bascule/runtime/streams/capture.hpp>
@@ -15,8 +16,18 @@
 namespace bascule {
 namespace {
 
+[[gnu::cold, gnu::noinline]] void fail_launch(DriverResult code, const LaunchTarget& target, StreamRef stream,
+                                              const ArgumentPack& args, LaunchSite site) {
+    if (target.has_attributes()) explain_refusal(code, target.config(), target.kernel());
+    std::optional<SuspectedLaunch> own;  // otherwise a fault is that of an earlier launch
+    if (launches_wait()) own.emplace(target.kernel(), stream, site, args);
+    Driver::get().check(code, stream.native(),
+                        fmt::format("launching kernel '{}'", target.kernel().image->name));
+}
+
 /// The only call of cuLaunchKernelEx. The stream's context is current. Throws: CudaError.
-[[gnu::always_inline]] inline void enqueue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args) {
+[[gnu::always_inline]] inline void enqueue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args,
+                                           LaunchSite site) {
     const LaunchConfig& config = target.config();
     LaunchAttributes attributes;
     CUlaunchConfig launch;
@@ -28,17 +39,14 @@ namespace {
     launch.blockDimZ = config.block.z;
     launch.sharedMemBytes = config.shared_bytes;
     launch.hStream = stream.native();
-    launch.attrs = attributes.data();
     launch.numAttrs = target.has_attributes() ? to_native(config, attributes) : 0;
+    launch.attrs = launch.numAttrs == 0 ? nullptr : attributes.data();
     const Driver& driver = Driver::get();
     // A CUkernel may be passed as a CUfunction: of the current context.
     auto* const function = reinterpret_cast<CUfunction>(target.kernel().native);
     const DriverResult code = driver.api().cuLaunchKernelEx(&launch, function, args.table(), nullptr);
-    if (code != CUDA_SUCCESS) [[unlikely]] {
-        if (target.has_attributes()) explain_refusal(code, config, target.kernel());
-        driver.check(code, stream.native(),
-                     fmt::format("launching kernel '{}'", target.kernel().image->name));
-    }
+    if (code != CUDA_SUCCESS) [[unlikely]]
+        fail_launch(code, target, stream, args, site);
 }
 
 /// What a launch that nothing watches does around its call of the driver.
@@ -52,18 +60,20 @@ template <class Watcher>
 [[gnu::always_inline]] inline void issue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args,
                                          const Owners& owners, LaunchSite site, Watcher&& watcher) {
     ThreadMemory& memory = thread_memory;
-    const OwnersKept kept(stream, owners, memory);
+    const CodeRef* code = owners.operations == 0 ? nullptr : &target.kernel().library->code();
+    OwnersKept kept(stream, owners, memory, code);
     const ContextGuard context(target.context());
     const ProducersToOrder producers(stream, args.producers(), &args.signature());  // captures: rule 13
     const std::span others = producers.get();
     if (!others.empty()) wait_for_producers(stream, others);  // cuEventRecord and cuStreamWaitEvent for each
     const LaunchNote note(memory, site);
     watcher.before_enqueue();
-    enqueue(target, stream, args);  // cuLaunchKernelEx
+    enqueue(target, stream, args, site);  // cuLaunchKernelEx
     watcher.after_enqueue();
     note.accept(target.kernel().names, stream);  // whom to ask when something is lost
     watcher.after_launch();
     if (!others.empty()) order_producers_after(stream, others);  // their next work waits for this kernel
+    kept.keep_now(producers.found_no_capture() ? StreamFacts::not_captured : StreamFacts::in_context);
 }
 
 /// What is recorded of a launch, and the wait that the debugging mode asks for.

@@ -32,7 +32,8 @@ class LaunchTarget {
 };
 
 /// Waits for the producers, launches, makes the producers wait for the launch, and keeps the owners until it is
-/// done. `args` were checked, structures included. `owners` are taken also when this throws. Throws: ArgumentError
+/// done, and the code with them: or with the graph that captures it. `args` were checked, structures included. `owners`
+/// are taken also when this throws. Throws: ArgumentError
 /// before the first operation; CudaError. `site` is for reports of faults.
 void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, const Owners& owners,
             LaunchSite site);

@@ -5,6 +5,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/kernels/launch_geometry.hpp>
+#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -58,6 +59,7 @@ std::uint32_t blocks_for(std::uint64_t work, std::uint32_t block, std::uint32_t 
 std::uint32_t best_block_size(const LoadedKernel& kernel, Device device, std::uint32_t shared_bytes) {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
+    const RelaxedCapture relaxed;  // a question: captures of others are not affected
     CUfunction function = nullptr;
     driver.check(driver.api().cuKernelGetFunction(&function, kernel.native), "choosing a block size");
     int grid = 0;

@@ -1,5 +1,6 @@
 // Loads images into the driver, and looks up their kernels.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -9,25 +10,16 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
 #include <bascule/runtime/kernels/library.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {
 
-constexpr unsigned int log_bytes = 8192;
 constexpr int opt_in_above = 48 * 1024;  // dynamic shared memory that every kernel may have
-
-DriverResult load_code(const Driver& driver, CUlibrary& library, const std::string& code, char* log) {
-    log[0] = '\0';
-    const RelaxedCapture
-        relaxed;  // captures of others do not use this code; in ours, loading was refused before
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void* values[] = {log, reinterpret_cast<void*>(std::uintptr_t{log_bytes - 1})};
-    return driver.api().cuLibraryLoadData(&library, code.c_str(), options, values, std::size(options),
-                                          nullptr, nullptr, 0);
-}
 
 int attribute(const Driver& driver, CUfunction_attribute which, CUkernel kernel, Device device) {
     int value = 0;
@@ -42,6 +34,16 @@ int device_attribute(const Driver& driver, CUdevice_attribute which, Device devi
     int value = 0;
     driver.check(driver.api().cuDeviceGetAttribute(&value, which, native), "asking what a device can do");
     return value;
+}
+
+/// With lazy loading the driver would load the kernel at its first launch, which a capture may forbid.
+void finish_loading(const Driver& driver, CUkernel kernel, const std::string& doing) {
+    CUfunction function = nullptr;
+    driver.check(driver.api().cuKernelGetFunction(&function, kernel), doing);
+#if CUDA_VERSION >= 12040
+    const auto load = driver.api().cuFuncLoad;  // older drivers load it when its attributes are asked for
+    if (load) driver.check(load(function), doing);
+#endif
 }
 
 /// The names as one object, which is never freed.
@@ -85,30 +87,93 @@ void check_parameters([[maybe_unused]] const Driver& driver, [[maybe_unused]] CU
 
 }  // namespace
 
+/// The options of a load. The driver has the addresses of them all, and uses them for as long as it may compile something
+/// of the library.
+struct Library::JitLog {
+    static constexpr std::size_t text_bytes = 8192;
+
+    std::array<char, text_bytes> text{};
+    std::array<CUjit_option, 2> options = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    std::array<void*, 2> values = {text.data(), reinterpret_cast<void*>(text_bytes - 1)};
+
+    DriverResult load(const Driver& driver, CUlibrary& library, const std::string& code) {
+        const RelaxedCapture
+            relaxed;  // captures of others do not use this code; in ours, loading was refused before
+        return driver.api().cuLibraryLoadData(&library, code.c_str(), options.data(), values.data(),
+                                              static_cast<unsigned int>(options.size()), nullptr, nullptr, 0);
+    }
+};
+
 Library::Library(std::shared_ptr<const Image> image, Device device)
-    : image_(std::move(image)), log_(std::make_unique<char[]>(log_bytes)) {
+    : image_(std::move(image)), log_(std::make_unique<JitLog>()) {
     const auto start = std::chrono::steady_clock::now();
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
-    DriverResult code = driver.api().cuLibraryLoadData.result(CUDA_ERROR_NO_BINARY_FOR_GPU);
-    if (!image_->cubin.empty()) code = load_code(driver, native_, image_->cubin, log_.get());
-    // A cubin for another architecture does not matter: the driver compiles the PTX.
-    if (code == CUDA_ERROR_NO_BINARY_FOR_GPU && !image_->ptx.empty()) {
-        code = load_code(driver, native_, image_->ptx, log_.get());
+    const bool runs_cubin = !image_->cubin.empty() && !device.emulated() &&
+                            runs_on(CodeForm::cubin, image_->arch, device.capability());
+    form_ = runs_cubin || image_->ptx.empty() ? CodeForm::cubin : CodeForm::ptx;
+    DriverResult code = log_->load(driver, native_, form_ == CodeForm::cubin ? image_->cubin : image_->ptx);
+    DriverResult last = code;
+    if (code != CUDA_SUCCESS && form_ == CodeForm::cubin && !image_->ptx.empty()) {
+        auto second = std::make_unique<JitLog>();
+        last = second->load(driver, native_, image_->ptx);
+        if (last == CUDA_SUCCESS) {
+            code = last;
+            form_ = CodeForm::ptx;
+            log_ = std::move(second);
+        }
     }
     if (code != CUDA_SUCCESS) {
         native_ = nullptr;
-        const std::string log = driver.emulated() ? "" : log_.get();  // the emulated device's is its report
-        driver.check(code, fmt::format("loading code for {} on {}{}", to_string(image_->arch), device.name(),
-                                       log.empty() ? "" : " (the driver says: " + log + ")"));
+        fail_to_load(code, last, device);
     }
     if (checks_bounds(*image_)) bounds_number_ = remember_parameters(*image_);
     load_milliseconds_ =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Launches may be pending on streams of which nothing is recorded here. Each has left its mark in its stream's queue,
+// and graphs that captured one own the library themselves.
+std::shared_ptr<const Library> Library::load(std::shared_ptr<const Image> image, Device device) {
+    const auto unload_when_done = [](const Library* library) {
+        try {
+            const std::shared_ptr<const Library> last(library);  // whose last copy unloads
+            if (!Driver::lost_by_fork()) keep_until_all_done(last);
+        } catch (...) {  // no memory
+        }
+    };
+    auto made = std::make_unique<Library>(std::move(image), device);
+    Library& library = *made;
+    std::shared_ptr<const Library> shared(made.release(), unload_when_done);
+    library.code_ = shared;
+    return shared;
+}
+
+/// `first` is about the code that was tried first, `last` about the PTX that was tried after it, if it was.
+void Library::fail_to_load(DriverResult first, DriverResult last, Device device) const {
+    const Driver& driver = Driver::get();
+    const std::string log =
+        driver.emulated() ? "" : log_->text.data();  // the emulated device's is its report
+    std::string advice;
+    for (const CUresult code : {last.code, first.code}) {
+        if (advice.empty()) advice = advice_for_refusal(code, image_->nvrtc_version, driver.version());
+    }
+    try {
+        driver.check(first, fmt::format("loading code for {} on {}{}", to_string(image_->arch), device.name(),
+                                        log.empty() ? "" : " (the driver says: " + log + ")"));
+    } catch (const CudaError& error) {
+        if (advice.empty()) throw;
+        throw CudaError(fmt::format("{}\n{}", error.what(), advice), error.details());
+    }
+}
+
+bool Library::serves(Device device) const noexcept {
+    return runs_on(form_, image_->arch, device.capability());
+}
+
 Library::~Library() {
-    if (native_ == nullptr) return;
+    if (native_ == nullptr || Driver::lost_by_fork()) return;
+    const ProgramLockReleased released;
     const Driver& driver = *Driver::existing();
     const RelaxedCapture relaxed;
     driver.report(driver.api().cuLibraryUnload(native_), "unloading a module");
@@ -117,15 +182,15 @@ Library::~Library() {
 std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Device device) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
+    const RelaxedCapture relaxed;  // as in load_code
     auto loaded = std::make_unique<LoadedKernel>();
     loaded->library = this;
     loaded->image = &kernel;
     loaded->names = remember_names(kernel.signature.kernel, kernel.lowered_name);
-    const DriverResult code =
-        driver.api().cuLibraryGetKernel(&loaded->native, native_, kernel.lowered_name.c_str());
-    if (code != CUDA_SUCCESS) {
-        driver.check(code, fmt::format("loading kernel '{}' on {}", kernel.name, device.name()));
-    }
+    const std::string doing = fmt::format("loading kernel '{}' on {}", kernel.name, device.name());
+    driver.check(driver.api().cuLibraryGetKernel(&loaded->native, native_, kernel.lowered_name.c_str()),
+                 doing);
+    finish_loading(driver, loaded->native, doing);
     check_parameters(driver, loaded->native, kernel);
     if (bounds_number_ != 0) {
         // No variable: the compiler found no access that could fail.
@@ -161,6 +226,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
 std::optional<LoadedVariable> Library::variable(const std::string& lowered_name, Device device) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
+    const RelaxedCapture relaxed;  // as in load_code
     CUdeviceptr address = 0;
     std::size_t bytes = 0;
     const DriverResult code =

@@ -10,6 +10,8 @@
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/kernels/code_choice.hpp>
+#include <bascule/runtime/lifetime/owner.hpp>
 
 struct CUlib_st;
 struct CUkern_st;
@@ -17,6 +19,7 @@ struct CUkern_st;
 namespace bascule {
 
 class Library;
+struct DriverResult;
 
 /// The names of a kernel, never freed: a fault may be reported when the kernel is gone.
 struct KernelNames {
@@ -46,18 +49,26 @@ struct LoadedVariable {
 /// kernels and variables are gone with it.
 class Library {
   public:
-    /// Loads the cubin where there is one, else the PTX: also where the cubin is for another architecture.
-    /// Code that is loaded on one device can be used on every other. Throws: CudaError with the driver's log.
+    /// Loads the cubin where there is one that the device's architecture runs, else the PTX. Where the driver refuses the
+    /// cubin, for whatever reason, the PTX is tried once. Throws: CudaError with the first refusal, the driver's log, and
+    /// the cure where versions are the reason.
     Library(std::shared_ptr<const Image> image, Device device);
     ~Library();  // never throws
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
 
+    /// Loads one that its last owner unloads when the operations have finished that were issued until then.
+    static std::shared_ptr<const Library> load(std::shared_ptr<const Image> image, Device device);
+
     const Image& image() const noexcept { return *image_; }
+    /// What launches of its kernels use; empty where nobody shares it.
+    const CodeRef& code() const noexcept { return code_; }
+    /// Whether another device runs what was loaded for this one.
+    bool serves(Device device) const noexcept;
     double load_milliseconds() const noexcept { return load_milliseconds_; }
 
     /// A kernel of the image on a device. The shared memory that the kernel's own leaves is opted in where that is
-    /// above 48 KB, so that a launch may use all of `limits.shared_bytes`.
+    /// above 48 KB, so that a launch may use all of `limits.shared_bytes`. Nothing is left for the first launch to load.
     /// Throws: CudaError when the driver refuses this kernel (the emulated device says which PTX line).
     std::unique_ptr<const LoadedKernel> load(const KernelImage& kernel, Device device) const;
 
@@ -66,11 +77,16 @@ class Library {
     std::optional<LoadedVariable> variable(const std::string& lowered_name, Device device) const;
 
   private:
+    struct JitLog;
+    void fail_to_load(DriverResult first, DriverResult last, Device device) const;
+
     CUlib_st* native_ = nullptr;
+    CodeForm form_ = CodeForm::ptx;
     std::shared_ptr<const Image> image_;
+    CodeRef code_;
     double load_milliseconds_ = 0;
     std::uint32_t bounds_number_ = 0;  // under which the image's parameters are remembered; 0: no checks
-    std::unique_ptr<char[]> log_;      // the driver writes to it, also when it compiles lazily
+    std::unique_ptr<JitLog> log_;      // the driver writes to it, also when it compiles lazily
 };
 
 }  // namespace bascule

@@ -9,6 +9,7 @@
 #include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/jit/files/kept_source.hpp>
+#include <bascule/runtime/driver/driver_limit.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/faults/source_places.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
@@ -24,17 +25,14 @@ std::string_view last_component(std::string_view name) {
     return colons == std::string_view::npos ? name : name.substr(colons + 2);
 }
 
-/// Code for an architecture runs on newer ones too, and not on older ones; that of one like sm_90a on no other.
-void refuse_newer(Arch arch, Device device) {
-    const Arch own = device.arch();
-    const auto number = [](Arch each) { return 10 * each.major + each.minor; };
-    if (number(arch) < number(own) && arch.suffix != 'a') return;
-    if (number(arch) == number(own)) return;
+/// Before it is compiled. The image will have PTX, which runs wherever its machine code does.
+void refuse_unfit(Arch arch, Device device) {
+    if (runs_on(CodeForm::ptx, arch, device.capability())) return;
     throw ArgumentError(
         ArgumentError::Kind::value,
-        fmt::format("code for {} does not run on device {} ({}), which is sm_{}. Omit arch to "
+        fmt::format("code for {} does not run on device {} ({}), which is {}. Omit arch to "
                     "compile for the device.",
-                    to_string(arch), device.ordinal(), device.name(), number(own)));
+                    to_string(arch), device.ordinal(), device.name(), to_string(device.capability())));
 }
 
 [[noreturn]] void fail_without_kernels(const Source& source) {
@@ -76,6 +74,7 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
     if (state.options.keep_sources.empty()) state.options.keep_sources = keep_sources_from_environment();
     remember_place(state.source, state.options);
     describe_failures();
+    state.cache.compiler().set_limit(driver_limit());
     for (const KernelDeclaration& declaration : state.declarations) {
         const auto known =
             std::find_if(state.families.begin(), state.families.end(),
@@ -299,8 +298,8 @@ std::shared_ptr<const Library> Module::library(Device device) const {
 Cache::Lookup Unit::compile(Arch arch) {
     {
         const std::lock_guard lock(compiling_);
-        for (const Cache::Lookup& known : images_) {
-            if (known.image->arch == arch) return known;
+        for (const Compiled& known : images_) {
+            if (known.asked == arch) return known.lookup;
         }
     }
     Program program{.source = source_,
@@ -313,39 +312,39 @@ Cache::Lookup Unit::compile(Arch arch) {
     keep_source(source_, options_);
     Cache::Lookup lookup = cache_.image(program);
     const std::lock_guard lock(compiling_);
-    for (const Cache::Lookup& known : images_) {
-        if (known.image->arch == arch) return known;
+    for (const Compiled& known : images_) {
+        if (known.asked == arch) return known.lookup;
     }
-    images_.push_back(lookup);
+    images_.push_back({arch, lookup});
     return lookup;
 }
 
 std::shared_ptr<const Image> Unit::compiled(Arch arch) const {
     const std::lock_guard lock(compiling_);
-    for (const Cache::Lookup& known : images_) {
-        if (known.image->arch == arch) return known.image;
+    for (const Compiled& known : images_) {
+        if (known.asked == arch) return known.lookup.image;
     }
     return nullptr;
 }
 
 std::shared_ptr<const Image> Unit::any_compiled() const {
     const std::lock_guard lock(compiling_);
-    return images_.empty() ? nullptr : images_.front().image;
+    return images_.empty() ? nullptr : images_.front().lookup.image;
 }
 
 const Unit::Loaded& Unit::loaded(Device device) {
     if (const Loaded* hit = existing(device)) return *hit;
     const Arch arch = options_.arch.value_or(device.arch());
-    refuse_newer(arch, device);
+    refuse_unfit(arch, device);
     const Cache::Lookup lookup = compile(arch);
     const TracedCall call(CallKind::load, [&] { return "load " + source_.name; });
     const std::lock_guard lock(loading_);
     if (const Loaded* hit = existing(device)) return *hit;
     auto made = std::make_unique<Loaded>(Loaded{lookup.image, lookup.origin, nullptr});
     for (const auto& other : owned_) {
-        if (other->image == made->image) made->library = other->library;
+        if (other->image == made->image && other->library->serves(device)) made->library = other->library;
     }
-    if (made->library == nullptr) made->library = std::make_shared<const Library>(made->image, device);
+    if (made->library == nullptr) made->library = Library::load(made->image, device);
     owned_.push_back(std::move(made));
     loaded_[static_cast<std::size_t>(device.ordinal())].store(owned_.back().get(), std::memory_order_release);
     return *owned_.back();

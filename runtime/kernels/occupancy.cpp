@@ -1,10 +1,12 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
+#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 KernelAttributes attributes_of(const LoadedKernel& kernel, Device device) {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
+    const RelaxedCapture relaxed;  // a question: captures of others are not affected
     const auto ask = [&](CUfunction_attribute which) {
         int value = 0;
         driver.check(driver.api().cuKernelGetAttribute(&value, which, kernel.native, device.ordinal()),
@@ -29,6 +31,7 @@ Occupancy occupancy_of(const LoadedKernel& kernel, Device device, std::uint32_t 
     check({.grid = {}, .block = {threads}, .shared_bytes = shared_bytes}, kernel.limits);
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
+    const RelaxedCapture relaxed;  // a question: captures of others are not affected
     CUfunction function = nullptr;
     driver.check(driver.api().cuKernelGetFunction(&function, kernel.native),
                  "asking how many blocks run at once");

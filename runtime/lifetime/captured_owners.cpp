@@ -1,6 +1,7 @@
 // One user object of the driver for each capture: it goes when the graph and all that was instantiated or
 // cloned from it have gone, and have run.
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -15,6 +16,7 @@ namespace {
 struct Held {
     std::uint64_t capture = 0;
     std::vector<Owner> owners;
+    CodeList code;
     Held* next = nullptr;  // of those that were given back
 };
 
@@ -68,12 +70,11 @@ bool attach(const DriverFunctions& api, CUgraph graph, std::unique_ptr<Held> mad
 
 }  // namespace
 
-bool retain_for_foreign_graph(StreamRef stream, const Owners& owners) noexcept {
+bool retain_for_foreign_graph(StreamRef stream, const Owners& owners, const CodeRef* code) noexcept {
     const DriverFunctions& api = Driver::existing()->api();
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (api.cuStreamIsCapturing(stream.native(), &status) != CUDA_SUCCESS) return false;
     if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return false;
-    ForeignCapture::note();
     cuuint64_t capture = 0;
     CUgraph graph = nullptr;
     if (api.cuStreamGetCaptureInfo(stream.native(), &status, &capture, &graph, nullptr, nullptr) !=
@@ -84,10 +85,12 @@ bool retain_for_foreign_graph(StreamRef stream, const Owners& owners) noexcept {
     try {
         const std::lock_guard lock(graph_registry().mutex);
         if (Held* known = graph_registry().of(capture)) {
+            known->code.add(code);
             append(known->owners, owners);
         } else {
             auto made = std::make_unique<Held>();
             made->capture = capture;
+            made->code.add(code);
             append(made->owners, owners);
             if (!attach(api, graph, std::move(made))) return false;
         }

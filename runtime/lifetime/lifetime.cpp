@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <bascule/runtime/driver/driver.hpp>
@@ -16,6 +18,7 @@
 #include <bascule/runtime/lifetime/owner_queue.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
@@ -114,9 +117,7 @@ void collect(OwnerQueue& queue, StreamRef stream) {
         capturing = is_capturing(driver, stream);
         if (!capturing) mark(queue, stream, driver);
     }
-    if (capturing) {  // a marker would become part of the graph
-        ForeignCapture::note();
-    } else {
+    if (!capturing) {  // a marker would become part of the graph
         queue.release_until(pass_markers(queue, driver));
         make_room(queue, driver);
     }
@@ -133,32 +134,29 @@ void wait_and_release(StreamRef stream, const Owners& owners) noexcept {
     release(owners);
 }
 
-/// The legacy default stream is never captured.
-bool taken_by_foreign_graph(StreamRef stream, const Owners& owners) {
-    if (stream.handle() <= 1) return false;
-    const ContextGuard context(stream.context());
-    return retain_for_foreign_graph(stream, owners);
+bool taken_by_foreign_graph(StreamRef stream, const Owners& owners, const CodeRef* code, StreamFacts facts) {
+    std::optional<ContextGuard> context;
+    if (facts == StreamFacts::none) context.emplace(stream.context());
+    return retain_for_foreign_graph(stream, owners, code);
 }
 
-/// Where there is room for the owners; null when a foreign graph has taken them. Until somebody else's
-/// capture was seen, that is asked of a stream for which nothing is kept, so once after each time that it was
-/// waited for: another library that captures a stream lets its work finish before.
-LockedQueue queue_for(StreamRef stream, const Owners& owners) {
-    const bool ask = ForeignCapture::seen();
-    if (ask && taken_by_foreign_graph(stream, owners)) return {};
+/// Where there is room for the owners; null when a foreign graph has taken them. No capture of others is announced, and a
+/// stream that has work of ours may be captured next: the driver is asked each time, unless the stream is hidden.
+LockedQueue queue_for(StreamRef stream, const Owners& owners, const CodeRef* code, StreamFacts facts) {
     const QueueKey key = QueueKey::of(stream);
     LockedQueue found = find_or_make_queue(key);
-    if (ask || !found.queue->kept.empty()) return found;
+    if (!found.queue->asks || facts == StreamFacts::not_captured) return found;
     found.lock.unlock();
-    if (taken_by_foreign_graph(stream, owners)) return {};
+    if (taken_by_foreign_graph(stream, owners, code, facts)) return {};
     return find_or_make_queue(key);
 }
 
 /// What few operations need. `owners` are taken.
-[[gnu::noinline]] void keep_in_any_queue(StreamRef stream, const Owners& owners) noexcept {
+[[gnu::noinline]] void keep_in_any_queue(StreamRef stream, const Owners& owners, const CodeRef* code,
+                                         StreamFacts facts) noexcept {
     LockedQueue found;
     try {
-        found = queue_for(stream, owners);
+        found = queue_for(stream, owners, code, facts);
         if (found.queue == nullptr) return;
         found.queue->reserve(owners.count);
     } catch (...) {  // no memory
@@ -183,13 +181,41 @@ LockedQueue queue_for(StreamRef stream, const Owners& owners) {
 
 }  // namespace
 
-void keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory) noexcept {
-    if (owners.empty() || Driver::lost_by_fork()) return;
+void keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory, const CodeRef* code,
+                     StreamFacts facts) noexcept {
+    if ((owners.empty() && code == nullptr) || Driver::lost_by_fork()) return;
     release_given_back();
-    if (NotedCapture::any() && keep_for_graph(stream, owners)) return;
-    if (!ForeignCapture::seen() && keep_in_last_queue(memory, stream, owners)) [[likely]]
+    if (NotedCapture::any() && keep_for_graph(stream, owners, code)) return;
+    if (keep_in_last_queue(memory, stream, owners)) [[likely]]
         return;
-    keep_in_any_queue(stream, owners);
+    keep_in_any_queue(stream, owners, code, facts);
+}
+
+void keep_until_all_done(const std::shared_ptr<const void>& code) {
+    using Share = std::shared_ptr<const void>;
+    for (std::size_t i = 0; OwnerQueue* queue = queue_at(i); ++i) {
+        auto share = std::make_unique<Share>(code);
+        const std::lock_guard lock(queue->mutex);
+        if (queue->kept.empty()) continue;
+        queue->reserve(1);
+        const Owner owner{share.get(), &delete_owners<Share>};
+        Owners owners(owner);
+        owners.operations = 0;
+        queue->keep(owners, queue->kept.back().mark);
+        queue->count();
+        static_cast<void>(share.release());  // the queue's
+    }
+}
+
+void give_out_handle(StreamRef stream) noexcept {
+    if (!show_stream(stream)) return;
+    try {
+        const LockedQueue found = find_queue(QueueKey::of(stream));
+        if (found.queue == nullptr) return;
+        found.queue->asks = true;
+        found.queue->count();
+    } catch (...) {  // a lock that fails
+    }
 }
 
 void release_finished(StreamRef stream, KeptMark mark) noexcept {
@@ -211,7 +237,11 @@ void release_finished(Device device, KeptMark mark) noexcept {
             const std::lock_guard lock(queue->mutex);
             if (queue->key.stream.device() != device) continue;
         }
-        pass_markers(*queue, *Driver::existing());
+        try {
+            const ContextGuard context(device.context());
+            pass_markers(*queue, *Driver::existing());
+        } catch (...) {  // the markers stay
+        }
         queue->release_until(mark);
     }
 }
@@ -237,15 +267,6 @@ void retire(StreamRef stream) noexcept {
         }
         collect_retired(stream.device(), driver);
     } catch (...) {  // not marked: its owners stay until the device is synchronised
-    }
-}
-
-bool detail::is_crowded(StreamRef stream) noexcept {
-    try {
-        const LockedQueue found = find_queue(QueueKey::of(stream));
-        return found.queue != nullptr && found.queue->crowded;
-    } catch (...) {  // a lock that fails
-        return true;
     }
 }
 

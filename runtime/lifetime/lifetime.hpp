@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include <bascule/runtime/lifetime/owner.hpp>
@@ -10,35 +11,48 @@
 
 namespace bascule {
 
-namespace detail {
-bool is_crowded(StreamRef stream) noexcept;
-}  // namespace detail
+/// What the caller knows about the stream of an operation, which need not be found out again.
+enum class StreamFacts : std::uint8_t {
+    none,
+    in_context,    ///< its context is current
+    not_captured,  ///< and the driver has just said that it is not being captured
+};
 
 /// Takes the owners of an operation just enqueued on `stream`. One marker event is recorded for every 64
 /// operations, and whenever their owners hold 64 MiB; what finished before the oldest markers is released
 /// here, by the calling thread; at most 1,024 operations are held, then the oldest marker is waited for.
-/// What is captured belongs to its graph: ours, or a foreign one (<bascule/runtime/lifetime/captured_owners.hpp>).
+/// What is captured belongs to its graph, as does the code that the operation uses: ours, or a foreign one
+/// (<bascule/runtime/lifetime/captured_owners.hpp>).
 /// Never throws: when the driver refuses, it waits for the stream and releases. `memory` is the calling thread's.
-void keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory) noexcept;
+/// Without owners an operation that uses code is counted all the same: keep_until_all_done needs to know of it.
+void keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory,
+                     const CodeRef* code = nullptr, StreamFacts facts = StreamFacts::none) noexcept;
 
-/// Whether so many operations are kept for the stream (512) that a launch may have to wait for the driver, whose own
-/// queue is bounded. Costs a load while no stream has so many.
-inline bool may_be_full(StreamRef stream) noexcept {
-    return detail::crowded_queues.load(std::memory_order_relaxed) != 0 && detail::is_crowded(stream);
-}
+/// Keeps `code` until the operations have finished that were handed over so far, on whatever streams. Waits for nothing,
+/// and asks the driver nothing. Throws where there is no memory.
+void keep_until_all_done(const std::shared_ptr<const void>& code);
+
+/// Others have the stream's handle from now on and may capture it: each operation that hands owners over asks. Nothing
+/// for a stream that is not hidden (<bascule/runtime/streams/hidden_streams.hpp>).
+void give_out_handle(StreamRef stream) noexcept;
 
 /// The owners of the operation that this scope enqueues: taken when it ends, also by an exception. Borrows the list.
 class OwnersKept {
   public:
-    OwnersKept(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory) noexcept
-        : stream_(stream), owners_(&owners), memory_(&memory) {}
+    OwnersKept(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory,
+               const CodeRef* code = nullptr) noexcept
+        : stream_(stream), owners_(&owners), memory_(&memory), code_(code) {}
     OwnersKept(StreamRef, Owners&&) = delete;
     ~OwnersKept() {
-        if (owners_ != nullptr) keep_until_done(stream_, *owners_, *memory_);
+        if (owners_ != nullptr) keep_until_done(stream_, *owners_, *memory_, code_);
     }
     OwnersKept(const OwnersKept&) = delete;
     OwnersKept& operator=(const OwnersKept&) = delete;
 
+    /// They are taken before this scope ends.
+    void keep_now(StreamFacts facts) noexcept {
+        keep_until_done(stream_, hand_over(), *memory_, code_, facts);
+    }
     /// The host has waited for the operation: they are released now.
     void finished() noexcept { release(hand_over()); }
     /// Somebody else takes them.
@@ -48,6 +62,7 @@ class OwnersKept {
     StreamRef stream_;
     const Owners* owners_;
     ThreadMemory* memory_;  // of the thread in which this lives
+    const CodeRef* code_;   // that the operation uses
 };
 
 /// Releases what was kept for `stream` before `mark`: the stream was synchronised since.

@@ -1,9 +1,12 @@
 // An owner: something that is kept until the device has finished with its memory.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace bascule {
@@ -31,6 +34,13 @@ struct Owners {
     decltype(Owner::release) release = nullptr;
     std::uint64_t bytes = 0;       ///< of memory that goes with all of them, as far as is known
     std::uint32_t operations = 1;  ///< that have used them on the stream since they were handed over last
+
+    /// Of an operation whose owners, and whose code, somebody hands over later.
+    static Owners handed_over_later() noexcept {
+        Owners none;
+        none.operations = 0;
+        return none;
+    }
 };
 
 /// For objects that were made with `new`.
@@ -53,12 +63,29 @@ inline void append(std::vector<Owner>& list, const Owners& owners) {
     for (std::size_t i = 0; i < owners.count; ++i) list.push_back({owners.objects[i], owners.release});
 }
 
+/// Code that an operation uses. Whoever issues the operation owns it meanwhile; a graph that captures the operation locks
+/// this. Empty for code that is never unloaded.
+using CodeRef = std::weak_ptr<const void>;
+
+/// Code that a graph owns, each once.
+class CodeList {
+  public:
+    /// Throws where there is no memory; then it was not added.
+    void add(const CodeRef* code) {
+        std::shared_ptr<const void> owned = code == nullptr ? nullptr : code->lock();
+        if (owned != nullptr && std::find(all_.begin(), all_.end(), owned) == all_.end())
+            all_.push_back(std::move(owned));
+    }
+
+  private:
+    std::vector<std::shared_ptr<const void>> all_;
+};
+
 /// A moment in the order in which owners were handed over.
 using KeptMark = std::uint64_t;
 
 namespace detail {
 inline std::atomic<KeptMark> newest_mark{0};
-inline std::atomic<int> crowded_queues{0};  // owner_queue.hpp says what that is
 }  // namespace detail
 
 /// The mark of the newest operation. Taken before a synchronisation, so that what another thread enqueues

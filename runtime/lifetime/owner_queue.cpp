@@ -11,6 +11,7 @@
 
 #include <bascule/runtime/lifetime/owner_queue.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
 
 namespace bascule {
 namespace {
@@ -49,6 +50,7 @@ LockedQueue find(const QueueKey& key, bool make) {
     std::unique_lock lock(idle->mutex);
     idle->key = key;
     idle->retired = false;
+    idle->asks = may_be_captured_by_others(key.stream);
     return {last = idle, std::move(lock)};
 }
 
@@ -82,12 +84,7 @@ void OwnerQueue::reserve(std::size_t more) {
 }
 
 void OwnerQueue::count() noexcept {
-    const bool many = operations >= operations_of_a_crowd;
-    if (many != crowded) detail::crowded_queues.fetch_add(many ? 1 : -1, std::memory_order_relaxed);
-    crowded = many;
-    // Handle 2 is another stream in every thread; a stream for which nothing is kept may be captured by now.
-    const bool needs_a_look = retired || key.stream.handle() == 2 || kept.empty();
-    quick = needs_a_look || unmarked + 1 >= operations_a_marker
+    quick = retired || asks || unmarked + 1 >= operations_a_marker
                 ? 0
                 : std::min<std::uint64_t>(operations_a_marker - 1 - unmarked, kept.room());
 }
@@ -139,8 +136,9 @@ void OwnerQueue::release_until(KeptMark mark) noexcept {
             const std::lock_guard lock(mutex);
             while (!kept.empty() && taken < objects.size()) {
                 KeptOwners& oldest = kept.front();
-                if (oldest.mark > mark || (taken > 0 && oldest.release != release)) break;
-                release = oldest.release;
+                if (oldest.mark > mark) break;
+                if (taken > 0 && oldest.owners > 0 && oldest.release != release) break;
+                if (oldest.owners > 0) release = oldest.release;
                 for (; oldest.owners > 0 && taken < objects.size(); --oldest.owners, owners.pop())
                     objects[taken++] = owners.front();
                 if (oldest.owners > 0) break;

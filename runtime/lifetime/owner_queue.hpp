@@ -26,6 +26,7 @@ class Ring {
     bool empty() const noexcept { return begin_ == end_; }
     std::size_t size() const noexcept { return end_ - begin_; }
     T& front() noexcept { return slots_[begin_ & mask_]; }
+    T& back() noexcept { return slots_[(end_ - 1) & mask_]; }
     void pop() noexcept { ++begin_; }
     std::size_t room() const noexcept { return capacity_ - size(); }
     void reserve(std::size_t more) {
@@ -91,6 +92,7 @@ struct OwnerQueue {
     ShortMutex mutex;  // of everything here
     QueueKey key;      // also when retired: of which device the markers are
     bool retired = false;
+    bool asks = true;  // whether others capture the stream, before it keeps anything for an operation
     Ring<KeptOwners> kept;
     Ring<void*> owners;
     Ring<Marker> markers;
@@ -99,7 +101,6 @@ struct OwnerQueue {
     std::uint64_t unmarked = 0;        // of them since the newest marker
     std::uint64_t unmarked_bytes = 0;  // that their owners hold
     std::uint64_t quick = 0;           // operations that keep_in_last_queue may take
-    bool crowded = false;              // counted in detail::crowded_queues
 
     // The queue is locked:
 
@@ -149,16 +150,13 @@ LockedQueue find_or_make_queue(const QueueKey& key);
 constexpr std::uint64_t operations_a_marker = 64;
 constexpr std::uint64_t bytes_a_marker = std::uint64_t{64} << 20;
 
-/// A queue with this many operations is crowded: the driver's own queue for the stream may be nearly full.
-constexpr std::uint64_t operations_of_a_crowd = 512;
-
 /// The mark of one operation more.
 inline KeptMark next_mark() noexcept {
     return detail::newest_mark.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-/// What most launches need: the calling thread's last queue is the stream's, holds something already, has room and
-/// needs no marker yet. False where that is not so; then nothing was done.
+/// What most launches need: the calling thread's last queue is the stream's, which nobody else can capture, has room
+/// and needs no marker yet. False where that is not so; then nothing was done.
 inline bool keep_in_last_queue(const ThreadMemory& memory, StreamRef stream, const Owners& owners) noexcept {
     OwnerQueue* const queue = memory.queue;
     if (queue == nullptr) return false;

@@ -46,7 +46,7 @@ void check_size(const ArrayView& view, std::size_t elements) {
 ArrayStorage::ArrayStorage(std::span<const std::int64_t> extents, DType dtype, StreamRef on)
     : view(view_in_c_order(extents, dtype, on)),
       stream(on),
-      buffer(static_cast<std::size_t>(view.size) * dtype.itemsize, on.device()) {
+      buffer(static_cast<std::size_t>(view.size) * dtype.itemsize, on) {
     view.pointer = buffer.address();
 }
 

@@ -53,8 +53,12 @@ class DeviceArray {
                          StreamRef stream = StreamRef::device_default())
         : storage_(shape, detail::element_dtype<T>(), stream) {}
 
-    /// The device address of the first element; the host cannot read it. Null for no elements.
-    T* data() const noexcept { return reinterpret_cast<T*>(storage_.view.pointer); }
+    /// The device address of the first element; the host cannot read it. Null for no elements. What uses it is not known
+    /// here: the memory's end waits for the device then.
+    T* data() const noexcept {
+        storage_.buffer.share();
+        return reinterpret_cast<T*>(storage_.view.pointer);
+    }
     std::size_t size() const noexcept { return static_cast<std::size_t>(storage_.view.size); }  ///< elements
     std::size_t bytes() const noexcept { return size() * sizeof(T); }
     std::span<const std::int64_t> shape() const noexcept {

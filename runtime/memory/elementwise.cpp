@@ -130,7 +130,7 @@ void launch(StreamRef stream, const std::string& name, const ElementwiseJob& job
     config.grid.x = static_cast<std::uint32_t>(blocks);
     config.block.x = threads;
     const LaunchHooksSuspended suspended;  // hooks are for the program's own kernels
-    kernel.launch(stream, config, pack);
+    kernel.launch(stream, config, pack, Owners::handed_over_later());  // the caller's; this code stays loaded
 }
 
 /// One call of the driver, by `enqueue`, between the waits that a launch has.
@@ -203,7 +203,7 @@ template <class Write>
 void write_by_copies(StreamRef stream, const ArrayView& destination, const Write& write) {
     const auto [first, bytes] = range_of(destination);
     const std::uint64_t shift = first % 16;
-    auto copy = std::make_unique<DeviceBuffer>(bytes + shift, stream.device());
+    auto copy = std::make_unique<DeviceBuffer>(bytes + shift, stream);
     const std::uint64_t start = copy->address() + shift;
     const Owner owner{copy.release(), &delete_owners<DeviceBuffer>, bytes};
     const Owners owners(owner);

@@ -8,6 +8,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/probes/variable_probe.hpp>
 #include <bascule/runtime/memory/global.hpp>
+#include <bascule/runtime/streams/capture.hpp>
 
 namespace bascule {
 namespace {
@@ -76,6 +77,7 @@ ArrayView Global::view() const {
 }
 
 Global find_global(const Kernel& kernel, const std::string& name, Device device) {
+    if (kernel.existing(device) == nullptr) require_loadable(std::nullopt, kernel.name());
     const Library& library = *kernel.loaded(device).library;
     kernel.module().note_exposed_variables();
     const Source& source = kernel.module().source();

@@ -1,28 +1,43 @@
 // Memory by kind, and copies that are ordered as launches are.
-#include <cstdlib>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/memory.hpp>
+#include <bascule/runtime/memory/pool_memory.hpp>
+#include <bascule/runtime/memory/staging.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
+#include <bascule/runtime/streams/wait_watch.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
 namespace {
 
-bool is_pinned(const Driver& driver, const void* host) noexcept {
+/// 0 for memory that the driver does not know: pageable memory.
+unsigned int memory_type_of(const Driver& driver, const void* host) noexcept {
     unsigned int type = 0;
     CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
     void* value = &type;
     const auto address = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(host));
-    return driver.api().cuPointerGetAttributes(1, &attribute, &value, address) == CUDA_SUCCESS &&
-           type == CU_MEMORYTYPE_HOST;
+    const DriverResult code = driver.api().cuPointerGetAttributes(1, &attribute, &value, address);
+    return code == CUDA_SUCCESS ? type : 0;
+}
+
+void enqueue_copy(StreamRef stream, std::uint64_t destination, const void* source, std::size_t bytes,
+                  std::span<const Producer> producers) {
+    const Driver& driver = Driver::get();
+    TracedCall call(CallKind::copy_to_device, bytes);
+    const ProducersToOrder ordered(stream, producers);
+    wait_for_producers(stream, ordered.get());
+    call.begin_operation(stream);
+    driver.check(driver.api().cuMemcpyHtoDAsync(destination, source, bytes, stream.native()), stream.native(),
+                 "copying to the device");
+    call.end_operation();
+    order_producers_after(stream, ordered.get());
 }
 
 /// How each kind is allocated and freed.
@@ -60,18 +75,6 @@ constexpr Method methods[] = {
 
 const Method& method_of(MemoryKind kind) noexcept { return methods[static_cast<std::size_t>(kind)]; }
 
-[[noreturn]] void fail_allocation(const Driver& driver, DriverResult code, std::size_t bytes,
-                                  MemoryKind kind) {
-    std::string doing = fmt::format("allocating {} bytes of {} memory", bytes, method_of(kind).memory);
-    std::size_t available = 0;
-    std::size_t total = 0;
-    if (kind == MemoryKind::device && driver.api().cuMemGetInfo(&available, &total) == CUDA_SUCCESS) {
-        doing += fmt::format(", of which {} of {} are free,", available, total);
-    }
-    driver.check(code, doing);
-    std::abort();  // check throws: `code` is not success
-}
-
 /// The host's address of device memory or the reverse; the same one on most machines.
 template <class Address>
 Address other_side(const Driver& driver, CUpointer_attribute attribute, CUdeviceptr address) {
@@ -91,8 +94,10 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device, MemoryKind kind)
     const ContextGuard context(device.context());
     CUdeviceptr address = 0;
     const RelaxedCapture relaxed;  // not a part of a graph that is being captured
-    const DriverResult code = method_of(kind).allocate(driver.api(), address, bytes);
-    if (code != CUDA_SUCCESS) fail_allocation(driver, code, bytes, kind);
+    const Method& method = method_of(kind);
+    const DriverResult code =
+        try_to_allocate(device, [&] { return method.allocate(driver.api(), address, bytes); });
+    if (code != CUDA_SUCCESS) fail_allocation(code, bytes, method.memory, device);
     address_ = address;
     if (kind == MemoryKind::device) return;
     host_ = reinterpret_cast<void*>(address);
@@ -108,6 +113,21 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device, MemoryKind kind)
     }
 }
 
+DeviceBuffer::DeviceBuffer(std::size_t bytes, StreamRef stream)
+    : DeviceBuffer(0, bytes, stream.device(), bytes == 0 ? nullptr : PoolMemory::allocate(bytes, stream)) {
+    if (bytes == 0) return;
+    if (owner_ == nullptr) {
+        *this = DeviceBuffer(bytes, device_);
+        return;
+    }
+    pool_memory_ = static_cast<PoolMemory*>(owner_.get());
+    address_ = pool_memory_->address();
+}
+
+void DeviceBuffer::share() const noexcept {
+    if (pool_memory_ != nullptr) pool_memory_->share();
+}
+
 DeviceBuffer::DeviceBuffer(std::uint64_t address, std::size_t bytes, Device device,
                            std::shared_ptr<void> owner) noexcept
     : address_(address), bytes_(bytes), device_(device), owner_(std::move(owner)) {}
@@ -117,6 +137,7 @@ DeviceBuffer::~DeviceBuffer() {
     forget_pointer(address_, bytes_);
     if (owner_ != nullptr) return;
     const Driver& driver = *Driver::existing();
+    const ProgramLockReleased released;
     try {
         const ContextGuard context(device_.context());
         const RelaxedCapture relaxed;  // captures are not affected
@@ -131,7 +152,8 @@ DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
       device_(other.device_),
       kind_(other.kind_),
       host_(std::exchange(other.host_, nullptr)),
-      owner_(std::move(other.owner_)) {}
+      owner_(std::move(other.owner_)),
+      pool_memory_(std::exchange(other.pool_memory_, nullptr)) {}
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
     std::swap(address_, other.address_);
@@ -140,23 +162,31 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
     std::swap(kind_, other.kind_);
     std::swap(host_, other.host_);
     std::swap(owner_, other.owner_);
+    std::swap(pool_memory_, other.pool_memory_);
     return *this;
 }
 
 void copy_to_device(StreamRef stream, std::uint64_t destination, const void* source, std::size_t bytes,
                     std::span<const Producer> producers, const Owners& owners) {
-    const OwnersKept kept(stream, owners);
+    OwnersKept kept(stream, owners);
     if (bytes == 0) return;
-    const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
-    TracedCall call(CallKind::copy_to_device, bytes);
-    const ProducersToOrder ordered(stream, producers);
-    wait_for_producers(stream, ordered.get());
-    call.begin_operation(stream);
-    driver.check(driver.api().cuMemcpyHtoDAsync(destination, source, bytes, stream.native()), stream.native(),
-                 "copying to the device");
-    call.end_operation();
-    order_producers_after(stream, ordered.get());
+    // What a graph copies it reads when it is launched; pinned and managed memory is read in stream order. Of other
+    // memory the manual says only that the call "might be synchronous", and a device with pageable access reads it
+    // where it is: so the driver gets a copy, or the host waits.
+    if (memory_type_of(Driver::get(), source) != 0 ||
+        capture_of(stream).status == CaptureState::Status::active) {
+        return enqueue_copy(stream, destination, source, bytes, producers);
+    }
+    if (bytes <= most_staged_bytes) {
+        const Owner copy = stage(source, bytes, stream.device());
+        const Owners of_copy(copy);
+        const OwnersKept copy_kept(stream, of_copy);
+        return enqueue_copy(stream, destination, copy.object, bytes, producers);
+    }
+    enqueue_copy(stream, destination, source, bytes, producers);
+    stream.synchronize();
+    kept.finished();
 }
 
 bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std::size_t bytes,
@@ -166,11 +196,16 @@ bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
     // Whether the driver fills pageable memory before it returns depends on its version: if it does, this is free.
-    const bool waits = !is_pinned(driver, destination);
+    const bool waits = memory_type_of(driver, destination) != CU_MEMORYTYPE_HOST;
     if (waits) require_no_capture(stream, "copying to memory that is not pinned");
     TracedCall call(CallKind::copy_to_host, bytes);
     const ProducersToOrder ordered(stream, producers);
     wait_for_producers(stream, ordered.get());
+    // The copy would wait where no signal can end it.
+    if (waits && waits_are_watched()) {
+        const auto query = [&] { return driver.api().cuStreamQuery(stream.native()); };
+        wait_watched("a copy to the host", query, query);
+    }
     call.begin_operation(stream);
     driver.check(driver.api().cuMemcpyDtoHAsync(destination, source, bytes, stream.native()), stream.native(),
                  "copying to the host");

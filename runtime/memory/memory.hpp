@@ -12,6 +12,8 @@
 
 namespace bascule {
 
+class PoolMemory;
+
 /// The kinds of memory that a device can use.
 enum class MemoryKind : std::uint8_t {
     device,   ///< on the device; the host has no address for it
@@ -26,6 +28,9 @@ class DeviceBuffer {
     /// says how much was asked for and is free).
     explicit DeviceBuffer(std::size_t bytes, Device device = Device::current(),
                           MemoryKind kind = MemoryKind::device);
+    /// Device memory from the device's pool (<bascule/runtime/memory/pool_memory.hpp>), which every stream may use at once, and
+    /// which is freed in the order of `stream`. As above where the device has no pool. Throws as above.
+    DeviceBuffer(std::size_t bytes, StreamRef stream);
     /// Device memory of another allocator: destroying `owner` frees it.
     DeviceBuffer(std::uint64_t address, std::size_t bytes, Device device,
                  std::shared_ptr<void> owner) noexcept;
@@ -39,6 +44,10 @@ class DeviceBuffer {
     std::size_t bytes() const noexcept { return bytes_; }
     Device device() const noexcept { return device_; }
     MemoryKind kind() const noexcept { return kind_; }
+    /// Others have the address: work that Bascule does not know may use the memory, and its end waits for that.
+    void share() const noexcept;
+    /// Whether it comes from the driver or from a pool of ours, not from another allocator.
+    bool is_ours() const noexcept { return owner_ == nullptr || pool_memory_ != nullptr; }
     /// Where the host reads and writes it; null for device memory, and for no bytes.
     void* host() const noexcept { return host_; }
 
@@ -48,7 +57,8 @@ class DeviceBuffer {
     Device device_;
     MemoryKind kind_ = MemoryKind::device;
     void* host_ = nullptr;
-    std::shared_ptr<void> owner_;  // null: the driver's own memory
+    std::shared_ptr<void> owner_;        // null: the driver's own memory
+    PoolMemory* pool_memory_ = nullptr;  // owner_, where it is one
 };
 
 /// Copies in the order of `stream`, after what `producers` have enqueued; they wait for the copy in turn.

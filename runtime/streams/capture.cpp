@@ -7,7 +7,6 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/lifetime/captured_owners.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
@@ -170,7 +169,8 @@ bool NotedCapture::in_this_thread() noexcept {
 }
 
 void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
-    if (nothing_captured(stream, producers_)) [[likely]]
+    found_no_capture_ = nothing_captured(stream, producers_);
+    if (found_no_capture_) [[likely]]
         return;
     const CaptureState ours = capture_of(stream);
     require_usable(stream, ours);
@@ -213,7 +213,6 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
     if (ours.status != Status::active) return;
     const std::lock_guard lock(capture_registry().mutex);
     GraphNeeds* needs = capture_registry().needs_of(ours.id);
-    if (needs == nullptr) ForeignCapture::note();
     if (needs != nullptr && own_stream) needs->own_stream = true;
     if (outside.empty()) return;
     if (needs == nullptr) {
@@ -237,7 +236,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
     producers_ = *inside_;
 }
 
-bool keep_for_graph(StreamRef stream, const Owners& owners) noexcept {
+bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code) noexcept {
     std::optional<CaptureState> state;
     try {
         const ContextGuard context(stream.context());
@@ -251,6 +250,7 @@ bool keep_for_graph(StreamRef stream, const Owners& owners) noexcept {
         GraphNeeds* needs =
             state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
         if (needs == nullptr) return false;
+        needs->code.add(code);
         append(needs->owners, owners);
         return true;
     } catch (...) {  // there is no memory: as for any other stream

@@ -43,6 +43,7 @@ struct GraphNeeds {
     std::vector<Producer> producers;  ///< streams outside the capture, each once
     bool own_stream = false;          ///< arrays of the graph are bound to the stream that captures it
     std::vector<Owner> owners;
+    CodeList code;
 };
 
 /// While it lives, what happens on the streams of one capture is noted in `needs`. One thread begins and ends
@@ -61,7 +62,7 @@ class NotedCapture {
 
   private:
     friend class ProducersToOrder;
-    friend bool keep_for_graph(StreamRef stream, const Owners& owners) noexcept;
+    friend bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code) noexcept;
 
     inline static std::atomic<int> ongoing_{0};
 };
@@ -84,17 +85,20 @@ class ProducersToOrder {
     }
     /// Empty where none of them is another stream.
     std::span<const Producer> get() const noexcept { return producers_; }
+    /// Whether the driver was asked, and nothing is being captured on `stream`.
+    bool found_no_capture() const noexcept { return found_no_capture_; }
 
   private:
     void sort(StreamRef stream, const Signature* signature);
 
     std::span<const Producer> producers_;
+    bool found_no_capture_ = false;
     std::unique_ptr<std::vector<Producer>> inside_;  // null where producers_ are all of them
 };
 
-/// True when `stream` is being captured for a graph of ours, which has taken the owners then. Need not be asked
-/// unless NotedCapture::any().
-bool keep_for_graph(StreamRef stream, const Owners& owners) noexcept;
+/// True when `stream` is being captured for a graph of ours, which has taken the owners then, and owns the code. Need
+/// not be asked unless NotedCapture::any().
+bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code = nullptr) noexcept;
 
 /// Throws CudaError that begins with `what` when the host cannot wait for `stream` because of a capture: of
 /// the stream itself, or of a graph of ours by this thread.

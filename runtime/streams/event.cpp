@@ -1,6 +1,7 @@
 #include <utility>
 
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/streams/event.hpp>
 
 namespace bascule {
@@ -14,8 +15,13 @@ Event::Event(Device device, Timing timing) : device_(device), timing_(timing) {
 
 Event::~Event() {
     if (native_ == nullptr) return;
+    const ProgramLockReleased released;
     const Driver& driver = *Driver::existing();
-    driver.report(driver.api().cuEventDestroy(native_), "destroying an event");
+    try {
+        const ContextGuard context(device_.context());
+        driver.report(driver.api().cuEventDestroy(native_), "destroying an event");
+    } catch (...) {  // the driver is gone, and the event with it
+    }
 }
 
 Event::Event(Event&& other) noexcept
@@ -30,6 +36,7 @@ Event& Event::operator=(Event&& other) noexcept {
 
 float Event::elapsed_ms(EventRef start, EventRef end) {
     const Driver& driver = Driver::get();
+    const ContextGuard context(start.device().context());
     float milliseconds = 0;
     driver.check(driver.api().cuEventElapsedTime(&milliseconds, start.native(), end.native()),
                  "reading the time between two events");

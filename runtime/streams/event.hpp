@@ -20,13 +20,14 @@ class Event {
     Event(const Event&) = delete;
     Event& operator=(const Event&) = delete;
 
-    operator EventRef() const noexcept { return EventRef(native_); }
+    operator EventRef() const noexcept { return {native_, device_}; }
     EventRef ref() const noexcept { return *this; }
     Device device() const noexcept { return device_; }
 
     bool timed() const noexcept { return timing_ == Timing::on; }
 
-    /// Milliseconds from `start` to `end`; both recorded with timing and finished. Throws: CudaError.
+    /// Milliseconds from `start` to `end`, events of one device; both recorded with timing and finished.
+    /// Throws: CudaError.
     static float elapsed_ms(EventRef start, EventRef end);
 
   private:

@@ -41,8 +41,13 @@ void EventPool::give_back(CUevent_st* event) noexcept {
     try {
         const std::lock_guard lock(mutex_);
         idle_.push_back(event);
+        return;
     } catch (...) {  // no memory to remember it by
+    }
+    try {
+        const ContextGuard context(device_.context());
         Driver::existing()->api().cuEventDestroy(event);
+    } catch (...) {  // the driver is gone, and the event with it
     }
 }
 

@@ -35,7 +35,7 @@ class PooledEvent {
     ~PooledEvent();
     PooledEvent(const PooledEvent&) = delete;
     PooledEvent& operator=(const PooledEvent&) = delete;
-    EventRef ref() const noexcept { return EventRef(native_); }
+    EventRef ref() const noexcept { return {native_, device_}; }
 
   private:
     CUevent_st* native_;

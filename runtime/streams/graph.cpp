@@ -6,6 +6,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/graph.hpp>
@@ -19,6 +20,7 @@ struct Graph::Content {
     explicit Content(Device where) : device(where) {}
     ~Content() {
         if (graph == nullptr && exec == nullptr) return;
+        const ProgramLockReleased released;
         const Driver& driver = *Driver::existing();
         try {
             const ContextGuard context(device.context());
@@ -104,6 +106,7 @@ void Graph::end() {
 
 void Graph::cancel() noexcept {
     if (capture_ == nullptr) return;
+    const ProgramLockReleased released;
     const std::unique_ptr<Capture> capture = std::exchange(capture_, nullptr);
     try {
         const ContextGuard context(device().context());

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/memory_pool.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/faults/race_check.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
+#include <bascule/runtime/streams/wait_watch.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
@@ -22,7 +24,9 @@ void StreamRef::synchronize() const {
     {
         const ContextGuard context(device_.context());
         const RelaxedCapture relaxed;  // captures of other streams are not affected
-        code = driver.api().cuStreamSynchronize(native());
+        code = wait_watched(
+            "a stream", [&] { return driver.api().cuStreamQuery(native()); },
+            [&] { return driver.api().cuStreamSynchronize(native()); });
     }
     if (code == CUDA_SUCCESS) note_finished(*this, mark);
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
@@ -44,8 +48,9 @@ bool StreamRef::query() const {
 }
 
 bool EventRef::query() const {
-    if (NotedCapture::any()) require_no_capture(Device::current(), "query");
+    if (NotedCapture::any()) require_no_capture(device_, "query");
     const Driver& driver = Driver::get();
+    const ContextGuard context(device_.context());
     const RelaxedCapture relaxed;  // captures of other streams are not affected
     const DriverResult code = driver.api().cuEventQuery(native_);
     if (code == CUDA_ERROR_NOT_READY) return false;
@@ -55,15 +60,20 @@ bool EventRef::query() const {
 }
 
 void EventRef::synchronize() const {
-    if (NotedCapture::any()) require_no_capture(Device::current(), "synchronize");
+    if (NotedCapture::any()) require_no_capture(device_, "synchronize");
     const TracedCall call(CallKind::synchronize, [] { return "synchronize an event"; });
     const Driver& driver = Driver::get();
+    const ContextGuard context(device_.context());
     const RelaxedCapture relaxed;
-    driver.check(driver.api().cuEventSynchronize(native_), "waiting for an event");
+    const DriverResult code = wait_watched(
+        "an event", [&] { return driver.api().cuEventQuery(native_); },
+        [&] { return driver.api().cuEventSynchronize(native_); });
+    driver.check(code, "waiting for an event");
     raise_races();
 }
 
 void synchronize(Device device) {
+    if (!device.is_active()) return;  // nothing was ever enqueued there
     require_no_capture(device, "synchronize");
     const TracedCall call(CallKind::synchronize,
                           [&] { return fmt::format("synchronize device {}", device.ordinal()); });
@@ -72,13 +82,26 @@ void synchronize(Device device) {
     DriverResult code;
     {
         const ContextGuard context(device.context());
-        code = driver.api().cuCtxSynchronize();
+        MemoryPool::Waiting frees(MemoryPool::existing(device));
+        code = waits_are_watched()
+                   ? wait_watched_elsewhere("a device",
+                                            [&driver, context = device.context()] {
+                                                driver.api().cuCtxSetCurrent(context);  // another thread's
+                                                return driver.api().cuCtxSynchronize();
+                                            })
+                   : driver.api().cuCtxSynchronize();
+        if (code == CUDA_SUCCESS) frees.free();
     }
     if (code == CUDA_SUCCESS) note_finished(device, mark);
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(device, mark);
     if (code == CUDA_SUCCESS) return raise_races();
     const ContextGuard context(device.context());  // the error names its device
     driver.check(code, "waiting for the device");
+}
+
+void wait_for_managed_memory(Device device) {
+    if (device.shares_managed_memory()) return;
+    for (const Device used : Device::used()) synchronize(used);
 }
 
 }  // namespace bascule

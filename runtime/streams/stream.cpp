@@ -1,10 +1,16 @@
+#include <memory>
+#include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
@@ -24,7 +30,48 @@ void check_priority(Device device, int priority) {
         {.field = "priority", .got = std::to_string(priority)});
 }
 
+/// A stream's destruction, and by whom it is held.
+class OwnedStream {
+  public:
+    explicit OwnedStream(CUstream native) noexcept : native_(native) {}
+    ~OwnedStream();
+    OwnedStream(const OwnedStream&) = delete;
+    OwnedStream& operator=(const OwnedStream&) = delete;
+
+  private:
+    CUstream native_;
+};
+
+/// The streams that live, by handle.
+struct OwnedStreams {
+    std::mutex mutex;
+    std::unordered_map<CUstream, std::weak_ptr<OwnedStream>> all;
+};
+
+OwnedStreams& owned_streams() {
+    static auto* made = new OwnedStreams;  // destructors at exit use it
+    return *made;
+}
+
+OwnedStream::~OwnedStream() {
+    if (Driver::lost_by_fork()) return;
+    const ProgramLockReleased released;
+    {
+        const std::lock_guard lock(owned_streams().mutex);
+        owned_streams().all.erase(native_);
+    }
+    const Driver& driver = *Driver::existing();
+    driver.report(driver.api().cuStreamDestroy(native_), "destroying a stream");
+}
+
 }  // namespace
+
+std::shared_ptr<void> owner_of(StreamRef stream) {
+    if (stream.handle() <= 2) return nullptr;
+    const std::lock_guard lock(owned_streams().mutex);
+    const auto found = owned_streams().all.find(stream.native());
+    return found == owned_streams().all.end() ? nullptr : found->second.lock();
+}
 
 Stream::Stream(Device device, int priority) : device_(device) {
     const Driver& driver = Driver::get();
@@ -33,21 +80,29 @@ Stream::Stream(Device device, int priority) : device_(device) {
     CUstream native = nullptr;
     driver.check(driver.api().cuStreamCreateWithPriority(&native, CU_STREAM_NON_BLOCKING, priority),
                  "making a stream");
+    auto owned = std::make_shared<OwnedStream>(native);
+    {
+        const std::lock_guard lock(owned_streams().mutex);
+        owned_streams().all[native] = owned;
+    }
+    owner_ = std::move(owned);
     handle_ = reinterpret_cast<std::uint64_t>(native);
 }
 
 Stream::~Stream() {
     if (handle_ == 0) return;
+    const ProgramLockReleased released;
     retire(*this);
-    const Driver& driver = *Driver::existing();
-    driver.report(driver.api().cuStreamDestroy(ref().native()), "destroying a stream");
+    show_stream(*this);
 }
 
-Stream::Stream(Stream&& other) noexcept : handle_(std::exchange(other.handle_, 0)), device_(other.device_) {}
+Stream::Stream(Stream&& other) noexcept
+    : handle_(std::exchange(other.handle_, 0)), device_(other.device_), owner_(std::move(other.owner_)) {}
 
 Stream& Stream::operator=(Stream&& other) noexcept {
     std::swap(handle_, other.handle_);
     std::swap(device_, other.device_);
+    std::swap(owner_, other.owner_);
     return *this;
 }
 
@@ -70,15 +125,20 @@ int priority_of(StreamRef stream) {
 }
 
 Device device_of_stream(std::uint64_t handle, Device assumed) {
-    if (handle <= 2 || Device::count() < 2) return assumed;
+    if (handle <= 2) return assumed;
     const Driver& driver = Driver::get();
     CUcontext context = nullptr;
     driver.check(driver.api().cuStreamGetCtx(reinterpret_cast<CUstream>(handle), &context),
                  fmt::format("asking which device {} belongs to", doubtful_name_of_stream(handle)));
-    for (int ordinal = 0; ordinal < Device::count(); ++ordinal) {
-        if (const Device device(ordinal); device.context() == context) return device;
-    }
-    return assumed;  // its context is not a primary one
+    if (assumed.in_use() && assumed.context() == context) return assumed;
+    if (const auto device = Device::of_primary(context)) return *device;
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format(
+            "{} belongs to a context that is not its device's primary one: kernels there do not reach "
+            "Bascule's memory. {}",
+            name_of_stream(handle), primary_context_advice),
+        {.field = "stream", .got = fmt::format("{:#x}", handle)});
 }
 
 }  // namespace bascule

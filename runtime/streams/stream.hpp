@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include <bascule/runtime/streams/stream_ref.hpp>
 
@@ -14,7 +15,8 @@ class Stream {
     /// Lower numbers are more urgent; 0 is the default priority. Throws: ArgumentError for a priority that
     /// the device does not have; CudaError.
     explicit Stream(Device device = Device::current(), int priority = 0);
-    /// Never throws; a driver that is already gone is not an error. Work still pending finishes.
+    /// Never throws; a driver that is already gone is not an error. Work still pending finishes. The driver's stream
+    /// lives until the memory that is freed in its order is.
     ~Stream();
     Stream(Stream&& other) noexcept;
     Stream& operator=(Stream&& other) noexcept;
@@ -28,7 +30,11 @@ class Stream {
   private:
     std::uint64_t handle_ = 0;
     Device device_;
+    std::shared_ptr<void> owner_;  // destroys the stream
 };
+
+/// Keeps the stream from being destroyed, where a Stream owns it; null for all others.
+std::shared_ptr<void> owner_of(StreamRef stream);
 
 /// The priorities that streams of a device can have.
 struct PriorityRange {
@@ -40,8 +46,8 @@ PriorityRange priorities_of(Device device);  ///< Throws: CudaError.
 /// Throws: CudaError for a handle that is not a stream.
 int priority_of(StreamRef stream);
 
-/// The device whose stream the handle is, where that can be another one than `assumed`: a machine with
-/// several devices, and no default stream, which every device has. Throws: CudaError for a handle that is not a
+/// The device whose stream the handle is; `assumed` for the default streams, which every device has. Throws:
+/// ArgumentError for a stream of a context that is not a primary one; CudaError for a handle that is not a
 /// stream.
 Device device_of_stream(std::uint64_t handle, Device assumed);
 

@@ -37,7 +37,7 @@ class StreamRef {
     std::uint64_t handle() const noexcept { return handle_; }
     CUstream_st* native() const noexcept { return reinterpret_cast<CUstream_st*>(handle_); }
     Device device() const noexcept { return device_; }
-    CUctx_st* context() const noexcept { return device_.context(); }
+    CUctx_st* context() const { return device_.context(); }
     bool operator==(const StreamRef&) const = default;
 
     /// The host waits for everything enqueued so far, and releases what was kept for it. Throws: CudaError.
@@ -52,14 +52,16 @@ class StreamRef {
     Device device_;
 };
 
-/// An event that somebody else owns. A small value.
+/// An event that somebody else owns. A small value. The driver is asked about it with its device's context current, in
+/// any thread.
 class EventRef {
   public:
-    explicit EventRef(CUevent_st* native) noexcept : native_(native) {}
+    EventRef(CUevent_st* native, Device device) noexcept : native_(native), device_(device) {}
     CUevent_st* native() const noexcept { return native_; }
+    Device device() const noexcept { return device_; }
     std::uint64_t handle() const noexcept { return reinterpret_cast<std::uint64_t>(native_); }
 
-    /// Marks the work enqueued on `stream` so far. Throws: CudaError.
+    /// Marks the work enqueued on `stream`, one of its device, so far. Throws: CudaError.
     void record(StreamRef stream) const;
     /// True when the work it marks has finished, and when it was never recorded. Throws: CudaError.
     bool query() const;
@@ -68,9 +70,14 @@ class EventRef {
 
   private:
     CUevent_st* native_;
+    Device device_;
 };
 
 /// The host waits until every stream of `device` is finished. Throws: CudaError.
 void synchronize(Device device = Device::current());
+
+/// Before the host uses memory that may be managed. Where `device` does not share it with the host while kernels
+/// run, the host waits for all devices that were used. Throws: CudaError, also during a capture.
+void wait_for_managed_memory(Device device);
 
 }  // namespace bascule

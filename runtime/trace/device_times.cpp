@@ -19,6 +19,10 @@ constexpr std::size_t most_pending = 1024;
 /// The shortest of some attempts is the one that nothing interrupted.
 constexpr int calibrations = 5;
 
+/// How old a reference may be, in nanoseconds. cuEventElapsedTime returns milliseconds as a float, whose steps are as
+/// large as the resolution of events, 0.5 us, from 4 s on, and 0.25 ms after an hour.
+constexpr std::int64_t most_age = 4'000'000'000;
+
 /// A stream on which nothing else happens.
 class IdleStream {
   public:
@@ -36,6 +40,15 @@ class IdleStream {
     CUstream native_ = nullptr;
 };
 
+/// Nothing where the driver refuses.
+std::optional<std::int64_t> nanoseconds_between(const Event& begin, const Event& end) noexcept {
+    float milliseconds = 0;
+    const CUresult code =
+        Driver::get().api().cuEventElapsedTime(&milliseconds, begin.ref().native(), end.ref().native());
+    if (code != CUDA_SUCCESS) return std::nullopt;
+    return static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
+}
+
 }  // namespace
 
 Event DeviceTimes::take_event(Device device) {
@@ -52,13 +65,14 @@ Event DeviceTimes::take_event(Device device) {
 }
 
 /// The host's clock is read right before the event is recorded on an idle stream and right after it has happened.
-const DeviceTimes::Reference& DeviceTimes::reference_of(Device device) {
+std::shared_ptr<const DeviceTimes::Reference> DeviceTimes::reference_of(Device device) {
     {
         const std::lock_guard lock(mutex_);
-        if (const auto known = references_.find(device.ordinal()); known != references_.end())
-            return known->second;
+        const auto known = references_.find(device.ordinal());
+        if (known != references_.end() && trace_now() - known->second->at < most_age) return known->second;
     }
     const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
     const RelaxedCapture relaxed;
     const IdleStream stream(driver);
     Event event(device, Event::Timing::on);
@@ -75,8 +89,9 @@ const DeviceTimes::Reference& DeviceTimes::reference_of(Device device) {
         at = before + took / 2;
         std::swap(event, best);
     }
+    auto made = std::make_shared<const Reference>(Reference{std::move(best), at});
     const std::lock_guard lock(mutex_);
-    return references_.try_emplace(device.ordinal(), Reference{std::move(best), at}).first->second;
+    return references_[device.ordinal()] = std::move(made);
 }
 
 void DeviceTimes::begin(std::uint64_t number, StreamRef stream) {
@@ -86,12 +101,13 @@ void DeviceTimes::begin(std::uint64_t number, StreamRef stream) {
         return;
     }
     try {
-        reference_of(stream.device());
+        std::shared_ptr<const Reference> reference = reference_of(stream.device());
         Event event = take_event(stream.device());
+        const ContextGuard context(stream.context());
         const Bookkeeping bookkeeping(driver);
         if (driver.api().cuEventRecord(event.ref().native(), stream.native()) != CUDA_SUCCESS) return;
         const std::lock_guard lock(mutex_);
-        begun_.emplace(number, std::move(event));
+        begun_.emplace(number, Begun{std::move(reference), std::move(event)});
     } catch (const Error&) {  // as above
     }
 }
@@ -101,17 +117,21 @@ void DeviceTimes::end(std::uint64_t number, StreamRef stream) {
     if (from_ == TimesFrom::emulator) *driver.emulated_functions()->next_timer() = 0;
     try {
         Event event = take_event(stream.device());
+        const ContextGuard context(stream.context());
         const Bookkeeping bookkeeping(driver);
         if (driver.api().cuEventRecord(event.ref().native(), stream.native()) != CUDA_SUCCESS) return;
         const std::lock_guard lock(mutex_);
         if (from_ == TimesFrom::emulator) {
-            pending_.push_back({number, std::nullopt, std::move(event)});
+            pending_.push_back({number, {}, std::move(event)});
         } else if (auto begun = begun_.extract(number)) {
             pending_.push_back({number, std::move(begun.mapped()), std::move(event)});
         }
     } catch (const Error&) {  // as above
     }
-    collect_finished();
+    try {
+        collect_finished();
+    } catch (const Error&) {  // as above
+    }
 }
 
 void DeviceTimes::cancel(std::uint64_t number) noexcept {
@@ -136,6 +156,7 @@ void DeviceTimes::collect_finished() {
         const Driver& driver = Driver::get();
         CUresult code;
         {
+            const ContextGuard context(oldest->end.device().context());
             const Bookkeeping bookkeeping(driver);
             code = driver.api().cuEventQuery(oldest->end.ref().native());
         }
@@ -150,26 +171,24 @@ void DeviceTimes::collect_finished() {
 
 /// The operation has finished, or never will.
 void DeviceTimes::collect(Pending done) {
-    const Driver& driver = Driver::get();
     TraceSpan span;
     bool found = false;
     if (from_ == TimesFrom::emulator) {
-        found = driver.emulated_functions()->take_times(done.number, &span.begin, &span.end) != 0;
+        found = Driver::get().emulated_functions()->take_times(done.number, &span.begin, &span.end) != 0;
     } else {
-        const Reference& reference = reference_of(done.end.device());
-        const auto at = [&](const Event& event, std::int64_t& time) {
-            float milliseconds = 0;
-            const CUresult code = driver.api().cuEventElapsedTime(
-                &milliseconds, reference.event.ref().native(), event.ref().native());
-            time = reference.at + static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
-            return code == CUDA_SUCCESS;
-        };
-        found = at(*done.begin, span.begin) && at(done.end, span.end);
+        const ContextGuard context(done.end.device().context());
+        // The duration by itself: a difference of two times since the reference would have the steps of both.
+        const std::optional<std::int64_t> before =
+            nanoseconds_between(done.begin.reference->event, *done.begin.event);
+        const std::optional<std::int64_t> took = nanoseconds_between(*done.begin.event, done.end);
+        found = before && took;
+        if (found) span.begin = done.begin.reference->at + *before;
+        if (found) span.end = span.begin + *took;
     }
     const std::lock_guard lock(mutex_);
     if (found) known_.emplace(done.number, span);
     std::vector<Event>& idle = idle_[done.end.device().ordinal()];
-    if (done.begin) idle.push_back(std::move(*done.begin));
+    if (done.begin.event) idle.push_back(std::move(*done.begin.event));
     idle.push_back(std::move(done.end));
 }
 

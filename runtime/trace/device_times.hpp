@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -39,28 +40,33 @@ class DeviceTimes {
     std::unordered_map<std::uint64_t, TraceSpan> finish();
 
   private:
-    struct Pending {
-        std::uint64_t number;
-        std::optional<Event> begin;  // none where the emulated device tells
-        Event end;
-    };
     /// An event of a device, and the host's time when it happened.
     struct Reference {
         Event event;
         std::int64_t at;
     };
+    /// Where the emulated device tells, both are none.
+    struct Begun {
+        std::shared_ptr<const Reference> reference;
+        std::optional<Event> event;
+    };
+    struct Pending {
+        std::uint64_t number;
+        Begun begin;
+        Event end;
+    };
 
     Event take_event(Device device);
-    const Reference& reference_of(Device device);
+    std::shared_ptr<const Reference> reference_of(Device device);
     void collect_finished();
     void collect(Pending done);
 
     const TimesFrom from_;
     std::mutex mutex_;  // of what follows; not held while the driver waits
-    std::unordered_map<std::uint64_t, Event> begun_;
+    std::unordered_map<std::uint64_t, Begun> begun_;
     std::deque<Pending> pending_;  // in the order of issue, but for threads that enqueue at the same time
     std::map<int, std::vector<Event>> idle_;
-    std::map<int, Reference> references_;
+    std::map<int, std::shared_ptr<const Reference>> references_;  // the newest of each device
     std::unordered_map<std::uint64_t, TraceSpan> known_;
 };
 

@@ -75,4 +75,5 @@ class Launches:
         cases["own, 16 arrays"] = (self.launcher(MOST), self.arguments("own", MOST))
         cases["nothing"] = (bench_native.noop, self.arguments("own"))
         cases["compile again"] = (bascule.compile, (TEXT,))
+        cases["copy"] = (self.owners[0].copy, ())
         return cases

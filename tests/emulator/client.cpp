@@ -242,6 +242,22 @@ $again:
     ret;
 }
 
+.visible .entry meet(.param .u64 meet_param_0)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [meet_param_0];
+    cvta.to.global.u64 %rd2, %rd1;
+    ld.global.u32 %r2, [%rd2+4];
+    atom.global.add.u32 %r1, [%rd2], 1;
+$missing:
+    atom.global.add.u32 %r1, [%rd2], 0;
+    setp.lt.u32 %p1, %r1, %r2;
+    @%p1 bra $missing;
+    ret;
+}
+
 .visible .entry refused(.param .u64 refused_param_0)
 {
     .reg .b32 %r<3>;

@@ -227,8 +227,9 @@ class Device {
 };
 
 /// Kernels of one pointer parameter: `increment` adds one to the float of each thread, `twice` doubles it,
-/// `trap` stops, `await` goes round until the word at the address is not 0, `raise` adds 1 to it, `refused`
-/// has an instruction that no device of this architecture has. Variables: `counter` (4 bytes, 7), `table` (64
+/// `trap` stops, `await` goes round until the word at the address is not 0, `raise` adds 1 to it, `meet` adds 1 to it
+/// and goes round until it is at least the word behind it, `refused` has an instruction that no device of this
+/// architecture has. Variables: `counter` (4 bytes, 7), `table` (64
 /// constant bytes).
 extern const char* const program;
 

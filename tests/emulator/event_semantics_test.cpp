@@ -92,6 +92,24 @@ TEST_CASE("elapsed time needs two timed events that have happened") {
     });
 }
 
+// cuEventRecord, cuEventSynchronize, cuEventElapsedTime, cuEventDestroy: INVALID_CONTEXT.
+TEST_CASE("an event is asked while a context is current") {
+    under_each_policy([](World& world) {
+        const CUevent event = world.device.event();
+        const CUstream stream = world.device.stream();
+        const CUcontext context = world.context();
+        float milliseconds = 0;
+        CHECK(world.api.cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
+        CHECK(world.api.cuEventRecord(event, stream) == CUDA_ERROR_INVALID_CONTEXT);
+        CHECK(world.api.cuEventQuery(event) == CUDA_ERROR_INVALID_CONTEXT);
+        CHECK(world.api.cuEventSynchronize(event) == CUDA_ERROR_INVALID_CONTEXT);
+        CHECK(world.api.cuEventElapsedTime(&milliseconds, event, event) == CUDA_ERROR_INVALID_CONTEXT);
+        CHECK(world.api.cuEventDestroy(event) == CUDA_ERROR_INVALID_CONTEXT);
+        CHECK(world.api.cuCtxSetCurrent(context) == CUDA_SUCCESS);
+        CHECK(world.api.cuEventRecord(event, stream) == CUDA_SUCCESS);
+    });
+}
+
 // cuEventCreate: CU_EVENT_BLOCKING_SYNC is how the host waits, nothing else; INTERPROCESS needs no timing.
 TEST_CASE("flags of events: blocking waits, no timing, unknown ones") {
     under_each_policy([](World& world) {

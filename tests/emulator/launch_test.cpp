@@ -63,6 +63,27 @@ TEST_CASE("a kernel that cannot run here is refused alone, with its line in the 
     CHECK(device.api.cuLibraryGetKernel(&kernel, library, "increment") == CUDA_ERROR_INVALID_HANDLE);
 }
 
+// cuLibraryUnload: nothing says that it waits for launches, or keeps their code.
+TEST_CASE("a launch that has not run when its code is unloaded is a fault that says so") {
+    Library library({{"BASCULE_EMULATED_SCHEDULE", "lazy"}});
+    Device device(library);
+    CUlibrary code = nullptr;
+    CUkernel kernel = nullptr;
+    REQUIRE(library.cuLibraryLoadData(&code, client::program, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
+            CUDA_SUCCESS);
+    REQUIRE(library.cuLibraryGetKernel(&kernel, code, "increment") == CUDA_SUCCESS);
+    CUdeviceptr x = 0;
+    REQUIRE(library.cuMemAlloc(&x, 4) == CUDA_SUCCESS);
+    void* parameters[] = {&x};
+    CUlaunchConfig config = one_thread();
+    REQUIRE(library.cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel), parameters, nullptr) ==
+            CUDA_SUCCESS);
+    CHECK(library.cuLibraryUnload(code) == CUDA_SUCCESS);
+    CHECK(library.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK(library.report().find("kernel 'increment' was launched, and its code was unloaded") !=
+          std::string::npos);
+}
+
 TEST_CASE("parameters can be counted: past the last one there is none") {
     Device device;
     auto* kernel = reinterpret_cast<CUkernel>(device.kernel("increment"));

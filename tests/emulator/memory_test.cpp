@@ -4,19 +4,24 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "driver/device_view.hpp"
 #include "memory/address_space.hpp"
 #include "memory/heap.hpp"
 
+using emulated::driver::DeviceView;
 using emulated::memory::AddressSpace;
 using emulated::memory::Allocation;
 using emulated::memory::DeviceAddress;
 using emulated::memory::Heap;
+using emulated::memory::HostPages;
+using emulated::memory::ManagedGuard;
 
 namespace {
 
@@ -288,4 +293,78 @@ TEST_CASE("random allocations and frees agree with a list of them") {
         REQUIRE(heap.find(address + bytes - 1) != nullptr);
         CHECK(heap.find(address + bytes - 1)->bytes == bytes);
     }
+}
+
+TEST_CASE("memory of a context that is not primary shares no block of 2 MiB with other memory") {
+    Heap heap(1, 256 * megabyte);
+    const auto block_of = [](DeviceAddress address) { return address / (2 * megabyte); };
+    std::vector<std::pair<DeviceAddress, std::uint64_t>> made;  // with the context
+    for (const std::uint64_t space : {0, 16, 17, 0, 16, 0})
+        made.emplace_back(heap.allocate(0, 4096, device, 256, space).value(), space);
+    for (const auto& [address, space] : made) {
+        CHECK(heap.find(address)->space == space);
+        for (const auto& [other, other_space] : made) {
+            if (space != other_space) CHECK(block_of(address) != block_of(other));
+        }
+    }
+}
+
+TEST_CASE("a context sees its own device memory, its peers' and the host's") {
+    Heap heap(2, 256 * megabyte);
+    const DeviceAddress primary = heap.allocate(0, 64, device).value();
+    const DeviceAddress created = heap.allocate(0, 64, device, 256, 16).value();
+    const DeviceAddress far = heap.allocate(1, 64, device).value();
+    const DeviceAddress host = heap.allocate(1, 64, pinned, 256, 16).value();
+    DeviceView view(heap, {0, 0}, nullptr);
+    CHECK(view.find(primary) != nullptr);
+    CHECK(view.find(host) != nullptr);
+    CHECK(view.find(created) == nullptr);
+    CHECK(view.find(far) == nullptr);
+    CHECK(view.add_peer({1, 0}) == DeviceView::Added::now);
+    CHECK(view.add_peer({1, 0}) == DeviceView::Added::before);
+    CHECK(view.find(far) != nullptr);
+    CHECK(view.find(created) == nullptr);
+    CHECK(view.remove_peer({1, 0}));
+    CHECK(view.find(far) == nullptr);
+    const DeviceView of_created(heap, {0, 16}, nullptr);
+    CHECK(of_created.find(created) != nullptr);
+    CHECK(of_created.find(primary) == nullptr);
+}
+
+TEST_CASE("host memory is found page by page as it is mapped, and only where kernels reach it") {
+    Heap heap(1, 256 * megabyte);
+    HostPages pages;
+    const DeviceView with(heap, {0, 0}, &pages);
+    const DeviceView without(heap, {0, 0}, nullptr);
+    void* mapped = mmap(nullptr, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const auto first = reinterpret_cast<DeviceAddress>(mapped);
+    mprotect(static_cast<char*>(mapped) + 4096, 4096, PROT_READ);
+    mprotect(static_cast<char*>(mapped) + 8192, 4096, PROT_NONE);
+    REQUIRE(with.find(first + 100) != nullptr);
+    CHECK(with.find(first + 100)->base == first);
+    CHECK_FALSE(with.find(first)->read_only);
+    CHECK(with.find(first + 4096)->read_only);
+    CHECK(with.find(first + 8192) == nullptr);
+    CHECK(with.find(0) == nullptr);
+    CHECK(without.find(first) == nullptr);
+    munmap(mapped, 3 * 4096);
+    CHECK(with.find(first) == nullptr);
+}
+
+TEST_CASE("managed memory is closed to the host and not to kernels") {
+    const auto use = [](bool closed) {
+        return survives([closed] {
+            ManagedGuard guard;
+            Heap heap(1, 256 * megabyte, &guard);
+            const DeviceAddress x = heap.allocate(0, 64, Allocation::Kind::managed).value();
+            if (closed) guard.close();
+            std::byte* for_kernels = heap.host(x, 64);
+            for_kernels[3] = std::byte{7};
+            const auto* for_host = reinterpret_cast<volatile std::byte*>(x);
+            if (for_host[3] != std::byte{7}) _exit(1);
+            if (!heap.free(x, Allocation::Kind::managed)) _exit(1);
+        });
+    };
+    CHECK(use(false));
+    CHECK_FALSE(use(true));
 }

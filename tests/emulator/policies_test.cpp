@@ -1,6 +1,7 @@
 // Scheduling policies: how they are named, what each of them does, and how processes end under them.
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <set>
 
 #include "child.hpp"
@@ -69,24 +70,16 @@ TEST_CASE("under `threads` a kernel that waits for another stream's kernel gets 
 
 TEST_CASE("under `threads` as many streams work at once as there are") {
     World world("threads");
-    constexpr int streams = 8;
-    struct Meeting {
-        std::atomic<int> missing{streams};
-        std::promise<void> complete;
-        std::shared_future<void> all = complete.get_future().share();
-    } meeting;
-    for (int i = 0; i < streams; ++i) {
-        world.api.cuLaunchHostFunc(
-            world.device.stream(),
-            [](void* data) {
-                auto& there = *static_cast<Meeting*>(data);
-                if (there.missing.fetch_sub(1) == 1) there.complete.set_value();
-                there.all.wait();
-            },
-            &meeting);
+    constexpr unsigned streams = 8;
+    auto* meeting = static_cast<unsigned*>(world.pinned_bytes(2 * sizeof(unsigned)));
+    meeting[0] = 0;
+    meeting[1] = streams;
+    for (unsigned i = 0; i < streams; ++i) {
+        CHECK(world.device.launch("meet", world.device.stream(), reinterpret_cast<CUdeviceptr>(meeting)) ==
+              CUDA_SUCCESS);
     }
-    CHECK(meeting.all.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
     CHECK(world.api.cuCtxSynchronize() == CUDA_SUCCESS);
+    CHECK(meeting[0] == streams);
 }
 
 TEST_CASE("a missing wait shows under `lazy`, and under some seeds of `random`") {

@@ -166,6 +166,7 @@ TEST_CASE("both ways of freeing free both kinds of device memory") {
         REQUIRE(world.api.cuMemAlloc(&y, 1 << 20) == CUDA_SUCCESS);
         world.api.cuMemGetInfo(&after, &total);
         CHECK(before - after == 2 << 20);
+        CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);  // cuMemFree does not wait for pool memory
         CHECK(world.api.cuMemFree(x) == CUDA_SUCCESS);
         CHECK(world.api.cuMemFreeAsync(y, p) == CUDA_SUCCESS);
         CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);

@@ -1,5 +1,6 @@
 // The operation graph from inside, where several threads meet.
 #include <atomic>
+#include <functional>
 #include <future>
 #include <memory>
 #include <thread>
@@ -11,13 +12,26 @@
 
 using emulated::streams::Event;
 using emulated::streams::Graph;
+using emulated::streams::Lanes;
 using emulated::streams::Policy;
 using emulated::streams::Scheduler;
+using emulated::streams::Step;
 using emulated::streams::Stream;
 
 namespace {
 
 Stream non_blocking() { return {.blocking = false, .legacy = false, .tail = nullptr, .timeline = {}}; }
+
+/// Operations of which each comes after the one before. A graph may have more than the driver's queue holds.
+std::vector<Step> chain(std::size_t length, const std::function<void()>& work) {
+    std::vector<Step> steps(length);
+    for (std::size_t i = 0; i < length; ++i) {
+        steps[i].work = std::make_shared<const std::function<void()>>(work);
+        if (i > 0) steps[i].after = {i - 1};
+        steps[i].last = i + 1 == length;
+    }
+    return steps;
+}
 
 /// An operation that another thread has begun and that ends when it is told to.
 class Held {
@@ -135,8 +149,9 @@ TEST_CASE("a thread knows that it is inside an operation") {
 TEST_CASE("a chain of a hundred thousand operations is forced without a deep stack") {
     Scheduler scheduler(Policy::lazy);
     Graph graph(scheduler);
+    Lanes lanes;
     int count = 0;
-    for (int i = 0; i < 100000; ++i) graph.submit(graph.legacy(), [&] { ++count; });
+    graph.launch(graph.legacy(), chain(100000, [&] { ++count; }), lanes);
     CHECK(count == 0);
     graph.synchronize_all();
     CHECK(count == 100000);
@@ -278,7 +293,11 @@ TEST_CASE("what a removed stream leaves is waited for, in its place and not beyo
 TEST_CASE("operations that nobody forces go with the scheduler, however many") {
     Scheduler scheduler(Policy::lazy);
     Graph graph(scheduler);
+    Lanes lanes;
     auto owned = std::make_shared<int>(0);
-    for (int i = 0; i < 100000; ++i) graph.submit(graph.legacy(), [owned] { ++*owned; });
+    {
+        const std::vector<Step> steps = chain(100000, [owned] { ++*owned; });
+        graph.launch(graph.legacy(), steps, lanes);
+    }
     CHECK(owned.use_count() == 100001);
 }

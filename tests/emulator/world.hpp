@@ -1,7 +1,7 @@
 // A device under a policy, for claims that hold under every one of them.
 #pragma once
 
-#include <future>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -77,23 +77,21 @@ void under_each_policy(const Claim& claim, int devices = 1) {
     }
 }
 
-/// A stream that is busy until it is let go, under any policy: a host function that another thread forces.
+/// A stream that is busy until it is let go, under any policy: a kernel that another thread forces. Not a host function,
+/// which would keep the whole driver busy.
 class Busy {
   public:
     Busy(World& world, CUstream stream)
-        : forcing_([this, &world, stream, context = world.context()] {
-              world.api.cuCtxPushCurrent(context);
-              world.api.cuLaunchHostFunc(
-                  stream,
-                  [](void* self) {
-                      static_cast<Busy*>(self)->begun_.set_value();
-                      static_cast<Busy*>(self)->released_.get_future().wait();
-                  },
-                  this);
-              world.api.cuStreamSynchronize(stream);
-              world.api.cuCtxPopCurrent(nullptr);
-          }) {
-        begun_.get_future().wait();
+        : meeting_(static_cast<unsigned*>(world.pinned_bytes(2 * sizeof(unsigned)))) {
+        meeting_[0] = 0;
+        meeting_[1] = 2;  // the kernel and `release`
+        forcing_ = std::thread([this, &world, stream, context = world.context()] {
+            world.api.cuCtxPushCurrent(context);
+            world.device.launch("meet", stream, reinterpret_cast<CUdeviceptr>(meeting_));
+            world.api.cuStreamSynchronize(stream);
+            world.api.cuCtxPopCurrent(nullptr);
+        });
+        while (std::atomic_ref(meeting_[0]).load() == 0) std::this_thread::yield();
     }
     ~Busy() { release(); }
     Busy(const Busy&) = delete;
@@ -101,12 +99,12 @@ class Busy {
 
     void release() {
         if (!forcing_.joinable()) return;
-        released_.set_value();
+        std::atomic_ref(meeting_[0]).fetch_add(1);
         forcing_.join();
     }
 
   private:
-    std::promise<void> begun_, released_;
+    unsigned* meeting_;
     std::thread forcing_;
 };
 

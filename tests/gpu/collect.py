@@ -1,57 +1,91 @@
-"""One directory of results from the reports of a run on a GPU: tests/gpu/run.sh calls it.
+"""One directory of results from what the pieces of a run on a GPU have left: pieces.py calls it after each.
 
     python tests/gpu/collect.py LOGS RESULTS
 
-LOGS holds NAME.rc (an exit status) for every command, NAME.xml where that was pytest (its report), NAME.json where it
-measured something, NAME.log (what it printed). Writes RESULTS/DATE-DEVICE/results.json, and beside it what the
-measurements printed and wrote. Of the same commit, what other steps left there on that day stays.
+LOGS holds NAME.rc (an exit status) for every piece that has ended, NAME.jsonl for one of pytest (outcomes.py),
+NAME.json where it measured something, NAME.log (what it printed). Writes RESULTS/DATE-DEVICE/results.json, and beside
+it what the measurements printed and wrote. Of the same commit, what other pieces left there on that day stays.
 """
 
 from __future__ import annotations
 
 import datetime
+import functools
 import importlib.metadata
 import json
+import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import bascule
 
-LIBRARIES = ["cupy-cuda13x", "cupy-cuda12x", "torch", "jax", "numba-cuda", "mpi4py", "warp-lang", "pycuda", "rmm-cu13"]
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "tests" / "gpu" / "results"
+LOST = 77  # the exit status of a process of pytest whose context a test has lost
+LIBRARIES = [
+    *("cupy-cuda13x", "cupy-cuda12x", "torch", "jax", "numba-cuda", "mpi4py", "warp-lang", "pycuda", "rmm-cu13"),
+    *("numpy", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"),
+]
 DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|\s*(\d+) passed\s*\|\s*(\d+) failed")
+MOST_TEXT = 1500  # characters of each failure's text
 
 
-def piece(status: Path) -> dict[str, Any]:
-    """How one command ended, and what it counted or measured."""
-    outcome: dict[str, Any] = {"exit": int(status.read_text())}
-    if (report := status.with_suffix(".xml")).exists():
-        outcome |= python_tests(report)
-    elif found := DOCTEST_SUMMARY.search(status.with_suffix(".log").read_text(errors="replace")):
-        outcome |= {"passed": int(found[2]), "failed": int(found[3])}
-    if (measured := status.with_suffix(".json")).exists() and not status.name.startswith("bench-"):
-        outcome["measured"] = json.loads(measured.read_text(encoding="utf-8"))
-    return outcome
+def package() -> Path:
+    return Path(bascule.__file__).absolute().parent
 
 
-def python_tests(report: Path) -> dict[str, Any]:
-    """Counts, the names of what failed, and every reason for a skip with how often it was given."""
-    passed, failed, skipped = 0, [], Counter()
-    for case in ElementTree.parse(report).iter("testcase"):
-        skip = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
-            failed.append(f"{case.get('classname')}::{case.get('name')}")
-        elif skip is not None:
-            skipped[skip.get("message")] += 1
-        else:
-            passed += 1
+def outcomes_of(file: Path) -> dict[str, dict[str, Any]]:
+    """What came of each test; no `outcome` while it runs."""
+    tests: dict[str, dict[str, Any]] = {}
+    if file.exists():
+        for text in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                line = json.loads(text)
+            except ValueError:
+                continue  # cut where its process was ended
+            tests.setdefault(line.pop("test"), {}).update(line)
+    return tests
+
+
+def add_outcome(file: Path, test: str, outcome: str, text: str) -> None:
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write("\n" + json.dumps({"test": test, "outcome": outcome, "text": text}) + "\n")
+
+
+def piece(name: str, logs: Path) -> dict[str, Any]:
+    """How one piece ended, and what it counted or measured; `exit` is None while it has not ended."""
+    status = logs / f"{name}.rc"
+    found: dict[str, Any] = {"exit": int(status.read_text()) if status.exists() else None}
+    log = (logs / f"{name}.log").read_text(errors="replace") if (logs / f"{name}.log").exists() else ""
+    if (outcomes := logs / f"{name}.jsonl").exists():
+        found |= counted(outcomes_of(outcomes))
+    elif summary := DOCTEST_SUMMARY.search(log):
+        found |= {"passed": int(summary[2]), "failed": int(summary[3])}
+    if (measured := logs / f"{name}.json").exists() and not name.startswith("bench-"):
+        found["measured"] = json.loads(measured.read_text(encoding="utf-8"))
+    if found["exit"] not in (0, None) and not found.get("failed"):
+        found["said"] = log[-MOST_TEXT:]
+    return found
+
+
+def counted(tests: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Counts, what failed and why, and every reason for a skip with how often it was given."""
+    failures = {name: test for name, test in tests.items() if test.get("outcome") == "failed"}
+    failed = {name: test.get("text", "")[-MOST_TEXT:] for name, test in failures.items()}
+    skipped = Counter(test.get("reason", "") for test in tests.values() if test.get("outcome") == "skipped")
+    passed = sum(test.get("outcome") == "passed" for test in tests.values())
     return {"passed": passed, "failed": failed, "skipped": dict(skipped)}
+
+
+def number_failed(piece: dict[str, Any]) -> int:
+    failed = piece.get("failed", 0)
+    return failed if isinstance(failed, int) else len(failed)
 
 
 def versions() -> dict[str, str]:
@@ -65,53 +99,107 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """Of the tree that ran; a copy without history says so."""
-    run = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
-    return run.stdout.strip() or "unknown"
+    """Of the tree that runs: a pack brought it."""
+    if (packed := ROOT / "commit").exists():
+        return packed.read_text().strip()
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    except OSError:
+        return "unknown"
 
 
-def pieces_before(results: Path, summary: dict[str, Any]) -> dict[str, Any]:
-    """What steps that ran apart have left of the same run."""
-    if not results.exists():
-        return {}
-    before = json.loads(results.read_text(encoding="utf-8"))
-    same = all(before.get(key) == summary[key] for key in ("commit", "driver", "python"))
-    return before["pieces"] if same else {}
+# In a process of its own: who runs the pieces has no context, which a GPU may give to one process alone, and survives
+# whatever happens here.
+ASK = """
+import ctypes, json, platform, bascule
+driver = bascule._bascule._driver_info()
+library, mode = ctypes.CDLL(driver["path"]), ctypes.c_int()
+device = bascule.current_device()
+library.cuDeviceGetAttribute(ctypes.byref(mode), 20, 0)  # CU_DEVICE_ATTRIBUTE_COMPUTE_MODE
+facts = {"device": device.name, "arch": device.arch, "driver": driver["version"], "python": platform.python_version(),
+         "bascule": bascule.__version__, "emulated": hasattr(library, "bascule_emulated_abi"),
+         "for one process": mode.value == 3}
+print(json.dumps(facts))
+bascule.compile("__global__ void nothing() {}").nothing.ptx
+print(json.dumps(bascule._bascule._nvrtc_info()))
+"""
 
 
-def main() -> int:
-    logs, results = Path(sys.argv[1]), Path(sys.argv[2])
-    device = bascule.current_device()
-    date = datetime.date.today().isoformat()
-    pieces = {path.stem: piece(path) for path in sorted(logs.glob("*.rc"))}
-    driver = bascule._bascule._driver_info()
-    summary = {
-        "date": date,
-        "device": device.name,
-        "arch": device.arch,
-        "driver": driver["version"],
-        "python": platform.python_version(),
-        "bascule": bascule.__version__,
-        "commit": commit(),
-        "libraries": versions(),
+@functools.cache
+def asked() -> list[dict[str, Any]]:
+    """Facts of the device and of NVRTC; fewer where a question failed."""
+    command = ["timeout", "--kill-after=5", "60", sys.executable, "-c", ASK]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(f"tests/gpu: the device or the compiler could not be asked:\n{done.stderr[-1000:]}", file=sys.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+@functools.cache
+def facts() -> dict[str, Any]:
+    device = {"device": "unknown", "driver": None, "python": platform.python_version(), "emulated": False}
+    return {**device, **(asked()[:1] or [{}])[0], "commit": commit(), "libraries": versions()}
+
+
+def for_cpp_tests() -> dict[str, str]:
+    """C++ programs look for NVRTC and headers as the loader and toolkits do: they get what this Python has found."""
+    found = (asked()[1:] or [{"path": "", "include_paths": []}])[0]
+    libraries = [str(Path(found["path"]).parent), str(package()), os.environ.get("LD_LIBRARY_PATH", "")]
+    return {
+        "BASCULE_TEST_NVRTC": found["path"],
+        "BASCULE_TEST_INCLUDE": os.pathsep.join(found["include_paths"]),
+        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries)),
     }
-    name = re.sub(r"[^a-z0-9]+", "-", device.name.lower()).strip("-")
-    target = results / f"{date}-{name}"
+
+
+def summary_of(logs: Path) -> dict[str, Any]:
+    names = sorted({path.name.partition(".")[0] for path in logs.glob("*.*")})
+    pieces = {name: piece(name, logs) for name in names}
+    totals = {
+        "passed": sum(each.get("passed", 0) for each in pieces.values()),
+        "failed": sum(map(number_failed, pieces.values())),
+        "skipped": sum(sum(each.get("skipped", {}).values()) for each in pieces.values()),
+        "pieces": len(pieces),
+        "pieces that ended well": sum(each["exit"] == 0 for each in pieces.values()),
+    }
+    return {"date": datetime.date.today().isoformat(), **facts(), "totals": totals, "pieces": pieces}
+
+
+def is_well(summary: dict[str, Any]) -> bool:
+    """Nothing failed of what has ended."""
+    return all(each["exit"] in (0, None, 5) and not number_failed(each) for each in summary["pieces"].values())
+
+
+def line_of(name: str, logs: Path) -> str:
+    found = piece(name, logs)
+    text = f"{name}: exit {found['exit']}"
+    if "passed" in found:
+        text += f", {found['passed']} passed, {number_failed(found)} failed"
+    if skipped := sum(found.get("skipped", {}).values()):
+        text += f", {skipped} skipped"
+    return text
+
+
+def write(logs: Path, results: Path) -> None:
+    """Replaces the results as a whole, so that a run that is ended leaves those of before."""
+    summary = summary_of(logs)
+    name = re.sub(r"[^a-z0-9]+", "-", summary["device"].lower()).strip("-")
+    target = results / f"{summary['date']}-{name}"
     target.mkdir(parents=True, exist_ok=True)
     file = target / "results.json"
-    summary["pieces"] = pieces_before(file, summary) | pieces
-    file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-    for log in [*logs.glob("bench-*.log"), *logs.glob("race.log")]:
+    if file.exists():
+        before = json.loads(file.read_text(encoding="utf-8"))
+        if all(before.get(key) == summary[key] for key in ("commit", "driver", "python")):
+            summary["pieces"] = before["pieces"] | summary["pieces"]
+    temporary = target / f".results-{os.getpid()}.json"
+    temporary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(file)
+    for log in [*logs.glob("bench-*.log"), *logs.glob("race.log"), *logs.glob("first.log")]:
         shutil.copyfile(log, target / f"{log.stem}.txt")
     for measured in logs.glob("bench-*.json"):
         shutil.copyfile(measured, target / measured.name)
-    ended = Counter(outcome["exit"] for outcome in pieces.values())
-    print(
-        f"{target}: {sum(outcome.get('passed', 0) for outcome in pieces.values())} tests passed; "
-        f"{ended[0]} of {len(pieces)} commands ended well"
-    )
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    write(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,103 +1,50 @@
 #!/usr/bin/env bash
 # On a machine with a GPU, unattended and without a network: everything that can be right or wrong there, on the real
-# driver. Each command ends within nine minutes; one that fails or is stopped does not keep the others from running.
+# driver. Runs from the folder that tests/gpu/pack.sh made, and there installs what it brought; or from a clone in which
+# build/dev is built.
 #
-#   bash tests/gpu/run.sh [--only STEP[,STEP...]] [PYTHON]
+#   bash tests/gpu/run.sh [--only PIECE[,PIECE...]] [--seconds SECONDS] [--jobs COUNT] [--resume] [PYTHON]
 #
-#     producers  the tests with whatever libraries are there (CuPy, PyTorch, JAX, Numba, mpi4py, ...)
-#     race       tests/gpu/race.py: 100,000 rounds against slow producers; no wrong value, and some with sync=False
-#     gpu        tests/gpu/test_on_a_gpu.py: clusters, programmatic launches, graphs that others capture
-#     cpp        the C++ tests of build/dev that do not look into the emulated device
-#     python     every other Python test, a directory or file at a time
-#     bench      tests/bench/gpu.py on the driver; tests/bench/all.py beside it, which needs none
+#     first      within a minute what tells the most (first.py): each step a process of its own
+#     race       race.py: 100,000 rounds against slow producers; no wrong value, and some with sync=False
+#     gpu        test_on_a_gpu.py: clusters, programmatic launches, graphs that others capture
+#     cpp        the C++ tests that do not look into the emulated device
+#     python     every Python test, or one of its directories or files by name: ordering, lifetime, test_errors, ...
+#     bench      tests/bench/gpu.py on the driver, alone; tests/bench/all.py after it
 #
-# PYTHON imports bascule (or build/dev/python has it), numpy, pytest and hypothesis; default: .venv/bin/python, else
-# python3. What ran goes to tests/gpu/results/DATE-DEVICE/: results.json with versions, and what the measurements printed.
-# To try the script itself where there is no GPU: BASCULE_DEVICE=emulated bash tests/gpu/run.sh --only race,gpu,cpp
-# (what it finds then stays in build/gpu/results/).
+# Default: all of them. --seconds stops what runs then; what has ended is in the results. --resume goes on where the last
+# run in this folder stopped: pieces that ended are left out, and of the others the tests that ended. A test that ends its
+# process, loses the context or hangs is a failure, and the rest of its file goes on in another process.
+#
+# Results: ${OUT:-tests/gpu/results}/DATE-DEVICE/results.json, written again after every piece; tests/gpu/results/README.md
+# says what is in it. PYTHON: default .venv/bin/python of a clone, else python3.12, else python3.
+# Without a GPU: BASCULE_DEVICE=emulated tries the script; tests/gpu/rehearse.sh puts the emulated device in the driver's place.
 set -uo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$root" || exit 1
-only=producers,race,gpu,cpp,python,bench
-if [ "${1:-}" = --only ]; then
-    only=${2:?"--only takes the names of steps"}
-    shift 2
-fi
-python=${1:-.venv/bin/python}
-[ -n "${1:-}" ] || [ -x "$python" ] || python=python3
-logs=build/gpu/logs
-rm -rf -- "$logs"
-mkdir -p "$logs"
-
-export BASCULE_DEVICE=${BASCULE_DEVICE:-cuda} PYTHONUNBUFFERED=1
-[ ! -d build/dev/python ] || export PYTHONPATH=$root/build/dev/python${PYTHONPATH:+:$PYTHONPATH}
-results=tests/gpu/results
-if [ "$BASCULE_DEVICE" = emulated ]; then
-    results=build/gpu/results
-    check='import bascule'
-else
-    check='import bascule; bascule.require_gpu()'
-fi
-"$python" -c "$check" || {
-    echo "tests/gpu/run.sh: $python cannot import bascule, or finds no GPU; the line above says which" >&2
-    exit 2
-}
-
-failed=0
-wanted() { case ",$only," in *",$1,"*) true ;; *) false ;; esac; }
-
-# attempt NAME COMMAND...: within nine minutes; what it prints and its exit status stay in $logs.
-attempt() {
-    local name=$1
+options=() python=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        --only | --seconds | --jobs) options+=("$1" "${2:?"$1 takes a value"}"); shift ;;
+        --resume) options+=("$1") ;;
+        -*) echo "tests/gpu/run.sh: no option $1; the head of the file lists them" >&2; exit 2 ;;
+        *) python=$1 ;;
+    esac
     shift
-    printf '\n=== %s: %s\n' "$name" "$*"
-    timeout --kill-after=10 530 "$@" 2>&1 | tee "$logs/$name.log"
-    local code=${PIPESTATUS[0]}
-    printf '%s\n' "$code" >"$logs/$name.rc"
-    [ "$code" -eq 0 ] || failed=1
-}
+done
+for candidate in .venv/bin/python python3.12 python3; do
+    [ -n "$python" ] || ! command -v "$candidate" >/dev/null || python=$candidate
+done
+[ -n "$python" ] || { echo "tests/gpu/run.sh: no Python was found; name one as the last argument" >&2; exit 2; }
 
-pytest() {
-    local piece=$1 name
-    name=$(basename "$piece" .py)
-    attempt "$name" "$python" -m pytest "$piece" -q -rs -m "not slow" -p no:cacheprovider --junitxml="$logs/$name.xml"
-}
-
-cpp_tests() {
-    local name files
-    for name in interface jit runtime; do
-        [ -x "build/dev/tests/$name/${name}_tests" ] || continue
-        files=$name/
-        if [ "$name" = runtime ]; then
-            # The others count the emulated device's calls, or start processes on it.
-            files=$(grep -LE '\bTrace\b|calls_of|emulated|child' tests/runtime/*_test.cpp | sed 's|.*/|*|' | paste -sd,)
-        fi
-        attempt "cpp-$name" "build/dev/tests/$name/${name}_tests" --source-file="*$files*"
-    done
-}
-
-python_tests() {
-    local piece
-    for piece in tests/python/*/ tests/python/test_*.py; do
-        case $piece in
-            */producers/ | */__pycache__/ | */packaging/* | */test_tree.py) ;;  # the third needs a network
-            *) pytest "${piece%/}" ;;
-        esac
-    done
-}
-
-benchmarks() {
-    local smoke=()
-    [ "$BASCULE_DEVICE" != emulated ] || smoke=(--smoke)
-    attempt bench-gpu "$python" tests/bench/gpu.py --json "$logs/bench-gpu.json" "${smoke[@]}"
-    attempt bench-host "$python" tests/bench/all.py --json "$logs/bench-host.json"
-}
-
-if wanted producers; then pytest tests/python/producers; fi
-if wanted race; then attempt race "$python" tests/gpu/race.py --result "$logs/race.json"; fi
-if wanted gpu; then pytest tests/gpu/test_on_a_gpu.py; fi
-if wanted cpp; then cpp_tests; fi
-if wanted python; then python_tests; fi
-if wanted bench; then benchmarks; fi
-"$python" tests/gpu/collect.py "$logs" "$results" || failed=1
-exit $failed
+export BASCULE_DEVICE=${BASCULE_DEVICE:-cuda} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+if [ -d wheels ]; then
+    # As the site directory of users, too: there cuda-pathfinder looks for headers.
+    export PYTHONUSERBASE=$root/site
+    site=$root/site/lib/$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')/site-packages
+    export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH}
+    "$python" tests/gpu/install.py wheels "$site" || exit 2
+else
+    export PYTHONPATH=$root/build/dev/python${PYTHONPATH:+:$PYTHONPATH}
+fi
+exec "$python" tests/gpu/pieces.py "${options[@]}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
+import functools
 import gc
 import importlib.metadata
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 os.environ.setdefault("BASCULE_DEVICE", "emulated")
@@ -17,8 +20,13 @@ os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "lazy")
 # A race between streams fails the test that has it: looking for them costs less than a tenth.
 if os.environ["BASCULE_DEVICE"] == "emulated":
     os.environ.setdefault("BASCULE_EMULATED_CHECKS", "memory,races")
+# In builds with tests: a test in which a function of the driver is called with the GIL fails.
+os.environ.setdefault("BASCULE_TEST_GIL", "1")
 # What earlier runs compiled is nothing to go by: each has a cache of its own, which its child processes share.
-os.environ["BASCULE_CACHE_DIR"] = tempfile.mkdtemp(prefix="bascule-cache-")
+# Not where the installed package's plugin has imported it already: its directory is chosen by then.
+if "bascule" not in sys.modules or "BASCULE_CACHE_DIR" not in os.environ:
+    os.environ["BASCULE_CACHE_DIR"] = tempfile.mkdtemp(prefix="bascule-cache-")
+    atexit.register(shutil.rmtree, os.environ["BASCULE_CACHE_DIR"], ignore_errors=True)
 
 import numpy as np
 import pytest
@@ -28,8 +36,6 @@ import bascule
 # Installed, the plugin is found by pytest itself.
 if not importlib.metadata.entry_points(group="pytest11", name="bascule"):
     pytest_plugins = ["bascule.pytest_plugin"]
-
-atexit.register(shutil.rmtree, os.environ["BASCULE_CACHE_DIR"], ignore_errors=True)
 
 SCALE = """
 __global__ void scale(float* p, float f, int n) {
@@ -63,6 +69,46 @@ class Missing:
     """As a change: the key is left out."""
 
 
+class MissingLibraries:
+    """Asked last for modules that were not found: a test file that imports one of `names` is skipped.
+
+    Everything in tests/requirements.txt is installed where Bascule is developed; a machine with a GPU has what it has.
+    """
+
+    names = frozenset(
+        [
+            "IPython",
+            "PIL",
+            "cloudpickle",
+            "hypothesis",
+            "jupyter_client",
+            "matplotlib",
+            "ml_dtypes",
+            "nbclient",
+            "nbconvert",
+            "nbformat",
+        ]
+    )
+    collecting = False  # not for Bascule's own imports, which do without
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if self.collecting and name in self.names:
+            pytest.skip(f"{name} is not installed", allow_module_level=True)
+
+
+missing_libraries = MissingLibraries()
+sys.meta_path.append(missing_libraries)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, object, object]:
+    missing_libraries.collecting = isinstance(collector, pytest.Module)
+    try:
+        return (yield)
+    finally:
+        missing_libraries.collecting = False
+
+
 def pytest_runtest_setup() -> None:
     """What earlier tests enqueued gives its arrays up before, not in the middle of what this one looks at."""
     if bascule._bascule._owners_held():
@@ -79,6 +125,13 @@ def traced() -> Iterator[list[bascule.emulated.Operation]]:
             yield operations
     finally:
         gc.enable()
+
+
+@pytest.fixture(autouse=hasattr(bascule._bascule, "_calls_with_gil"))
+def no_call_with_the_gil() -> Iterator[None]:
+    """No function of the driver is called by a thread that holds the GIL; see bindings/support/gil_check.hpp."""
+    yield
+    assert bascule._bascule._calls_with_gil() == {}
 
 
 @pytest.fixture
@@ -101,7 +154,40 @@ def unordered() -> Iterator[None]:
         yield
 
 
+@functools.cache
+def stands_in() -> bool:
+    """Whether the emulated device is where a GPU's driver should be: Bascule takes it for a GPU."""
+    driver = bascule._bascule._driver_info()
+    return not driver["emulated"] and hasattr(ctypes.CDLL(driver["path"]), "bascule_emulated_abi")
+
+
+def has_two_devices() -> bool:
+    """Whether a process can have two: the emulated device is as many as it is asked to be."""
+    driver = bascule._bascule._driver_info()
+    return driver["device_count"] >= 2 or driver["emulated"] or stands_in()
+
+
 @pytest.fixture
 def emulated() -> None:
     if not bascule.current_device().emulated:
-        pytest.skip("needs the emulated device's trace or report")
+        pytest.skip("needs the emulated device's reports, policies or search for races")
+
+
+@pytest.fixture
+def recorded() -> None:
+    """Operations are recorded: by the emulated device or, as they are asked of a GPU's driver, by builds with tests."""
+    if not (bascule.current_device().emulated or hasattr(bascule._bascule, "_drop_operation")):
+        pytest.skip("needs a build with BASCULE_TEST_HOOKS, which records what a driver is asked")
+
+
+@pytest.fixture
+def stale_handles() -> None:
+    """The test uses a stream that was destroyed, or never was: the emulated device answers, a driver may crash."""
+    if not bascule.current_device().emulated:
+        pytest.skip("a driver may end the process that uses a stream which is gone")
+
+
+@pytest.fixture
+def two_devices() -> None:
+    if not has_two_devices():
+        pytest.skip("needs two devices")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -38,7 +39,7 @@ def test_a_kernel_that_does_not_compile_shows_its_own_line_and_a_caret():
         bascule.compile("__global__ void k(float* p) {\n    p[0] = undefined_thing;\n}\n")
     message(caught, "test_errors.py:", ">:2: error", "undefined_thing", "p[0] = undefined_thing;", "^")
     assert "undefined_thing" in caught.value.log
-    assert "/bascule/" not in str(caught.value)
+    assert not re.search(r"/bascule/[0-9a-f]+\.cu", str(caught.value))  # the program's name inside NVRTC
 
 
 def test_a_file_that_does_not_compile_is_named(tmp_path):

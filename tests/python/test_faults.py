@@ -156,9 +156,9 @@ def test_a_fault_names_the_line_of_the_kernel_and_says_what_happened(
 
 
 def test_freed_memory_is_said_to_be_freed(tmp_path: Path) -> None:
-    report = report_of(
-        tmp_path, "p = bascule.raw_pointer(x.__cuda_array_interface__['data'][0]); del x; m.past[1, 32](p, 3)"
-    )
+    """An address that was given out is freed when the device has been waited for."""
+    address = "p = bascule.raw_pointer(x.__cuda_array_interface__['data'][0])"
+    report = report_of(tmp_path, f"{address}; del x; bascule.synchronize(); m.past[1, 32](p, 3)")
     assert "inside a freed 4000-byte allocation made at" in report
     assert "31 other threads of the block did the same" in report
 

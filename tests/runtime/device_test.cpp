@@ -3,12 +3,24 @@
 #include <doctest/doctest.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/driver/host_memory.hpp>
 
 #include "support.hpp"
 
 using namespace bascule;
 using namespace bascule::testing;
+
+namespace {
+
+/// A function of the emulated driver that Bascule does not use.
+template <class Function>
+Function* other_function(const char* name) {
+    return reinterpret_cast<Function*>(open_emulated_library().find(name));
+}
+
+}  // namespace
 
 TEST_CASE("the_emulated_device_is_compiled_for_as_compute_80") {
     const Device device = Device::current();
@@ -47,16 +59,29 @@ TEST_CASE("a_guard_makes_the_context_current_and_a_thread_that_had_none_keeps_it
     CHECK(calls_of("cuCtxSetCurrent", [&] { const ContextGuard again(device.context()); }) == 0);
 }
 
-TEST_CASE("device_memory_is_asked_about_once_for_its_block") {
+TEST_CASE("device_memory_is_asked_about_once_for_its_block_where_its_device_is_known") {
     const Device device(0);
     const DeviceBuffer buffer(4096, device);
     forget_pointer(buffer.address(), buffer.bytes());
     const ArrayView view = floats(buffer);
-    CHECK(calls_of("cuPointerGetAttributes", [&] { resolve(view, device); }) == 1);
-    CHECK(calls_of("cuPointerGetAttributes", [&] { resolve(view, device); }) == 0);
-    CHECK(resolve(view, device).pointer == buffer.address());
+    const auto queries = [&](int told) {
+        return calls_of("cuPointerGetAttributes", [&] {
+            ArrayView each = view;
+            Home home{.device = device};
+            resolve_at_home(each, home, told);
+            CHECK(each.pointer == buffer.address());
+            CHECK(home.device == device);
+        });
+    };
+    CHECK(queries(0) == 1);
+    CHECK(queries(0) == 0);
+    // Another library may have freed it, and used the address on another device.
+    const std::uint64_t each_time = Device::count() > 1 ? 1 : 0;
+    CHECK(queries(-1) == each_time);
+    CHECK(queries(-1) == each_time);
+    CHECK(queries(1) == each_time);
     forget_pointer(buffer.address(), buffer.bytes());
-    CHECK(calls_of("cuPointerGetAttributes", [&] { resolve(view, device); }) == 1);
+    CHECK(queries(0) == 1);
 }
 
 TEST_CASE("freed_memory_is_not_taken_for_proven") {
@@ -95,7 +120,7 @@ TEST_CASE("an_empty_array_is_not_asked_about") {
     CHECK(calls_of("cuPointerGetAttributes", [&] { resolve(view, Device(0)); }) == 0);
 }
 
-TEST_CASE("pinned_host_memory_resolves_to_its_device_address_and_is_asked_about_each_time") {
+TEST_CASE("pinned_host_memory_resolves_to_its_device_address_and_is_asked_about_once_on_one_device") {
     const Driver& driver = Driver::get();
     const Device device(0);
     const ContextGuard context(device.context());
@@ -107,6 +132,61 @@ TEST_CASE("pinned_host_memory_resolves_to_its_device_address_and_is_asked_about_
     raw.pointer = reinterpret_cast<std::uint64_t>(pinned);
     const ArrayView view = validate(raw);
     CHECK(resolve(view, device).pointer != 0);
+    CHECK(calls_of("cuPointerGetAttributes", [&] { resolve(view, device); }) ==
+          (Device::count() > 1 ? 1 : 0));
+    forget_pointer(raw.pointer, 4096);
     CHECK(calls_of("cuPointerGetAttributes", [&] { resolve(view, device); }) == 1);
     driver.api().cuMemFreeHost(pinned);
+}
+
+TEST_CASE("a_device_that_is_only_named_has_no_context") {
+    const DriverFunctions& api = Driver::get().api();
+    const Device last(Device::count() - 1);
+    CHECK_FALSE(last.name().empty());
+    CUdevice native = 0;
+    REQUIRE(api.cuDeviceGet(&native, last.ordinal()) == CUDA_SUCCESS);
+    unsigned int flags = 0;
+    int active = -1;
+    REQUIRE(api.cuDevicePrimaryCtxGetState(native, &flags, &active) == CUDA_SUCCESS);
+    CHECK((active != 0) == last.in_use());
+    CHECK(last.is_active() == (active != 0));
+    CHECK(last.context() != nullptr);
+    CHECK(last.in_use());
+    CHECK(Device::of_primary(last.context()) == last);
+}
+
+TEST_CASE("the_current_device_is_that_of_a_context_which_is_not_primary_and_its_streams_are_refused") {
+    const DriverFunctions& api = Driver::get().api();
+    const Device device(0);
+    const ContextGuard guard(device.context());
+    auto* const create = other_function<CUresult(CUcontext*, unsigned int, CUdevice)>("cuCtxCreate_v2");
+    auto* const destroy = other_function<CUresult(CUcontext)>("cuCtxDestroy_v2");
+    CUcontext other = nullptr;
+    REQUIRE(create(&other, 0, 0) == CUDA_SUCCESS);
+    CHECK(Device::current() == device);
+    CHECK_FALSE(Device::of_primary(other).has_value());
+    CUstream stream = nullptr;
+    REQUIRE(api.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+    CHECK_THROWS_AS(device_of_stream(reinterpret_cast<std::uint64_t>(stream), device), ArgumentError);
+    CUdeviceptr address = 0;
+    REQUIRE(api.cuMemAlloc(&address, 4096) == CUDA_SUCCESS);
+    RawInterface raw;
+    raw.shape.push_back(1024);
+    raw.typestr = "<f4";
+    raw.pointer = address;
+    try {
+        resolve(validate(raw), device);
+        FAIL("no error");
+    } catch (const ArgumentError& error) {
+        CHECK(std::string(error.what()).find("pycuda.autoprimaryctx") != std::string::npos);
+    }
+    REQUIRE(destroy(other) == CUDA_SUCCESS);
+}
+
+TEST_CASE("an_address_is_readable_only_where_the_process_has_something_mapped") {
+    int value = 0;
+    CHECK(is_readable(reinterpret_cast<std::uint64_t>(&value)));
+    CHECK_FALSE(is_readable(0));
+    CHECK_FALSE(is_readable(8));
+    CHECK_FALSE(is_readable(~std::uint64_t{0} - 4095));
 }

@@ -339,7 +339,7 @@ void fail_every_call(Scene& scene, const Operation& operation, std::uint64_t own
             CHECK(is_untouched(scene, operation));
         }
         if (outcome.raised) {
-            CHECK(outcome.message.find("CUDA_ERROR_UNKNOWN") != std::string::npos);
+            CHECK(outcome.message.find("CUDA_ERROR_ILLEGAL_STATE") != std::string::npos);
             CHECK(outcome.call == outcome.failed);
         }
         if (outcome.failed != "cuCtxSetCurrent") CHECK_FALSE(outcome.context_changed);

@@ -36,7 +36,7 @@ struct Entry<CUresult (*)(Arguments...)> {
     struct Of {
         static inline const char* name = nullptr;
         static CUresult call(Arguments... arguments) {
-            if (is_turn_of(name)) return CUDA_ERROR_UNKNOWN;
+            if (is_turn_of(name)) return CUDA_ERROR_ILLEGAL_STATE;
             return (untouched.*member)(arguments...);
         }
     };

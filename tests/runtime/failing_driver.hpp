@@ -9,7 +9,7 @@
 namespace bascule::testing {
 
 /// While it lives, each thread's calls of the driver's functions are counted, and the one that the thread
-/// asked for answers CUDA_ERROR_UNKNOWN and does nothing. What only names errors is not counted. One at a
+/// asked for answers CUDA_ERROR_ILLEGAL_STATE and does nothing. What only names errors is not counted. One at a
 /// time; made and destroyed while no other thread calls the driver.
 class FailingDriver {
   public:

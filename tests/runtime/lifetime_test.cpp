@@ -226,20 +226,3 @@ TEST_CASE("other threads hand owners over while the driver records a marker, or 
     CHECK(counter.released == 256 + others);
     CHECK(owners_held() == 0);
 }
-
-TEST_CASE("a stream may be full when 512 operations on it are not known to have finished") {
-    start_empty();
-    Counter counter;
-    const Stream stream;
-    const Stream other;
-    const Owner owner = counter.owner();
-    const EventQuery nothing_finishes([](CUevent) { return CUDA_ERROR_NOT_READY; });
-    for (int i = 0; i < 512; ++i) {
-        REQUIRE_FALSE(may_be_full(stream));
-        keep_until_done(stream, owner);
-    }
-    CHECK(may_be_full(stream));
-    CHECK_FALSE(may_be_full(other));
-    stream.ref().synchronize();
-    CHECK_FALSE(may_be_full(stream));
-}

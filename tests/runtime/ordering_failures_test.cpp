@@ -94,7 +94,7 @@ TEST_CASE("rule 8: a record or a wait that fails before the launch stops it") {
         const Fixture::Outcome outcome = f.launch_failing(failure);
         CHECK(trace.spelled(f.names) == order);
         CHECK(outcome.host_waits == 0);
-        CHECK(outcome.message.find("CUDA_ERROR_UNKNOWN") != std::string::npos);
+        CHECK(outcome.message.find("CUDA_ERROR_ILLEGAL_STATE") != std::string::npos);
         // Which argument's stream it is: the first for 0, the second for 1.
         CHECK(outcome.message.find(failure.number == 0 ? "argument 1" : "argument 2") != std::string::npos);
     }

@@ -104,7 +104,12 @@ def _device(missing: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any] |
             "arch": device.arch,
             "multiprocessors": device.multiprocessors,
         },
-        {"version": version, "path": driver["path"], "fallback_reason": driver["fallback_reason"]},
+        {
+            "version": version,
+            "path": driver["path"],
+            "fallback_reason": driver["fallback_reason"],
+            "launches_wait": driver["launches_wait"],
+        },
     )
 
 
@@ -114,6 +119,8 @@ def _nvrtc(missing: list[str]) -> tuple[dict[str, Any] | None, dict[str, str | N
     except bascule.Error as error:
         missing.append(f"NVRTC: {error}")
         return None, {}
+    if not nvrtc["accepted"]:
+        missing.append(f"NVRTC: {nvrtc['conflict']}")
     suffix = "-cu12" if nvrtc["version"].startswith("12.") else ""
     headers = {}
     for header, package in _HEADERS:
@@ -121,7 +128,7 @@ def _nvrtc(missing: list[str]) -> tuple[dict[str, Any] | None, dict[str, str | N
         headers[header] = next((path for path in paths if os.path.exists(os.path.join(path, header))), None)
         if headers[header] is None:
             missing.append(f"{header}: pip install {package}{suffix}")
-    return {"version": nvrtc["version"], "path": nvrtc["path"]}, headers
+    return {key: nvrtc[key] for key in ("version", "path", "accepted", "conflict")}, headers
 
 
 def _cached() -> dict[str, Any]:
@@ -160,10 +167,14 @@ def _print(report: dict[str, Any]) -> None:
         print(f"driver     {kind} {driver['version']}: {driver['path']} {chosen}")
         if driver["fallback_reason"]:
             print(f"           no GPU is used: {driver['fallback_reason']}")
+        if driver["launches_wait"]:
+            print("           each launch waits for its kernel (CUDA_LAUNCH_BLOCKING)")
     else:
         print(f"device     none {chosen}")
     nvrtc = report["nvrtc"]
     print(f"nvrtc      {nvrtc['version']}: {nvrtc['path']}" if nvrtc else "nvrtc      none")
+    if nvrtc and nvrtc["conflict"] and nvrtc["accepted"]:
+        print(f"           {nvrtc['conflict']}")
     for header, path in report["headers"].items():
         print(f"header     {header}: {path or 'not found'}")
     no_disassembler = "none; for bascule compile --sass: pip install nvidia-cuda-nvdisasm"

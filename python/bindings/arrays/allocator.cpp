@@ -4,14 +4,19 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/memory/pool_memory.hpp>
 
+#include "context/device_object.hpp"
 #include "context/stream_object.hpp"
+#include "exchange/interface_sync.hpp"
 #include "launch/owners.hpp"
 #include "support/gil.hpp"
 #include "support/without_gil.hpp"
@@ -91,12 +96,18 @@ std::string package_of(const py::object& object) {
     return module.substr(0, module.find('.'));
 }
 
+std::uint64_t handle_for_others(const py::object& stream) {
+    const StreamRef ref = stream.cast<StreamObject&>().ref;
+    give_out_handle(ref);
+    return ref.handle();
+}
+
 /// The stream as an object of the allocator's library, for libraries that accept no other.
 py::object stream_for(const py::object& resource, const py::object& stream) {
     const std::string package = package_of(resource);
     if (package == "rmm") return py::module_::import("rmm.pylibrmm.stream").attr("Stream")(stream);
     if (package == "cuda") {
-        const auto handle = stream.cast<StreamObject&>().ref.handle();
+        const auto handle = handle_for_others(stream);
         return py::module_::import("cuda.core").attr("Stream").attr("from_handle")(handle);
     }
     return stream;
@@ -117,7 +128,7 @@ Given from_resource(const py::object& resource, std::size_t bytes, const py::obj
 Given from_pool(const py::object& pool, std::size_t bytes, const py::object& stream) {
     py::object memory;
     if (package_of(pool) == "cupy") {
-        const auto handle = stream.cast<StreamObject&>().ref.handle();
+        const auto handle = handle_for_others(stream);
         const py::object current = py::module_::import("cupy").attr("cuda").attr("ExternalStream")(handle);
         current.attr("__enter__")();
         try {
@@ -169,6 +180,23 @@ class CurrentSetting {
     std::atomic<bool> any_{false};
 };
 
+/// Makes the device's context current for Python code.
+class ContextOfPython {
+  public:
+    explicit ContextOfPython(Device device) {
+        without_gil([&] { context_.emplace(device.context()); });
+    }
+    ~ContextOfPython() {
+        const GilReleased released;
+        context_.reset();
+    }
+    ContextOfPython(const ContextOfPython&) = delete;
+    ContextOfPython& operator=(const ContextOfPython&) = delete;
+
+  private:
+    std::optional<ContextGuard> context_;
+};
+
 CurrentSetting& current_setting() {
     static auto* made = new CurrentSetting;
     return *made;
@@ -204,14 +232,109 @@ py::object set_allocator(const py::object& allocator) {
     return current_setting().replace({allocator, source}).allocator;
 }
 
+/// From the device's pool. Where the order of streams is the program's own affair, memory that is freed after the work
+/// of all of them.
+std::shared_ptr<DeviceBuffer> from_driver(std::size_t bytes, Device device, const py::object& stream) {
+    const bool in_order = interface_sync();
+    const StreamRef order = stream.cast<const StreamObject&>().ref;
+    const GilReleased released;
+    return in_order ? std::make_shared<DeviceBuffer>(bytes, order)
+                    : std::make_shared<DeviceBuffer>(bytes, device);
+}
+
+/// bascule.MemoryPool: the pool of a device; one without pools has an empty one.
+struct PoolObject {
+    Device device;
+
+    /// Calls it without the GIL.
+    template <class Call>
+    auto use(const Call& call) const {
+        const GilReleased released;
+        const ContextGuard context(device.context());
+        MemoryPool* const pool = MemoryPool::of(device);
+        return pool == nullptr ? decltype(call(*pool)){} : call(*pool);
+    }
+    PoolUse now() const {
+        return use([](const MemoryPool& pool) { return pool.use(); });
+    }
+};
+
+std::uint64_t to_bytes(const py::object& number, const char* name) {
+    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr()));
+    if (!integer) throw py::error_already_set();
+    const unsigned long long bytes = PyLong_AsUnsignedLongLong(integer.ptr());
+    if (PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        throw ArgumentError(ErrorKind::value,
+                            fmt::format("`{}` must be a number of bytes from 0 to 2**64 - 1, got {}.", name,
+                                        std::string(py::str(integer))),
+                            {.field = name});
+    }
+    return bytes;
+}
+
+void bind_memory_pool(py::module_& module) {
+    py::class_<PoolObject>(
+        module, "MemoryPool",
+        R"(The pool that a device's new arrays take their memory from; get it with `bascule.memory_pool()`.
+
+Arrays are freed in the order of their stream, which waits for nothing. What is freed stays in the pool, for the next
+arrays, until it is trimmed. Other libraries have pools of their own.)")
+        .def_readonly("device", &PoolObject::device, "The device.")
+        .def_property_readonly(
+            "used_bytes", [](const PoolObject& self) { return self.now().used; },
+            "Bytes of arrays that live, or whose stream has not reached the end of their use.")
+        .def_property_readonly(
+            "reserved_bytes", [](const PoolObject& self) { return self.now().reserved; },
+            "Bytes of the device that the pool holds: those in use and those kept for the next arrays.")
+        .def_property(
+            "release_threshold", [](const PoolObject& self) { return self.now().release_threshold; },
+            [](const PoolObject& self, const py::object& bytes) {
+                const std::uint64_t threshold = to_bytes(bytes, "release_threshold");
+                self.use([&](MemoryPool& pool) {
+                    pool.set_release_threshold(threshold);
+                    return 0;
+                });
+            },
+            "How many reserved bytes are kept when the host synchronises; the driver takes back the rest "
+            "that is unused. At "
+            "first 2**64 - 1: everything is kept.")
+        .def(
+            "trim",
+            [](const PoolObject& self, const py::object& keep) {
+                const std::uint64_t bytes = to_bytes(keep, "keep_bytes");
+                const GilReleased released;
+                trim_memory_pool(self.device, bytes);
+            },
+            "keep_bytes"_a = 0,
+            R"(Wait for the device, and return unused memory to the driver, for other libraries and processes, but for `keep_bytes`.
+
+>>> import bascule
+>>> bascule.memory_pool().trim())")
+        .def("__repr__", [](const PoolObject& self) {
+            return fmt::format("<bascule.MemoryPool of {}>", to_string(self.device));
+        });
+    module.def(
+        "memory_pool", [](const py::object& device) { return PoolObject{device_from(device)}; },
+        "device"_a = py::none(),
+        R"(The pool that new arrays of `device` (None: the current device) take their memory from. It is empty where the driver has no
+pools for the device: then arrays come from `cuMemAlloc`.
+
+>>> import bascule
+>>> bascule.memory_pool().reserved_bytes >= bascule.memory_pool().used_bytes
+True)");
+}
+
 }  // namespace
 
 std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device, const py::object& stream) {
-    if (bytes == 0 || !current_setting().any()) return std::make_shared<DeviceBuffer>(bytes, device);
+    if (bytes == 0 || !current_setting().any()) return from_driver(bytes, device, stream);
     const Setting used = current_setting().get();  // what it calls may set another one
-    if (used.source == nullptr) return std::make_shared<DeviceBuffer>(bytes, device);
-    const ContextGuard context(device.context());
-    Given given = used.source(used.allocator, bytes, stream);
+    if (used.source == nullptr) return from_driver(bytes, device, stream);
+    Given given = [&] {
+        const ContextOfPython context(device);
+        return used.source(used.allocator, bytes, stream);
+    }();
     // Library and stream live until the memory is given back.
     py::tuple kept = py::make_tuple(used.allocator, stream);
     auto owner = std::make_shared<std::pair<Allocation, Allocation>>(
@@ -221,6 +344,7 @@ std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device, 
 }
 
 void bind_allocator(py::module_& module) {
+    bind_memory_pool(module);
     module.def("set_allocator", &set_allocator, "allocator"_a,
                R"(Allocate the device memory of new arrays with `allocator`. Returns the previous allocator.
 
@@ -229,7 +353,7 @@ allocator : one of
     an object with `malloc(nbytes)`: `cupy.cuda.MemoryPool()`, `cupy.get_default_memory_pool()`;
     a pair of functions `(allocate, deallocate)`: `allocate(nbytes, stream)` returns an address, `deallocate(address, nbytes,
     stream)` frees it; `stream` is the bascule.Stream that the array is bound to;
-    None: the driver.
+    None: the device's pool, `bascule.memory_pool()`.
 
 Memory is returned to the allocator that it came from, once no enqueued work can use it. Pinned and managed arrays always come from the
 driver. An exception of the allocator propagates to the call that creates the array. The setting holds for the process; any thread may
@@ -239,7 +363,7 @@ change it.
 >>> before = bascule.set_allocator(None))");
     module.def(
         "get_allocator", [] { return current_setting().get().allocator; },
-        "The allocator of new arrays, or None for the driver.");
+        "The allocator of new arrays, or None for the device's pool.");
 }
 
 }  // namespace bascule::python

@@ -10,7 +10,7 @@
 
 namespace bascule::python {
 
-/// Device memory from the allocator that is set, else from the driver. It is given back by the buffer's end:
+/// Device memory from the allocator that is set, else from the device's pool. It is given back by the buffer's end:
 /// to the allocator that gave it, in the order of `stream`, a bascule.Stream that is kept until then.
 /// Throws: CudaError; the allocator's own exception; ArgumentError for what it returned.
 std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device,

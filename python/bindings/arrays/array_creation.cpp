@@ -75,8 +75,9 @@ ArrayObject allocate(const ArrayPlan& plan, Device device, const py::object& str
     ArrayView view = planned_view(plan);
     const py::object bound = stream_to_bind(stream, device);
     const std::size_t bytes = view.size * plan.dtype.itemsize;
-    auto buffer = plan.kind == MemoryKind::device ? allocate_device(bytes, device, bound)
-                                                  : std::make_shared<DeviceBuffer>(bytes, device, plan.kind);
+    auto buffer = plan.kind == MemoryKind::device
+                      ? allocate_device(bytes, device, bound)
+                      : without_gil([&] { return std::make_shared<DeviceBuffer>(bytes, device, plan.kind); });
     view.pointer = buffer->address();
     name_allocation(view.pointer);
     ArrayObject array{view, device, std::move(buffer), py::none(), py::none()};
@@ -130,6 +131,10 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
             const StreamRef source(own->view.stream, own->device);
             const GilReleased released;
             source.synchronize();
+        }
+        {  // the host copies, perhaps from managed memory
+            const GilReleased released;
+            wait_for_managed_memory(device);
         }
         host = numpy().attr("ascontiguousarray")(host).attr("reshape")(host.attr("shape"));
         view = host_view(host);
@@ -210,7 +215,9 @@ array([1, 2, 3], dtype=int32))");
         "order"_a = "C", "stream"_a = py::none(),
         R"(Create an array in managed memory, which migrates to the processor that uses it; contents are undefined.
 
-As with `pinned_array`, `numpy.asarray(x)` is a view; synchronise before the host accesses it. Parameters as for `device_array`.
+As with `pinned_array`, `numpy.asarray(x)` is a view; synchronise before the host accesses it. Where the device does not share managed
+memory while kernels run (Windows, WSL, old GPUs), `asarray` waits for all kernels, and so must you before each later access: any kernel
+that runs makes the host's access a crash. Parameters as for `device_array`.
 
 >>> import numpy as np, bascule
 >>> x = bascule.managed_array(2, "f8")

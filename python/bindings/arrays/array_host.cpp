@@ -5,6 +5,7 @@
 #include <bascule/interface/errors/error.hpp>
 
 #include "exchange/array_export.hpp"
+#include "support/gil.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -31,6 +32,10 @@ py::dict array_interface(const ArrayObject& array) {
         throw py::attribute_error(
             "a DeviceArray in device memory has no __array_interface__, because the host cannot read it. Use "
             "x.copy_to_host().");
+    }
+    if (array.buffer->kind() == MemoryKind::managed) {
+        const GilReleased released;
+        wait_for_managed_memory(array.device);
     }
     py::dict fields = interface_of(array.view);
     fields["data"] = py::make_tuple(host_address(array), array.view.readonly);

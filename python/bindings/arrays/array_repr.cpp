@@ -14,6 +14,7 @@
 #include "arrays/mask.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
+#include "support/gil.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -39,6 +40,7 @@ std::string without_values(const ArrayObject& array, const std::string& why) {
 /// Reading would wait for the stream, which breaks a capture.
 bool is_capturing(const ArrayObject& array) {
     const StreamRef stream = stream_for(array, py::none());
+    const GilReleased released;
     const ContextGuard context(stream.context());
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult code = Driver::get().api().cuStreamIsCapturing(stream.native(), &status);

@@ -112,7 +112,7 @@ void wait_if_the_host_reads(const py::object& values, const ArrayView& target) {
 }
 
 /// The values as a host array of exactly this shape and dtype, laid out as the device array is.
-py::object host_values(const py::object& given, const ArrayView& view) {
+py::object host_values(const py::object& given, const ArrayView& view, Device device) {
     if (is_numpy_masked(given)) {
         throw ArgumentError(
             ArgumentError::Kind::not_supported,
@@ -136,7 +136,13 @@ py::object host_values(const py::object& given, const ArrayView& view) {
                 std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype")))),
             {.field = "values"});
     }
-    return numpy().attr("asarray")(host, "order"_a = view.f_contiguous && !view.c_contiguous ? "F" : "C");
+    const bool fortran = view.f_contiguous && !view.c_contiguous;
+    if (!flag(host,
+              fortran ? "f_contiguous" : "c_contiguous")) {  // the host copies, perhaps from managed memory
+        const GilReleased released;
+        wait_for_managed_memory(device);
+    }
+    return numpy().attr("asarray")(host, "order"_a = fortran ? "F" : "C");
 }
 
 /// Host values to a contiguous array. `values` is what the caller passed: host itself, or what it was made
@@ -159,7 +165,7 @@ void copy_bytes_from(const py::object& array, const py::object& host, const py::
 py::object copy_values_to_host(const py::object& self, const py::object& out, const py::object& stream) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
     const StreamRef source = stream_for(array, stream);
-    if (stream.is_none() || out.is_none()) require_no_capture(source, "copy_to_host");
+    if (stream.is_none() || out.is_none()) without_gil([&] { require_no_capture(source, "copy_to_host"); });
     const auto new_host = [&](bool fortran) {
         return py::object(numpy().attr("empty")(to_tuple(array.view.shape),
                                                 "dtype"_a = numpy_dtype(array.view),
@@ -174,7 +180,13 @@ py::object copy_values_to_host(const py::object& self, const py::object& out, co
     const py::object contiguous = fits ? self : py::cast(packed(self, fortran, stream));
     const bool done = copy_bytes(contiguous, target, out, source);
     if (!done && (stream.is_none() || has_gaps)) wait(source);
-    if (has_gaps) numpy().attr("copyto")(host, target);
+    if (has_gaps) {
+        {
+            const GilReleased released;
+            wait_for_managed_memory(array.device);
+        }
+        numpy().attr("copyto")(host, target);
+    }
     return out.is_none() ? host : out;
 }
 
@@ -215,7 +227,7 @@ py::object copy_to_host(const py::object& self, const py::object& out, const py:
 void copy_from_host(const py::object& self, const py::object& values, const py::object& stream) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
     require_writable(array);
-    const py::object host = host_values(values, array.view);
+    const py::object host = host_values(values, array.view, array.device);
     if (array.view.contiguous()) return copy_bytes_from(self, host, values, stream_for(array, stream));
     const py::object packed_values =
         py::cast(allocate({.shape = array.view.shape, .dtype = array.view.dtype, .layout = array.view.layout},

@@ -7,6 +7,7 @@
 #include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
 
+#include "context/array_home.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/interface_reader.hpp"
 #include "exchange/interface_sync.hpp"
@@ -44,7 +45,7 @@ ArrayView read_view(PyObject* mask, Home& home) {
                             {.field = "mask"});
     }
     ArrayView view = validate(snapshot.raw);
-    resolve_at_home(view, home);
+    find_home(view, home);
     if (!interface_sync()) view.has_stream = false;
     return view;
 }

@@ -9,12 +9,14 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 #include "context/call_site.hpp"
 #include "context/current_stream.hpp"
 #include "context/device_output.hpp"
 #include "support/errors.hpp"
+#include "support/gil.hpp"
 #include "support/interruption.hpp"
 
 namespace py = pybind11;
@@ -40,6 +42,12 @@ void answer_questions_once() {
     redirect_device_output();
 }
 
+/// Loaded at the first use.
+const Driver& loaded_driver() {
+    const Driver* loaded = Driver::existing();
+    return loaded != nullptr ? *loaded : without_gil([]() -> const Driver& { return Driver::get(); });
+}
+
 void warn_of_fallback(const Driver& driver) {
     static std::atomic<bool> warned{false};
     if (driver.fallback_reason().empty() || warned.load(std::memory_order_relaxed)) return;
@@ -61,33 +69,36 @@ void require_gpu() {
 }
 
 py::dict driver_info() {
-    const Driver& driver = Driver::get();
+    const Driver& driver = loaded_driver();
     py::dict info;
     info["path"] = driver.path();
     info["version"] = driver.version();
     info["emulated"] = driver.emulated();
     info["fallback_reason"] = driver.fallback_reason();
     info["device_count"] = driver.device_count();
+    info["launches_wait"] = launches_wait();
     return info;
 }
 
 }  // namespace
 
 Device current_device() {
-    warn_of_fallback(Driver::get());
+    warn_of_fallback(loaded_driver());
     if (anything_entered()) [[unlikely]] {
         if (const std::optional<Device> entered = entered_device()) return *entered;
     }
     answer_questions_once();
-    return Device::current();
+    return without_gil([] { return Device::current(); });
+}
+
+Device device_with(int ordinal) {
+    return without_gil([&] { return Device(ordinal); });
 }
 
 std::string to_string(Device device) {
     if (!device.emulated()) return fmt::format("cuda:{} '{}'", device.ordinal(), device.name());
     return fmt::format("emulated:{}{}", device.ordinal(), null_mode() ? ", executes nothing" : "");
 }
-
-bool launches_block(Device device) noexcept { return device.emulated() && !null_mode(); }
 
 Device device_from(const py::object& device) {
     if (device.is_none()) return current_device();
@@ -98,7 +109,7 @@ Device device_from(const py::object& device) {
                                         std::string(py::repr(device))),
                             {.field = "device"});
     }
-    warn_of_fallback(Driver::get());
+    warn_of_fallback(loaded_driver());
     const long long ordinal = PyLong_AsLongLong(py::int_(device).ptr());
     if (ordinal != static_cast<int>(ordinal) || PyErr_Occurred() != nullptr) {
         PyErr_Clear();
@@ -106,7 +117,7 @@ Device device_from(const py::object& device) {
                             fmt::format("there is no device {}.", std::string(py::str(device))),
                             {.field = "device"});
     }
-    return Device(static_cast<int>(ordinal));
+    return device_with(static_cast<int>(ordinal));
 }
 
 void bind_devices(py::module_& module) {
@@ -125,7 +136,7 @@ the thread, or to the asyncio task. The thread's current CUDA context, which oth
         .def_property_readonly(
             "stream_priorities",
             [](Device self) {
-                const PriorityRange range = priorities_of(self);
+                const PriorityRange range = without_gil([&] { return priorities_of(self); });
                 return py::make_tuple(range.least_urgent, range.most_urgent);
             },
             "The least and the most urgent priority of streams, such as `(0, -5)`.")

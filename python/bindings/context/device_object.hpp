@@ -20,8 +20,8 @@ Device device_from(const pybind11::object& device);
 /// "cuda:0 'NVIDIA H200'", "emulated:0"; in null mode "emulated:0, executes nothing".
 std::string to_string(Device device);
 
-/// True when kernels run inside the launch call: then the GIL is released for it.
-bool launches_block(Device device) noexcept;
+/// The device of that number, which is perhaps used for the first time. Throws: ArgumentError, CudaError.
+Device device_with(int ordinal);
 
 void bind_devices(pybind11::module_& module);
 

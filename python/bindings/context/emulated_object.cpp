@@ -13,6 +13,9 @@
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/faults/device_reset.hpp>
 #include <bascule/runtime/faults/race_check.hpp>
+#ifdef BASCULE_TEST_HOOKS
+#include <bascule/runtime/trace/driver_recorder.hpp>
+#endif
 
 #include "context/device_object.hpp"
 #include "support/gil.hpp"
@@ -67,13 +70,48 @@ const char* kind_name(std::uint32_t kind) noexcept {
     }
 }
 
-py::list trace_stop() {
+#ifdef BASCULE_TEST_HOOKS
+bool runs_on_a_gpu() {
+    if (Driver::existing() == nullptr) current_device();
+    return !Driver::get().emulated();
+}
+#endif
+
+void trace(bool on) {
+#ifdef BASCULE_TEST_HOOKS
+    if (runs_on_a_gpu()) return record_operations(on);
+#endif
+    functions().trace(on ? 1 : 0);
+}
+
+std::vector<BasculeEmulatedOperation> traced_operations() {
+#ifdef BASCULE_TEST_HOOKS
+    if (runs_on_a_gpu()) return recorded_operations();
+#endif
     const EmulatedFunctions& emulated = functions();
-    emulated.trace(0);
     std::vector<BasculeEmulatedOperation> operations(emulated.trace_read(nullptr, 0));
     operations.resize(std::min(operations.size(), emulated.trace_read(operations.data(), operations.size())));
+    return operations;
+}
+
+std::size_t trace_length() {
+#ifdef BASCULE_TEST_HOOKS
+    if (runs_on_a_gpu()) return recorded_operations().size();
+#endif
+    return functions().trace_read(nullptr, 0);
+}
+
+std::uint64_t driver_calls(const std::string& function) {
+#ifdef BASCULE_TEST_HOOKS
+    if (runs_on_a_gpu()) return recorded_calls_of(function);
+#endif
+    return functions().call_count(function.c_str());
+}
+
+py::list trace_stop() {
+    trace(false);
     py::list list;
-    for (const BasculeEmulatedOperation& operation : operations) {
+    for (const BasculeEmulatedOperation& operation : traced_operations()) {
         list.append(py::make_tuple(kind_name(operation.kind), operation.stream, operation.event,
                                    operation.bytes, std::string(operation.name), operation.device));
     }
@@ -110,7 +148,7 @@ void bind_races(py::module_& module) {
         if (!races.empty()) throw RaceError(std::move(races));
     });
     module.def("_reset_devices", &reset_emulated_devices, py::call_guard<GilReleased>());
-    module.def("_is_context_lost", &is_context_lost);
+    module.def("_is_context_lost", &is_context_lost, py::call_guard<GilReleased>());
     module.def("_finish_devices", &finish_devices, py::call_guard<GilReleased>());
     module.def("_end_program", &end_program, py::call_guard<GilReleased>());
     module.def("_race_statistics", &race_statistics);
@@ -123,11 +161,10 @@ void bind_races(py::module_& module) {
 
 void bind_emulated(py::module_& module) {
     bind_races(module);
-    module.def("_trace_start", [] { functions().trace(1); });
+    module.def("_trace_start", [] { trace(true); });
     module.def("_trace_stop", &trace_stop);
-    module.def("_trace_length", [] { return functions().trace_read(nullptr, 0); });
-    module.def("_driver_calls",
-               [](const std::string& function) { return functions().call_count(function.c_str()); });
+    module.def("_trace_length", &trace_length);
+    module.def("_driver_calls", &driver_calls);
 }
 
 }  // namespace bascule::python

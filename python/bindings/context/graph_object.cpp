@@ -154,7 +154,7 @@ void bind_graphs(py::module_& module) {
 
     type.def(py::init([] {
             const Device device = current_device();
-            return std::make_shared<GraphObject>(device);
+            return without_gil([&] { return std::make_shared<GraphObject>(device); });
         }))
         .def("__enter__", &enter_first)
         .def("__exit__", [](const GraphPointer& self, const py::object& kind, const py::object&,

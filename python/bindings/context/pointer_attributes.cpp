@@ -12,6 +12,7 @@
 #include "arrays/array_object.hpp"
 #include "context/device_object.hpp"
 #include "exchange/interface_reader.hpp"
+#include "support/gil.hpp"
 #include "support/names.hpp"
 #include "values/numpy_values.hpp"
 
@@ -49,7 +50,7 @@ std::uint64_t address_of(const py::object& object) {
 PointerAttributes attributes_of(const py::object& object) {
     const Device device = current_device();
     const std::uint64_t address = address_of(object);
-    if (const auto found = pointer_attributes(address, device)) return *found;
+    if (const auto found = without_gil([&] { return pointer_attributes(address, device); })) return *found;
     throw ArgumentError(ErrorKind::value,
                         fmt::format("no device can use the memory at {:#x}: it is ordinary host memory, was "
                                     "freed, belongs to an empty "

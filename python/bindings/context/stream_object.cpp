@@ -6,6 +6,8 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/current_stream.hpp"
 #include "context/device_object.hpp"
@@ -93,7 +95,7 @@ std::uint64_t foreign_handle(py::handle object) {
 }
 
 StreamRef of_handle(std::uint64_t handle, Device device) {
-    return {handle, device_of_stream(handle, device)};
+    return {handle, without_gil([&] { return device_of_stream(handle, device); })};
 }
 
 StreamObject borrowed(std::uint64_t handle) {
@@ -117,14 +119,19 @@ float elapsed(const EventObject& start, const EventObject& end) {
                         "own clock. Record both on streams of one device.",
                         to_string(start.event.device()), to_string(end.event.device())));
     }
-    const ContextGuard context(start.event.device().context());
+    const auto ask = [&](const auto& question) {
+        return without_gil([&] {
+            const ContextGuard context(start.event.device().context());
+            return question();
+        });
+    };
     try {
-        return Event::elapsed_ms(start.event.ref(), end.event.ref());
+        return ask([&] { return Event::elapsed_ms(start.event.ref(), end.event.ref()); });
     } catch (const CudaError& error) {
         if (error.details().code_name == "CUDA_ERROR_NOT_READY") {
             fail(fmt::format(
                 "elapsed: the {} event has not happened yet. Wait for it first: end.synchronize().",
-                start.event.ref().query() ? "second" : "first"));
+                ask([&] { return start.event.ref().query(); }) ? "second" : "first"));
         }
         if (error.details().code_name == "CUDA_ERROR_INVALID_HANDLE") {
             fail("elapsed: one of the events was never recorded. Call event.record(stream) for both first.");
@@ -134,9 +141,15 @@ float elapsed(const EventObject& start, const EventObject& end) {
 }
 
 StreamObject new_stream(int priority) {
-    auto owned = std::make_shared<Stream>(current_device(), priority);
+    const Device device = current_device();
+    auto owned = without_gil([&] { return std::make_shared<Stream>(device, priority); });
+    hide_stream(*owned);
     const StreamRef ref = owned->ref();
     return StreamObject{std::move(owned), ref, py::none()};
+}
+
+void wait_for_event(const StreamObject& stream, const EventObject& event) {
+    without_gil([&] { stream.ref.wait(event.event.ref()); });
 }
 
 StreamObject external_stream(const py::object& stream) {
@@ -227,33 +240,33 @@ another one. The current stream belongs to the thread, or to the asyncio task; b
         .def_property_readonly(
             "device", [](const StreamObject& self) { return self.ref.device(); }, "The device of the stream.")
         .def_property_readonly(
-            "priority", [](const StreamObject& self) { return priority_of(self.ref); },
+            "priority",
+            [](const StreamObject& self) { return without_gil([&] { return priority_of(self.ref); }); },
             "Lower numbers are more urgent; 0 is the default.")
         .def_property_readonly(
-            "handle", [](const StreamObject& self) { return self.ref.handle(); },
+            "handle",
+            [](const StreamObject& self) {
+                give_out_handle(self.ref);
+                return self.ref.handle();
+            },
             "The CUstream as an integer; 1 and 2 are the default streams.")
         .def(
-            "synchronize",
-            [](const StreamObject& self) {
-                const GilReleased released;
-                self.ref.synchronize();
-            },
+            "synchronize", [](const StreamObject& self) { without_gil([&] { self.ref.synchronize(); }); },
             "Wait on the host until all work enqueued on this stream has finished. Raises CudaError if any "
             "of "
             "it failed.")
         .def(
-            "query", [](const StreamObject& self) { return self.ref.query(); },
+            "query", [](const StreamObject& self) { return without_gil([&] { return self.ref.query(); }); },
             "True when all work enqueued on this stream has finished.")
+        .def("wait", &wait_for_event, "event"_a,
+             "Make later work on this stream wait for `event`; the host does not wait.")
+        .def("wait_event", &wait_for_event, "event"_a, "The same as `wait`, by CuPy's and PyTorch's name.")
         .def(
-            "wait",
-            [](const StreamObject& self, const EventObject& event) { self.ref.wait(event.event.ref()); },
-            "event"_a, "Make later work on this stream wait for `event`; the host does not wait.")
-        .def(
-            "wait_event",
-            [](const StreamObject& self, const EventObject& event) { self.ref.wait(event.event.ref()); },
-            "event"_a, "The same as `wait`, by CuPy's and PyTorch's name.")
-        .def(
-            "__cuda_stream__", [](const StreamObject& self) { return py::make_tuple(0, self.ref.handle()); },
+            "__cuda_stream__",
+            [](const StreamObject& self) {
+                give_out_handle(self.ref);
+                return py::make_tuple(0, self.ref.handle());
+            },
             "The CUDA stream protocol: (version, handle).")
         .def("__eq__",
              [](const StreamObject& self, const py::object& other) {
@@ -266,7 +279,8 @@ another one. The current stream belongs to the thread, or to the asyncio task; b
         .def(
             "record",
             [](const EventObject& self, const py::object& stream) {
-                self.event.ref().record(stream_or_current(stream, self.event.device(), "event"));
+                const StreamRef recorded = stream_or_current(stream, self.event.device(), "event");
+                without_gil([&] { self.event.ref().record(recorded); });
             },
             "stream"_a = py::none(),
             "Record the work enqueued so far on `stream` (None: the current stream, else the default "
@@ -277,20 +291,18 @@ another one. The current stream belongs to the thread, or to the asyncio task; b
                 const std::optional<StreamRef> given = to_stream(stream, current_device());
                 const StreamRef waiting =
                     given ? *given : stream_or_current(py::none(), self.event.device(), "event");
-                waiting.wait(self.event.ref());
+                without_gil([&] { waiting.wait(self.event.ref()); });
             },
             "stream"_a = py::none(),
             "Make later work on `stream` (None: the current stream, else the default stream) wait for this "
             "event. The stream may be on another device.")
         .def(
-            "query", [](const EventObject& self) { return self.event.ref().query(); },
+            "query",
+            [](const EventObject& self) { return without_gil([&] { return self.event.ref().query(); }); },
             "True when the recorded work has finished.")
         .def(
             "synchronize",
-            [](const EventObject& self) {
-                const GilReleased released;
-                self.event.ref().synchronize();
-            },
+            [](const EventObject& self) { without_gil([&] { self.event.ref().synchronize(); }); },
             "Wait on the host until the recorded work has finished.")
         .def("elapsed", &elapsed, "end"_a,
              "Milliseconds from this event to `end`. Both must be recorded, finished, and created with "
@@ -338,15 +350,16 @@ True)");
     module.def(
         "event",
         [](bool timing) {
-            return EventObject{Event(current_device(), timing ? Event::Timing::on : Event::Timing::off)};
+            const Device device = current_device();
+            return without_gil(
+                [&] { return EventObject{Event(device, timing ? Event::Timing::on : Event::Timing::off)}; });
         },
         py::kw_only(), "timing"_a = true, "Create an event on the current device.");
     module.def(
         "synchronize",
         [] {
             const Device device = current_device();
-            const GilReleased released;
-            synchronize(device);
+            without_gil([&] { synchronize(device); });
         },
         "Wait on the host until the current device has finished all work. Raises CudaError if any of it "
         "failed.");

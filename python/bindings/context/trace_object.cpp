@@ -9,6 +9,7 @@
 
 #include <bascule/runtime/trace/launch_hooks.hpp>
 #include <bascule/runtime/trace/trace.hpp>
+#include <bascule/runtime/trace/trace_clock.hpp>
 
 #include "context/call_site.hpp"
 #include "context/stream_object.hpp"
@@ -139,8 +140,11 @@ std::uint64_t add_python_hook(const py::object& before, const py::object& after,
 }  // namespace
 
 void bind_traces(py::module_& module) {
-    module.def("_begin_trace", &start_trace, "limit"_a);
+    module.def("_begin_trace", &start_trace, "limit"_a, py::call_guard<GilReleased>());
     module.def("_end_trace", &end_trace);
+#ifdef BASCULE_TEST_HOOKS
+    module.def("_advance_trace_clock", [](std::int64_t nanoseconds) { trace_clock_advance += nanoseconds; });
+#endif
     module.def("_emit_ranges", &emit_python_ranges, "push"_a, "pop"_a);
     module.def("_stop_ranges", &stop_ranges);
     module.def("_add_launch_hook", &add_python_hook, "before"_a, "after"_a, "make_record"_a);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 
 #include "support/names.hpp"
 #include "values/dtype_object.hpp"
@@ -26,11 +27,13 @@ struct ExportObject {
 
 py::dict fields_of(const ArrayObject& array, int version, bool names_stream) {
     const ArrayView& view = array.view;
+    if (array.buffer) array.buffer->share();
     py::dict fields = interface_of(view);
     fields[py::handle(names().version)] = version;
     // Versions 0 and 1 do not define which arrays may omit the strides.
     if (version < 2) fields[py::handle(names().strides)] = to_tuple(view.strides);
     if (version >= 3) {
+        if (view.has_stream && names_stream) give_out_handle({view.stream, array.device});
         fields[py::handle(names().stream)] =
             view.has_stream && names_stream ? py::object(py::int_(view.stream)) : py::object(py::none());
     }

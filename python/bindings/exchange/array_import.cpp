@@ -9,6 +9,7 @@
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "arrays/mask.hpp"
+#include "context/array_home.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/interface_reader.hpp"
@@ -16,6 +17,7 @@
 #include "exchange/producer_streams.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
+#include "types/tensor_state.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -28,7 +30,8 @@ namespace {
 ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync, PyObject* producer) {
     Home home{.device = current_device()};
     ArrayView view = validate(snapshot.raw);
-    resolve_at_home(view, home);
+    if (producer != nullptr) require_plain_state(producer, profile_of(Py_TYPE(producer)).state, view, false);
+    find_home(view, home);
     const Device device = home.device;
     ArrayObject array{std::move(view), device, nullptr, std::move(owner), py::none()};
     if (array.view.dtype.kind == DType::Kind::bit) {

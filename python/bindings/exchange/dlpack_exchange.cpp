@@ -9,6 +9,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 
+#include "context/array_home.hpp"
 #include "exchange/dlpack_managed.hpp"
 #include "support/gil.hpp"
 
@@ -38,7 +39,7 @@ ArrayView finish(const dlpack::Tensor& tensor, const TypeProfile& profile, Home&
     Dimensions shape;
     ArrayView view =
         dlpack::read_plainly(tensor, plain, &shape) ? view_of(plain, shape) : dlpack::view_of(tensor);
-    resolve_at_home(view, home);
+    find_home(view, home, tensor.device.type == BASCULE_DL_CUDA ? tensor.device.id : -1);
     view.has_stream = true;
     view.stream_source = StreamSource::table;
     view.stream = detail::work_stream_of(*profile.table, tensor.device);

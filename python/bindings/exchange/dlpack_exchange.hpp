@@ -7,8 +7,9 @@
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
-#include "exchange/type_profile.hpp"
 #include "launch/owners.hpp"
+#include "types/tensor_state.hpp"
+#include "types/type_profile.hpp"
 
 namespace bascule::python {
 
@@ -63,7 +64,8 @@ struct WorkStream {
     array.traits = dlpack::traits_of(tensor.dtype);
     if (tensor.device.type != BASCULE_DL_CUDA || !fits(array.traits, parameter.plain) ||
         !dlpack::read_plain_elements(tensor, array, nullptr) || !array.is_aligned() ||
-        !is_known_at_home(array.pointer, home)) {
+        !is_known_at_home(array.pointer, home, tensor.device.id) ||
+        !is_plain_state(object, profile.state, tensor.dtype.code, !parameter.type.constant)) {
         return false;
     }
     if (known.table != &table || known.device != tensor.device.id) {

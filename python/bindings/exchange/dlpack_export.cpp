@@ -31,6 +31,7 @@ struct Place {
 
 Place place_of(const ArrayObject& array) {
     if (array.view.empty()) return {};
+    const GilReleased released;
     const Driver& driver = Driver::get();
     const ContextGuard context(array.device.context());
     unsigned int memory_type = 0;
@@ -56,6 +57,7 @@ dlpack::Tensor tensor_at(const Place& place, const ArrayObject& array) {
     if (const std::string reason = dlpack::why_not_a_tensor(view); !reason.empty()) {
         raise_buffer_error(fmt::format("{} {}.", describe(view), reason));
     }
+    if (array.buffer) array.buffer->share();
     const std::uint64_t address = place.host_address != 0 ? place.host_address : view.pointer;
     dlpack::Tensor tensor{};
     tensor.data = view.empty() ? nullptr : reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
@@ -117,9 +119,10 @@ Consumer consumer_of(const py::object& stream, const Place& place, Device device
 
 void order(const Consumer& consumer, const ArrayObject& array) {
     if (!array.view.has_stream || consumer.kind == Consumer::Kind::unordered) return;
+    const GilReleased released;
     if (consumer.kind == Consumer::Kind::host) {
-        const GilReleased released;
         StreamRef(array.view.stream, array.device).synchronize();
+        wait_for_managed_memory(array.device);
         return;
     }
     const Producer bound{array.view.stream, 0};

@@ -11,6 +11,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
@@ -32,7 +33,7 @@ using ErrorKind = ArgumentError::Kind;
 
 /// The device that uses this memory; every device can use pinned and managed memory.
 Device device_of(dlpack::DeviceId where) {
-    return where.type == BASCULE_DL_CUDA ? Device(where.id) : current_device();
+    return where.type == BASCULE_DL_CUDA ? device_with(where.id) : current_device();
 }
 
 [[noreturn]] void fail_unreachable(dlpack::DeviceId where) {
@@ -67,7 +68,8 @@ ArrayObject adopt(Form* managed) {
     check_version(*managed);
     if (!dlpack::is_cuda(managed->tensor.device)) fail_unreachable(managed->tensor.device);
     const Device device = device_of(managed->tensor.device);
-    ArrayView view = resolve(dlpack::view_of(managed->tensor), device);
+    ArrayView view = dlpack::view_of(managed->tensor);
+    view = without_gil([&] { return resolve(view, device); });
     view.readonly = (flags_of(*managed) & BASCULE_DL_READ_ONLY) != 0;
     return ArrayObject{std::move(view), device, nullptr, make_holder(managed), py::none()};
 }
@@ -164,7 +166,9 @@ dlpack::DeviceId ask_device(PyObject* object) {
 
 /// The `stream` argument for `__dlpack__`. Producers of pinned memory, which is the host's, take None.
 py::object stream_for(dlpack::DeviceId where, StreamRef stream) {
-    return where.type == BASCULE_DL_CUDA_HOST ? py::object(py::none()) : py::int_(stream.handle());
+    if (where.type == BASCULE_DL_CUDA_HOST) return py::none();
+    give_out_handle(stream);
+    return py::int_(stream.handle());
 }
 
 /// Calls `__dlpack__`. Producers older than DLPack 1.0 know only `stream` and raise TypeError for more;

@@ -11,16 +11,20 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/program_lock.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
+#include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_exchange.hpp"
 #include "exchange/dlpack_export.hpp"
 #include "exchange/dlpack_import.hpp"
 #include "exchange/dlpack_managed.hpp"
 #include "support/errors.hpp"
+#include "support/gil.hpp"
 #include "support/names.hpp"
 
 namespace py = pybind11;
@@ -55,6 +59,7 @@ void order_work_stream_after(const ArrayObject& array) {
     const StreamRef work = work_stream(array.device);
     if (!array.view.has_stream || array.view.stream == work.handle()) return;
     const Producer bound{array.view.stream, 0};
+    const GilReleased released;
     const ContextGuard context(array.device.context());
     wait_for_producers(work, ProducersToOrder(work, {&bound, 1}).get());
 }
@@ -101,7 +106,9 @@ int current_work_stream(std::int32_t type, std::int32_t id, void** out) {
                                 fmt::format("Bascule has no stream for {}: its arrays are on CUDA devices.",
                                             dlpack::to_string({type, id})));
         }
-        *out = work_stream(Device(type == BASCULE_DL_CUDA ? id : 0)).native();
+        const StreamRef work = work_stream(device_with(type == BASCULE_DL_CUDA ? id : 0));
+        give_out_handle(work);
+        *out = work.native();
     });
 }
 
@@ -125,11 +132,12 @@ dlpack::ManagedVersioned* allocate(dlpack::Tensor prototype) {
     return make_managed<dlpack::ManagedVersioned>(tensor, extents_of(view), owner, 0);
 }
 
-/// Works without the GIL, and without Python: errors go to the caller's function.
+/// Called with the GIL or without, and needs no Python: errors go to the caller's function.
 int allocate_managed(dlpack::Tensor* prototype, dlpack::ManagedVersioned** out, void* context,
                      void (*fail)(void* context, const char* kind, const char* message)) {
     const char* kind = "RuntimeError";
     try {
+        const ProgramLockReleased released;
         *out = allocate(*prototype);
         return 0;
     } catch (const ArgumentError& error) {

@@ -19,12 +19,12 @@
 
 #include "exchange/descr.hpp"
 #include "exchange/plain_interface.hpp"
-#include "exchange/type_profile.hpp"
 #include "support/dict_walk.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
 #include "support/safe_repr.hpp"
+#include "types/type_profile.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

@@ -8,8 +8,8 @@
 
 #include <bascule/interface/arrays/array_interface.hpp>
 
-#include "exchange/type_profile.hpp"
 #include "support/gil.hpp"
+#include "types/type_profile.hpp"
 
 namespace bascule::python {
 

@@ -15,9 +15,9 @@
 
 #include <bascule/interface/arrays/plain_array.hpp>
 
-#include "exchange/type_profile.hpp"
 #include "support/dict_walk.hpp"
 #include "support/integers.hpp"
+#include "types/type_profile.hpp"
 
 namespace bascule::python {
 

@@ -12,11 +12,12 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_exchange.hpp"
-#include "exchange/type_profile.hpp"
 #include "support/without_gil.hpp"
+#include "types/type_profile.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -94,6 +95,7 @@ py::object find_stream(PyObject* object, Device home, StreamRef consumer, ArrayV
         case ProducerPolicy::How::nothing:
             return {};
         case ProducerPolicy::How::dlpack: {
+            give_out_handle(consumer);
             py::object capsule = py::handle(object).attr("__dlpack__")("stream"_a = consumer.handle());
             name_stream(view, consumer, home, StreamSource::dlpack);
             return capsule;

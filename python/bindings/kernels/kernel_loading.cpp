@@ -23,9 +23,17 @@ Kernel choose_function(const Kernel& kernel, std::span<const ArgumentValue> valu
     return kernel.for_arguments(values, device);
 }
 
+KernelImage compile(const Kernel& function, Device device) {
+    prepare_toolkit();
+    const Arch arch = function.module().options().arch.value_or(device.arch());
+    const GilReleased released;
+    return function.image(arch);
+}
+
 const LoadedKernel& load(const Kernel& function, Device device, std::optional<StreamRef> stream) {
     if (const LoadedKernel* hit = function.existing(device)) return *hit;
-    require_loadable(stream ? stream : current_stream(device), function.name());
+    if (!stream) stream = current_stream(device);
+    without_gil([&] { require_loadable(stream, function.name()); });
     prepare_toolkit();
     const LoadedKernel* loaded = nullptr;
     {

@@ -16,6 +16,9 @@ Kernel resolve_function(const Kernel& kernel, Device device);
 /// The function that the values mean; compiles it if need be. Throws: as Kernel::for_arguments.
 Kernel choose_function(const Kernel& kernel, std::span<const ArgumentValue> values, Device device);
 
+/// Compiles a function for the device, and loads nothing. Throws: CompileError, LibraryError.
+KernelImage compile(const Kernel& function, Device device);
+
 /// Compiles and loads a function for the device. Throws: ArgumentError for a kernel that is none; CompileError,
 /// LibraryError; CudaError, also where it is not loaded and a capture does not allow it: of `stream`, or of the
 /// current one.

@@ -11,7 +11,8 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
-#include <bascule/jit/headers/search_path.hpp>
+#include <bascule/runtime/driver/driver_limit.hpp>
+#include <bascule/runtime/kernels/code_choice.hpp>
 #include <bascule/runtime/kernels/launch_geometry.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
 
@@ -141,7 +142,9 @@ std::optional<KernelImage> compiled(const KernelObject& self) {
     }
     const Device device = current_device();
     const Kernel kernel = resolve_function(self.kernel, device);
-    return kernel.is_function() ? std::optional(*load(kernel, device).image) : std::nullopt;
+    if (!kernel.is_function()) return std::nullopt;
+    // Loading would make a context for the sake of a question.
+    return device.in_use() ? *load(kernel, device).image : compile(kernel, device);
 }
 
 /// Of a template or overloads, what the text declares.
@@ -171,7 +174,8 @@ std::string signature_of(const KernelObject& self) {
 
 KernelAttributes attributes_of_kernel(const KernelObject& self) {
     const Device device = current_device();
-    return attributes_of(load(resolve_function(self.kernel, device), device), device);
+    const LoadedKernel& loaded = load(resolve_function(self.kernel, device), device);
+    return without_gil([&] { return attributes_of(loaded, device); });
 }
 
 std::uint32_t threads_of(py::handle block) {
@@ -184,14 +188,15 @@ std::uint32_t threads_of(py::handle block) {
 py::object occupancy(const KernelObject& self, py::handle block, std::uint32_t shared_bytes) {
     const Device device = current_device();
     const LoadedKernel& loaded = load(resolve_function(self.kernel, device), device);
-    return py::cast(occupancy_of(loaded, device, threads_of(block), shared_bytes));
+    const std::uint32_t threads = threads_of(block);
+    return py::cast(without_gil([&] { return occupancy_of(loaded, device, threads, shared_bytes); }));
 }
 
 std::uint32_t best_block(const KernelObject& self, std::uint32_t shared_bytes) {
     const Device device = current_device();
     const LoadedKernel& loaded = load(resolve_function(self.kernel, device), device);
     check({.grid = {}, .block = {}, .shared_bytes = shared_bytes}, loaded.limits);
-    return best_block_size(loaded, device, shared_bytes);
+    return without_gil([&] { return best_block_size(loaded, device, shared_bytes); });
 }
 
 void bind_kernel_values(py::module_& module) {
@@ -532,11 +537,16 @@ Returns a coroutine; awaited, it gives the module. See Kernel.prepare_async.
 
 py::dict nvrtc_info() {
     prepare_toolkit();
-    const auto nvrtc = Cache::process_default().compiler().nvrtc();
+    Compiler& compiler = Cache::process_default().compiler();
+    const DriverLimit limit = driver_limit();
+    compiler.set_limit(limit);
+    const auto nvrtc = compiler.nvrtc();
     py::dict info;
     info["path"] = nvrtc->path();
     info["version"] = fmt::format("{}.{}", nvrtc->version().major, nvrtc->version().minor);
     info["include_paths"] = nvrtc->include_paths();
+    info["accepted"] = limit.accepts(nvrtc->version());
+    info["conflict"] = limit.driver.major == 0 ? "" : version_conflict(nvrtc->version(), limit.driver);
     return info;
 }
 
@@ -555,7 +565,7 @@ void bind_kernels(py::module_& module) {
     module.def("_nvrtc_info", &nvrtc_info);
     module.def("_prelude", [] { return whole_prelude(); });
     module.def("_forget_toolkit", &forget_toolkit);
-    module.def("_toolkit_headers", &toolkit_headers);
+    module.def("_toolkit_libraries", [] { return default_toolkit().nvrtc_libraries; });
     module.def("_place_of_keyword", &place_of_keyword, "kernel"_a, "keyword"_a);
 }
 

@@ -15,6 +15,7 @@
 
 #include "arrays/array_object.hpp"
 #include "arrays/mask.hpp"
+#include "context/array_home.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_exchange.hpp"
@@ -23,8 +24,10 @@
 #include "exchange/interface_sync.hpp"
 #include "exchange/plain_interface.hpp"
 #include "exchange/producer_streams.hpp"
+#include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
+#include "types/tensor_state.hpp"
 #include "values/dtype_object.hpp"
 #include "values/scalars.hpp"
 
@@ -185,8 +188,12 @@ std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
 /// By the C functions of the object's type. Whatever its kind, nothing is written to what is passed by value.
 bool ArgumentReader::read_by_table(PyObject* argument, const TypeProfile& profile, const Parameter& parameter,
                                    ArrayView& view) {
-    return profile.table != nullptr &&
-           read_exchange(argument, profile, !parameter.type.constant, home_, *owners_, view);
+    const bool may_write = !parameter.type.constant;
+    if (profile.table == nullptr || !read_exchange(argument, profile, may_write, home_, *owners_, view))
+        return false;
+    // What the text alone tells of a parameter is too little to say that the kernel writes.
+    require_plain_state(argument, profile.state, view, may_write && parameter.bytes > 0);
+    return true;
 }
 
 void ArgumentReader::read_mask_for(const Parameter& parameter, const py::object& mask, ArrayView& view) {
@@ -233,7 +240,9 @@ void ArgumentReader::find_order(PyObject* argument, const Parameter& parameter, 
 ArrayView ArgumentReader::read_array(PyObject* argument, PyObject* descriptor, const Parameter& parameter) {
     py::object mask;
     ArrayView view = read_view(argument, descriptor, mask);
-    resolve_at_home(view, home_);
+    // The interface itself is refused where a gradient is required.
+    require_plain_state(argument, profile_of(Py_TYPE(argument)).state, view, false);
+    find_home(view, home_);
     if (mask) read_mask_for(parameter, mask, view);
     if (needs_stream(view) || options_ != nullptr || !interface_sync()) find_order(argument, parameter, view);
     owners_->keep(argument, view);
@@ -265,7 +274,7 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     switch (read_dlpack(argument, ready_for, tensor)) {
         case DlpackMemory::device:
             owners_->keep(tensor.owner.ptr(), tensor.view);
-            resolve_at_home(tensor.view, home_);
+            find_home(tensor.view, home_);
             tensor.view.device = ready_for.device() == home_.device ? -1 : ready_for.device().ordinal();
             tensor.view.stream_source = StreamSource::dlpack;
             return tensor.view;
@@ -289,7 +298,13 @@ ArrayView ArgumentReader::own_view(const ArrayObject& own) {
                     "the devices reach each other's memory.",
                     to_string(own.device), bascule::describe(home_)));
         }
-        enable_peer_access(home_.device, own.device);
+        without_gil([&] {
+            if (own.buffer != nullptr && own.buffer->is_ours()) {
+                enable_peer_access(home_.device, own.device);
+            } else if (!view.empty()) {
+                open_peer_memory(home_.device, own.device, view.pointer);
+            }
+        });
         set_stream_device(view, own.device);
         return view;
     }
@@ -306,6 +321,15 @@ ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& para
     if (argument == Py_None) return std::monostate{};
     if (const auto scalar = read_scalar(argument)) return *scalar;
     return read_foreign(argument, parameter);
+}
+
+void ArgumentReader::check_chosen(PyObject* argument, int index, const Parameter& parameter) {
+    const TypeProfile profile = profile_of(Py_TYPE(argument));
+    if (parameter.type.constant || profile.table == nullptr) return;
+    named(index, parameter, [&] {
+        require_writable_state(argument, profile.state);
+        return 0;
+    });
 }
 
 ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Parameter& parameter) {
@@ -333,11 +357,11 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
                                                                     const Parameter& parameter,
                                                                     PyObject* argument,
                                                                     RememberedType& known) {
+    const bool usual = options_ == nullptr && interface_sync() && !known.profile.state.any;
     const py::object descriptor = get_interface(argument, known.profile.interface, nullptr);
     if (!descriptor) [[unlikely]]
         return false;
     PlainArray plain;
-    const bool usual = options_ == nullptr && interface_sync();
     if (usual && read_plainly(descriptor.ptr(), known.keys, plain, nullptr) &&
         (plain.stream != 0 || plain.version == 3) && fits(plain.traits, parameter.plain) &&
         plain.is_aligned() && is_known_at_home(plain.pointer, home_)) [[likely]] {

@@ -14,9 +14,9 @@
 #include <bascule/runtime/streams/stream.hpp>
 
 #include "arrays/array_object.hpp"
-#include "exchange/type_profile.hpp"
 #include "launch/launch_options.hpp"
 #include "launch/owners.hpp"
+#include "types/type_profile.hpp"
 
 namespace bascule::python {
 
@@ -50,6 +50,8 @@ class ArgumentReader {
     /// What `argument` is. `parameter` is for messages, and says whether bytes are wanted. Throws:
     /// ArgumentError naming the parameter; a producer's own exception unchanged.
     ArgumentValue read(PyObject* argument, int index, const Parameter& parameter);
+    /// What `read` could not ask before the arguments had chosen the function. Throws as it.
+    void check_chosen(PyObject* argument, int index, const Parameter& parameter);
     /// The same for all arguments, one a parameter, into the pack, which checks them. Throws: as `read`, and as the pack.
     void read_all(ArgumentPack& pack, PyObject* const* arguments);
 

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include <bascule/runtime/lifetime/captured_owners.hpp>
 #include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "arrays/array_object.hpp"
 #include "context/current_stream.hpp"
@@ -32,6 +32,17 @@ struct UsedStream {
     bool stays = false;               // it is there until the binding goes
     std::shared_ptr<Stream> owned{};  // what makes it stay; null for a default stream
     std::uint32_t launches = 0;       // since the arrays were handed over last
+    std::uint64_t shown = 0;          // streams_shown when `hidden` was asked for
+    bool hidden = false;              // no library can capture it: launches need not ask
+
+    bool is_hidden() {
+        const std::uint64_t now = streams_shown.load(std::memory_order_acquire);
+        if (shown != now) [[unlikely]] {
+            shown = now;
+            hidden = !may_be_captured_by_others(stream);
+        }
+        return hidden;
+    }
 };
 
 /// What was bound. Launches share it, with each other and with a rebind that replaces it.
@@ -42,14 +53,15 @@ struct Binding {
 
     Binding(LaunchState& state, const CallArguments& arguments) : launch(state, arguments) {}
 
-    /// What a launch may still use is kept until it is done. A stream that others own may be gone by now, and
+    /// What a launch may still use, code included, is kept until it is done. A stream that others own may be gone by now, and
     /// the driver must not be asked about it: each launch there has handed its owners over.
     ~Binding() {
         for (const UsedStream& used : streams) {
             if (!used.stays) continue;
             OwnerList copies;
             copies.keep(launch.owners().current());
-            keep_until_done(used.stream, copies.hand_over());
+            const Owners owners = copies.hand_over();
+            without_gil([&] { keep_until_done(used.stream, owners, thread_memory, &launch.code()); });
         }
     }
 };
@@ -123,7 +135,7 @@ std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const La
         return nullptr;
     };
     const auto counted = [](UsedStream& used) -> std::uint32_t {
-        if (!used.stays) return 1;
+        if (!used.stays || !used.is_hidden()) return 1;
         if (++used.launches < launches_a_hand_over) [[likely]]
             return 0;
         return std::exchange(used.launches, 0);
@@ -135,24 +147,25 @@ std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const La
     }
     UsedStream used{stream, stream.handle() == 1, owner_of(stream, plan, binding.launch)};
     used.stays = used.stays || used.owned != nullptr;
+    used.shown = streams_shown.load(std::memory_order_acquire);
+    used.hidden = !may_be_captured_by_others(stream);
     const std::lock_guard lock(binding.mutex);
     if (known() == nullptr) binding.streams.push_back(std::move(used));
     return counted(*known());
 }
 
-/// Each launch keeps the arrays on a stream that others own, and may destroy; on handle 2, which means another
-/// stream in the thread where the binding goes; and while a graph of ours, or once others were seen to capture, any,
-/// is being captured, because it has owners of its own.
+/// Each launch keeps the arrays on a stream that others own, and may destroy, or may capture; on handle 2, which means
+/// another stream in the thread where the binding goes; and while a graph of ours is being captured, because it has
+/// owners of its own.
 void launch_bound(Bound& bound) {
     const LaunchPlan& plan = bound.state->plan;
     if (!bound.state->launches) return;
     const std::shared_ptr<Binding> binding = bound.binding();
     const StreamRef stream = binding->launch.stream();
-    const bool capturing = NotedCapture::any() || ForeignCapture::seen();
     const std::uint32_t launches =
-        capturing || stream.handle() == 2 ? 1 : launches_to_hand_over(*binding, stream, plan);
+        NotedCapture::any() || stream.handle() == 2 ? 1 : launches_to_hand_over(*binding, stream, plan);
     if (launches == 0) [[likely]] {
-        binding->launch.enqueue(stream, {});
+        binding->launch.enqueue(stream, Owners::handed_over_later());
         return;
     }
     OwnerList copies;

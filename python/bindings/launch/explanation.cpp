@@ -13,6 +13,7 @@
 #include "arrays/array_object.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
+#include "support/gil.hpp"
 #include "support/safe_repr.hpp"
 
 namespace py = pybind11;
@@ -61,10 +62,10 @@ const char* name_of(StreamSource source) noexcept {
 /// Which memory it is, and whose.
 std::string place_of(const ArrayView& view, Device home) {
     if (view.empty()) return "no memory: it is empty";
-    const std::optional<PointerAttributes> memory = pointer_attributes(view.pointer, home);
+    const auto memory = without_gil([&] { return pointer_attributes(view.pointer, home); });
     if (!memory) return "host memory";
     return fmt::format("{} memory of {}", bascule::to_string(memory->kind),
-                       to_string(Device(memory->device)));
+                       to_string(device_with(memory->device)));
 }
 
 /// What an array's stream means for the launch: `producers` are those of the pack, which the launch waits

@@ -9,8 +9,6 @@
 #include <bascule/runtime/trace/traced_call.hpp>
 
 #include "context/current_stream.hpp"
-#include "context/debug_object.hpp"
-#include "context/device_object.hpp"
 #include "kernels/kernel_loading.hpp"
 #include "launch/arguments.hpp"
 #include "support/gil.hpp"
@@ -33,9 +31,11 @@ void read_arguments(ArgumentPack& pack, ArgumentReader& reader, const CallArgume
 
 LaunchTarget make_target(const Kernel& function, const LaunchPlan& plan, Device device) {
     const LoadedKernel& loaded = load(function, device, plan.stream);
-    return {
-        loaded, device,
-        plan.work.empty() ? plan.config : function.configuration_for(device, plan.work, plan.shared_bytes)};
+    return without_gil([&]() -> LaunchTarget {
+        return {loaded, device,
+                plan.work.empty() ? plan.config
+                                  : function.configuration_for(device, plan.work, plan.shared_bytes)};
+    });
 }
 
 [[gnu::cold, gnu::noinline]] void launch_watched(LaunchState& state, const CallArguments& arguments) {
@@ -57,11 +57,11 @@ void launch(LaunchState& state, const CallArguments& arguments) {
     PreparedLaunch prepared(state, arguments);
     if (!state.launches) return;
     const StreamRef stream = prepared.stream();
-    prepared.enqueue_unwatched(stream, prepared.owners().hand_over());
+    prepared.enqueue(stream, prepared.owners().hand_over());
 }
 
 PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& arguments, ReadArguments* seen)
-    : state_(state), resolved_(state.resolve()), device_(resolved_.device) {
+    : state_(state), resolved_(state.resolve(undecided_)), device_(resolved_.device) {
     const LaunchOptions* options = state.plan.options.get();
     const StreamRef* stream = state.plan.stream ? &*state.plan.stream : nullptr;
     if (stream == nullptr && anything_entered()) [[unlikely]] {
@@ -85,9 +85,9 @@ PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& argument
     if (options != nullptr) add_named_streams(*pack_, options, device_);
     if (resolved_.target && device_ == resolved_.device) [[likely]] {
         target_ = &*resolved_.target;
-        blocks_ = resolved_.blocks;
     } else {
         find_other_target();
+        if (undecided_ != nullptr) state.resolve_on(device_);  // the next launch is not undecided
     }
 }
 
@@ -97,8 +97,11 @@ void PreparedLaunch::read_and_choose(ArgumentReader& reader, const CallArguments
     std::optional<ReadArguments> own;
     ReadArguments& read = seen != nullptr ? *seen : own.emplace(arguments.count());
     const Kernel& kernel = resolved_.function;
-    const Signature& declared =
-        resolved_.loaded != nullptr ? resolved_.loaded->image->signature : kernel.declared(arguments.count());
+    std::optional<KernelImage> compiled;  // not loaded: where is not known yet
+    if (resolved_.loaded == nullptr && kernel.is_function()) compiled = compile(kernel, device_);
+    const Signature& declared = resolved_.loaded != nullptr ? resolved_.loaded->image->signature
+                                : compiled                  ? compiled->signature
+                                                            : kernel.declared(arguments.count());
     const std::span objects = read.objects.span();
     const std::span values = read.values.span();
     order_arguments(declared, arguments, objects);
@@ -106,11 +109,16 @@ void PreparedLaunch::read_and_choose(ArgumentReader& reader, const CallArguments
         values[i] = reader.read(objects[i], static_cast<int>(i), declared.parameters[i]);
     }
     device_ = reader.device();
-    if (resolved_.loaded == nullptr) chosen_ = choose_function(kernel, values, device_);
+    if (!kernel.is_function()) chosen_ = choose_function(kernel, values, device_);
     pack_.emplace(load(function(), device_, state_.plan.stream).image->signature);
     prepare_pack(*pack_, state_.plan.options.get());
-    ArgumentPack::check_count(pack_->signature(), values.size());
-    for (std::size_t i = 0; i < values.size(); ++i) pack_->set(static_cast<int>(i), values[i]);
+    const Signature& signature = pack_->signature();
+    ArgumentPack::check_count(signature, values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!kernel.is_function())
+            reader.check_chosen(objects[i], static_cast<int>(i), signature.parameters[i]);
+        pack_->set(static_cast<int>(i), values[i]);
+    }
 }
 
 /// The arrays may be on another device than the first call's were: the kernel is loaded there too.
@@ -121,7 +129,6 @@ void PreparedLaunch::find_other_target() {
     }
     own_target_.emplace(make_target(function(), state_.plan, device_));
     target_ = &*own_target_;
-    blocks_ = launches_block(device_);
 }
 
 [[gnu::noinline]] StreamRef PreparedLaunch::stream_among_entered() const {
@@ -129,20 +136,20 @@ void PreparedLaunch::find_other_target() {
     return choose_stream(state_.plan.stream, current, pack_->common_stream(), device_);
 }
 
-[[gnu::noinline]] void PreparedLaunch::enqueue_without_gil(StreamRef stream, const Owners& owners) {
-    const LaunchSite site = launch_site(state_.plan.site);
-    const GilReleased released;
-    bascule::launch(*target_, stream, *pack_, owners, site);
+const ResolvedLaunch& LaunchState::resolve_now(std::unique_ptr<ResolvedLaunch>& undecided) {
+    const LaunchStart start = start_of(plan);
+    if (start.stream || start.device.in_use() || Device::count() == 1) return resolve_on(start.device);
+    undecided = std::make_unique<ResolvedLaunch>(
+        ResolvedLaunch{start.device, resolve_function(kernel, start.device)});
+    return *undecided;
 }
 
-const ResolvedLaunch& LaunchState::resolve_now() {
-    ResolvedLaunch found{bascule::python::start_of(plan).device, kernel};
-    found.function = resolve_function(kernel, found.device);
+const ResolvedLaunch& LaunchState::resolve_on(Device device) {
+    ResolvedLaunch found{device, resolve_function(kernel, device)};
     if (found.function.is_function()) {
-        found.loaded = &load(found.function, found.device, plan.stream);
-        if (plan.launches()) found.target = make_target(found.function, plan, found.device);
+        found.loaded = &load(found.function, device, plan.stream);
+        if (plan.launches()) found.target = make_target(found.function, plan, device);
     }
-    found.blocks = launches_block(found.device);
     const std::lock_guard lock(mutex_);
     if (!resolved_) resolved_.emplace(std::move(found));
     is_resolved_.store(true, std::memory_order_release);

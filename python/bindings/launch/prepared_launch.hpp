@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -12,9 +13,11 @@
 #include <bascule/runtime/streams/ordering.hpp>
 
 #include "context/current_stream.hpp"
+#include "context/debug_object.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/launch_plan.hpp"
 #include "launch/owners.hpp"
+#include "support/gil.hpp"
 #include "support/without_gil.hpp"
 
 namespace bascule::python {
@@ -23,11 +26,11 @@ class ArgumentReader;
 
 /// What the first call of a launcher finds out for all later ones.
 struct ResolvedLaunch {
-    Device device;                         ///< where arguments are read for, unless something is entered
-    Kernel function;                       ///< a template or overloads where the arguments choose
-    const LoadedKernel* loaded = nullptr;  ///< of `function` on `device`; null where the arguments choose
+    Device device;    ///< where arguments are read for, unless something is entered
+    Kernel function;  ///< a template or overloads where the arguments choose
+    const LoadedKernel* loaded =
+        nullptr;  ///< of `function` on `device`; null where the arguments choose either
     std::optional<LaunchTarget> target{};  ///< of `loaded`, where the plan launches
-    bool blocks = false;                   ///< launches on `device` run the kernel inside the call
 };
 
 /// A kernel and how it is launched. Any number of threads may make the first call; one of them decides for all.
@@ -46,13 +49,16 @@ class LaunchState {
     }
     /// The first call compiles, loads, and checks the configuration. Throws: ArgumentError, CompileError,
     /// LibraryError, CudaError; then the next call tries again.
-    const ResolvedLaunch& resolve() {
+    /// Where nothing but the arrays may say which device is meant, and the likely one is not in use, nothing is
+    /// loaded: the answer is then put into `undecided`, and `resolve_on` follows once they are read.
+    const ResolvedLaunch& resolve(std::unique_ptr<ResolvedLaunch>& undecided) {
         const ResolvedLaunch* known = resolved();
-        return known != nullptr ? *known : resolve_now();
+        return known != nullptr ? *known : resolve_now(undecided);
     }
+    const ResolvedLaunch& resolve_on(Device device);
 
   private:
-    const ResolvedLaunch& resolve_now();
+    const ResolvedLaunch& resolve_now(std::unique_ptr<ResolvedLaunch>& undecided);
 
     std::atomic<bool> is_resolved_{false};
     GilMutex mutex_;
@@ -82,6 +88,8 @@ class PreparedLaunch {
     const LaunchConfig& config() const noexcept { return target_->config(); }  ///< where the plan launches
     const ArgumentPack& pack() const noexcept { return *pack_; }
     OwnerList& owners() noexcept { return owners_; }
+    /// Where the plan launches.
+    const CodeRef& code() const noexcept { return target_->kernel().library->code(); }
 
     /// The stream that a launch would be on now. Throws: ArgumentError for a current one of another device.
     StreamRef stream() const {
@@ -89,19 +97,11 @@ class PreparedLaunch {
             return stream_among_entered();
         return choose_stream(state_.plan.stream, std::nullopt, pack_->common_stream(), device_);
     }
-    /// Launches on that stream. `owners` are taken, also when this throws. Throws: CudaError.
+    /// Launches on that stream, without the GIL. `owners` are taken, also when this throws. Throws: CudaError.
     [[gnu::always_inline]] void enqueue(StreamRef stream, const Owners& owners) {
-        if (watches_anything()) [[unlikely]]
-            return enqueue_without_gil(stream, owners);
-        enqueue_unwatched(stream, owners);
-    }
-    /// The same for who knows that nothing watches launches.
-    [[gnu::always_inline]] void enqueue_unwatched(StreamRef stream, const Owners& owners) {
-        if (blocks_ || may_be_full(stream)) [[unlikely]] {
-            enqueue_without_gil(stream, owners);
-        } else {
-            bascule::launch(*target_, stream, *pack_, owners, state_.plan.site);
-        }
+        const LaunchSite site = launch_site(state_.plan.site);
+        const GilReleased released;
+        bascule::launch(*target_, stream, *pack_, owners, site);
     }
 
   private:
@@ -109,14 +109,13 @@ class PreparedLaunch {
                                            ReadArguments* seen);
     void find_other_target();
     StreamRef stream_among_entered() const;
-    void enqueue_without_gil(StreamRef stream, const Owners& owners);
 
     const LaunchState& state_;
+    std::unique_ptr<ResolvedLaunch> undecided_;  // null but for a first launch whose arrays chose the device
     const ResolvedLaunch& resolved_;
     Device device_;
     std::optional<StreamRef> entered_;      // what the arguments are read for, where none was given
     const LaunchTarget* target_ = nullptr;  // null where the plan launches nothing
-    bool blocks_ = false;                   // the kernel runs inside the call: the GIL is released
     OwnerList owners_;
     std::optional<ArgumentPack> pack_;
     std::optional<Kernel> chosen_;            // where the arguments choose

@@ -14,6 +14,7 @@
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/streams/wait_watch.hpp>
 
 #include "support/interruption.hpp"
 #include "support/without_gil.hpp"
@@ -113,6 +114,8 @@ void translate(std::exception_ptr exception) {
         raise(error.code() == ENOENT ? "MissingFileError" : "FileError", error.what(),
               attribute("errno", error.code()), attribute("filename", error.path()));
     } catch (const CompileInterrupted& error) {
+        if (!raise_interruption(error.what())) PyErr_SetString(PyExc_KeyboardInterrupt, error.what());
+    } catch (const WaitInterrupted& error) {
         if (!raise_interruption(error.what())) PyErr_SetString(PyExc_KeyboardInterrupt, error.what());
     } catch (const RaceError& error) {
         raise("RaceError", error.what(), attribute("races", to_list(error.races())));

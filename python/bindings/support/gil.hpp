@@ -1,5 +1,6 @@
-// Releasing and acquiring the GIL. A thread that acquires it while the interpreter is finalizing stops there
-// forever: Python before 3.14 would end it by unwinding its stack, which destructors do not survive.
+// Releasing and acquiring the GIL, which no call of the driver is made with. A thread that acquires it while the
+// interpreter is finalizing stops there forever: Python before 3.14 would end it by unwinding its stack, which
+// destructors do not survive.
 #pragma once
 
 #include <cxxabi.h>
@@ -33,23 +34,46 @@ auto into_python(const Call& call) {
     }
 }
 
+/// PyGILState_Check says yes to everybody once there was a subinterpreter.
+inline bool holds_gil() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    const PyThreadState* current = PyThreadState_GetUnchecked();
+#else
+    const PyThreadState* current = _PyThreadState_UncheckedGet();
+#endif
+    return current != nullptr && current == PyGILState_GetThisThreadState();
+}
+
+/// Takes the GIL back that PyEval_SaveThread has released.
+inline void restore_gil(PyThreadState* state) noexcept {
+    try {
+        PyEval_RestoreThread(state);
+    } catch (const abi::__forced_unwind&) {
+        stop_this_thread();
+    }
+}
+
 /// Releases the GIL for its lifetime. Use it instead of py::gil_scoped_release.
 class GilReleased {
   public:
     GilReleased() noexcept : state_(PyEval_SaveThread()) {}
-    ~GilReleased() {
-        try {
-            PyEval_RestoreThread(state_);
-        } catch (const abi::__forced_unwind&) {
-            stop_this_thread();
-        }
-    }
+    ~GilReleased() { restore_gil(state_); }
     GilReleased(const GilReleased&) = delete;
     GilReleased& operator=(const GilReleased&) = delete;
 
   private:
     PyThreadState* state_;
 };
+
+/// Calls what may enter the driver.
+template <class Call>
+decltype(auto) without_gil(const Call& call) {
+    const GilReleased released;
+    return call();
+}
+
+/// From now on destructors of the runtime, which Python runs anywhere, enter the driver without the GIL too.
+void enter_driver_without_gil() noexcept;
 
 /// Acquires the GIL, from a thread that may hold it or not, unless the interpreter is gone: then `held` is false.
 class GilTaken {

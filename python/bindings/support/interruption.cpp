@@ -12,6 +12,7 @@
 #include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/streams/wait_watch.hpp>
 
 #include "context/device_output.hpp"
 #include "support/gil.hpp"
@@ -32,16 +33,6 @@ std::atomic<bool> is_ending{false};
 std::optional<py::error_already_set>& raised() {
     static auto& exception = *new std::optional<py::error_already_set>;
     return exception;
-}
-
-/// PyGILState_Check says yes to everybody once there was a subinterpreter.
-bool holds_gil() noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-    const PyThreadState* current = PyThreadState_GetUnchecked();
-#else
-    const PyThreadState* current = _PyThreadState_UncheckedGet();
-#endif
-    return current != nullptr && current == PyGILState_GetThisThreadState();
 }
 
 int raise_in_the_program(void*) { return raise_interruption("") ? -1 : 0; }
@@ -115,9 +106,9 @@ void end_of_compile() noexcept {
     }
 }
 
-bool watches_compiles_here() noexcept { return is_main_thread() && interpreter_lives(); }
+bool watches_this_thread() noexcept { return is_main_thread() && interpreter_lives(); }
 
-constexpr CompileWatch compile_watch{&watches_compiles_here, &is_compile_interrupted, &end_of_compile};
+constexpr CompileWatch compile_watch{&watches_this_thread, &is_compile_interrupted, &end_of_compile};
 
 }  // namespace
 
@@ -138,11 +129,22 @@ extern "C" int bascule_python_interrupted() noexcept {
     return 1;
 }
 
+namespace {
+
+constexpr WaitWatch wait_watch{&watches_this_thread,
+                               []() noexcept { return bascule_python_interrupted() != 0; }};
+
+}  // namespace
+
 void run_signal_handlers_while_waiting() {
     const Driver* driver = Driver::existing();
-    if (driver == nullptr || driver->emulated_functions() == nullptr) return;
+    if (driver == nullptr) return;
     find_main_thread();
-    driver->emulated_functions()->set_interrupt(&bascule_python_interrupted);
+    if (driver->emulated_functions() != nullptr) {
+        driver->emulated_functions()->set_interrupt(&bascule_python_interrupted);
+    } else {
+        set_wait_watch(wait_watch);
+    }
 }
 
 void run_signal_handlers_while_compiling() {

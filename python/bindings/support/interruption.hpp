@@ -1,12 +1,12 @@
-// Ctrl-C and other signals while a kernel runs on the emulated device, and while NVRTC compiles.
+// Ctrl-C and other signals while the main thread waits for a device, and while NVRTC compiles.
 #pragma once
 
 #include <string>
 
 namespace bascule::python {
 
-/// From now on Python's signal handlers run while the main thread waits for the emulated device, and an exception
-/// that one of them raises (KeyboardInterrupt) ends what the thread waits for. Does nothing on a GPU. The driver is
+/// From now on Python's signal handlers run while the main thread waits for the device, and an exception that one of
+/// them raises (KeyboardInterrupt) ends the wait; on the emulated device it also ends what is waited for. The driver is
 /// loaded; the GIL is held.
 void run_signal_handlers_while_waiting();
 

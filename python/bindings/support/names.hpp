@@ -19,6 +19,9 @@ struct Names {
     PyObject* strides = PyUnicode_InternFromString("strides");
     PyObject* mask = PyUnicode_InternFromString("mask");
     PyObject* descr = PyUnicode_InternFromString("descr");
+    PyObject* requires_grad = PyUnicode_InternFromString("requires_grad");
+    PyObject* is_conj = PyUnicode_InternFromString("is_conj");
+    PyObject* is_neg = PyUnicode_InternFromString("is_neg");
     PyObject* stream = PyUnicode_InternFromString("stream");
 };
 

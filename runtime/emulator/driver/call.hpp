@@ -66,6 +66,7 @@ inline CUresult device_state(CUdevice device) noexcept {
 #define EMULATED_NEEDS_CONTEXT() EMULATED_CHECK(::emulated::driver::ready())
 
 namespace detail {
+inline std::atomic<std::uint64_t> implicit_synchronizations{0};
 inline std::atomic<bool> tracing{false};
 void add_to_trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
                   std::string_view name) noexcept;
@@ -73,6 +74,11 @@ void announce(std::uint32_t kind, CUstream stream, std::uint64_t bytes, std::str
 inline std::atomic<bool> dropping{false};
 bool is_dropped() noexcept;
 }  // namespace detail
+
+/// Counts a call that a driver may order with, or wait for, all work of the context.
+inline void synchronize_implicitly() noexcept {
+    detail::implicit_synchronizations.fetch_add(1, std::memory_order_relaxed);
+}
 
 /// Adds an operation to the trace, if one is being recorded, and announces it to the search for races. Comes
 /// before the operation, with no lock held.

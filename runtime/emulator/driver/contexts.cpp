@@ -38,6 +38,7 @@ const Limit* default_limit(CUlimit which) noexcept {
 EMULATED_API(cuDevicePrimaryCtxRetain, CUcontext* context, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(!Process::get().is_busy(device), CUDA_ERROR_DEVICE_UNAVAILABLE);
     Context& primary = Process::get().primary(device);
     if (primary.references.fetch_add(1) == 0) {
         primary.alive = true;
@@ -85,6 +86,7 @@ EMULATED_API(cuCtxCreate, CUcontext* context, CUctxCreateParams* parameters, uns
     const bool plain = parameters == nullptr ||
                        (parameters->execAffinityParams == nullptr && parameters->cigParams == nullptr);
     EMULATED_REQUIRE(plain, CUDA_ERROR_NOT_SUPPORTED);
+    EMULATED_REQUIRE(!Process::get().is_busy(device), CUDA_ERROR_DEVICE_UNAVAILABLE);
     Context& made = Process::get().create_context(device);
     made.flags = flags;
     EMULATED_REQUIRE(context_stack().push(&made), emulated::driver::out_of_memory());

@@ -1,4 +1,4 @@
-// Devices: the attributes of an sm_80, as far as it is emulated.
+// Devices: the attributes of an sm_80, as far as it is emulated. BASCULE_EMULATED_ARCH changes the compute capability.
 #include <cstdio>
 #include <cstring>
 
@@ -62,9 +62,9 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
         case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
             return blocks_per_multiprocessor;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-            return 8;
+            return Process::get().environment().architecture / 10;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-            return 0;
+            return Process::get().environment().architecture % 10;
         case CU_DEVICE_ATTRIBUTE_INTEGRATED:
             return 0;
         case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
@@ -75,13 +75,19 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
         case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
         case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
-        case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
             return 1;
+        case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+            return Process::get().managed_guard() == nullptr ? 1 : 0;
+        case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+            return Process::get().is_pageable() ? 1 : 0;
+        case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+            return Process::get().has_memory_pools() ? 1 : 0;
         case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
             return device;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
+            return Process::get().is_busy(device) ? CU_COMPUTEMODE_EXCLUSIVE_PROCESS : CU_COMPUTEMODE_DEFAULT;
         default:
-            return 0;  // pageable access, clusters and the rest: not here
+            return 0;  // clusters and the rest: not here
     }
 }
 
@@ -94,7 +100,7 @@ EMULATED_API(cuInit, unsigned int flags) {
 
 EMULATED_API(cuDriverGetVersion, int* version) {
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *version = 13000;
+    *version = Process::get().environment().driver();
     return CUDA_SUCCESS;
 }
 

@@ -1,5 +1,6 @@
 // cuGetProcAddress: one row an exported function.
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 #include <type_traits>
 
@@ -8,6 +9,8 @@
 
 #include "driver/call.hpp"
 #include "driver/older_versions.hpp"
+
+using emulated::driver::Process;
 
 namespace {
 
@@ -19,6 +22,9 @@ using PFN_cuProfilerStop_v4000 = CUresult(CUDAAPI*)();
 using PFN_cuStreamBeginCapture_v10000 = CUresult(CUDAAPI*)(CUstream);
 using PFN_cuGraphInstantiate_v10000 = CUresult(CUDAAPI*)(CUgraphExec*, CUgraph, CUgraphNode*, char*, size_t);
 using PFN_cuGraphInstantiate_v11000 = PFN_cuGraphInstantiate_v10000;
+using PFN_cuDevicePrimaryCtxRelease_v7000 = PFN_cuDevicePrimaryCtxRelease_v11000;
+using PFN_cuDevicePrimaryCtxReset_v7000 = PFN_cuDevicePrimaryCtxReset_v11000;
+using PFN_cuDevicePrimaryCtxSetFlags_v7000 = PFN_cuDevicePrimaryCtxSetFlags_v11000;
 using PFN_cuGraphInstantiate_v12000 = PFN_cuGraphInstantiateWithFlags_v11040;
 
 /// The `_ptsz` or `_ptds` variant of a function: NULL means the calling thread's own stream while it runs.
@@ -73,6 +79,7 @@ const EntryPoint entry_points[] = {
     ROW(cuDeviceGet, 2000),
     ROW(cuDeviceGetCount, 2000),
     ROW(cuDeviceGetName, 2000),
+    OLDER(cuDeviceGetUuid, 9020, cuDeviceGetUuid),
     ROW(cuDeviceGetUuid, 11040),
     ROW(cuDeviceTotalMem, 3020),
     ROW(cuDeviceGetAttribute, 2000),
@@ -84,8 +91,11 @@ const EntryPoint entry_points[] = {
     ROW(cuDeviceGetMemPool, 11020),
     ROW(cuDeviceSetMemPool, 11020),
     ROW(cuDevicePrimaryCtxRetain, 7000),
+    OLDER(cuDevicePrimaryCtxRelease, 7000, cuDevicePrimaryCtxRelease),
     ROW(cuDevicePrimaryCtxRelease, 11000),
+    OLDER(cuDevicePrimaryCtxReset, 7000, cuDevicePrimaryCtxReset),
     ROW(cuDevicePrimaryCtxReset, 11000),
+    OLDER(cuDevicePrimaryCtxSetFlags, 7000, cuDevicePrimaryCtxSetFlags),
     ROW(cuDevicePrimaryCtxSetFlags, 11000),
     ROW(cuDevicePrimaryCtxGetState, 7000),
 
@@ -167,6 +177,8 @@ const EntryPoint entry_points[] = {
     PER_THREAD(cuMemAllocFromPoolAsync, 11020),
     ROW(cuMemPoolCreate, 11020),
     ROW(cuMemPoolDestroy, 11020),
+    ROW(cuMemPoolSetAccess, 11020),
+    ROW(cuMemPoolGetAccess, 11020),
     ROW(cuMemPoolTrimTo, 11020),
     ROW(cuMemPoolSetAttribute, 11020),
     ROW(cuMemPoolGetAttribute, 11020),
@@ -266,6 +278,7 @@ const EntryPoint entry_points[] = {
     PER_THREAD(cuEventRecordWithFlags, 11010),
     ROW(cuEventQuery, 2000),
     ROW(cuEventSynchronize, 2000),
+    OLDER(cuEventElapsedTime, 2000, cuEventElapsedTime),
     ROW(cuEventElapsedTime, 12080),
 
     ROW(cuProfilerStart, 4000),  // there is no profiler
@@ -281,34 +294,47 @@ const EntryPoint entry_points[] = {
 
 }  // namespace
 
-EMULATED_API(cuGetExportTable, const void** table, const CUuuid*) {
+EMULATED_API(cuGetExportTable, const void** table, const CUuuid* id) {
+    // NVRTC asks any libcuda.so.1 for this one, and does without it (seen with 13.5).
+    constexpr unsigned char of_nvrtc[] = {0xda, 0x91, 0x51, 0xd3, 0x3a, 0xe6, 0xcc, 0x41,
+                                          0xa5, 0xc0, 0x4f, 0x26, 0xd5, 0x33, 0xe3, 0x28};
     static std::atomic<bool> said{false};
-    if (!said.exchange(true)) {
+    const bool asked_by_nvrtc = id != nullptr && std::memcmp(id->bytes, of_nvrtc, sizeof of_nvrtc) == 0;
+    if (!asked_by_nvrtc && !said.exchange(true)) {
         std::fputs(
             "bascule: a program asked the emulated device for the CUDA runtime's private tables; programs on "
-            "the CUDA runtime "
-            "API cannot use it\n",
+            "the CUDA runtime API cannot use it\n",
             stderr);
     }
     if (table != nullptr) *table = nullptr;
     return CUDA_ERROR_STUB_LIBRARY;
 }
 
-/// The highest version not above the requested one; below the first version the oldest.
+/// The newest version that is above neither the requested one nor the driver's own. A named driver has none below a
+/// function's first version; without a named one the oldest serves clients that ask with a version of their own.
 EMULATED_API(cuGetProcAddress, const char* symbol, void** function, int version, cuuint64_t flags,
              CUdriverProcAddressQueryResult* result) {
     EMULATED_REQUIRE(symbol != nullptr && function != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE(flags <= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, CUDA_ERROR_INVALID_VALUE);
+    *function = nullptr;
+    // <cuda.h>: a version that is newer than the driver's is refused. Without a named driver, clients of any version
+    // are served.
+    const int named = Process::get().environment().named_driver;
+    EMULATED_REQUIRE(named == 0 || version <= named, CUDA_ERROR_INVALID_VALUE);
     const EntryPoint* best = nullptr;
+    bool known = false;
     for (const EntryPoint& entry : entry_points) {
-        if (entry.name != symbol) continue;
-        if (best == nullptr || (entry.version <= version && entry.version > best->version)) best = &entry;
+        if (entry.name != symbol || (named != 0 && entry.version > named)) continue;
+        known = true;
+        const bool fits = entry.version <= version;
+        if (best == nullptr ? fits || named == 0 : fits && entry.version > best->version) best = &entry;
     }
     const bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    *function =
-        best == nullptr ? nullptr : reinterpret_cast<void*>(per_thread ? best->per_thread : best->function);
+    if (best != nullptr) *function = reinterpret_cast<void*>(per_thread ? best->per_thread : best->function);
     if (result != nullptr) {
-        *result = best == nullptr ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
+        *result = best != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS
+                  : known         ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                                  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     }
     // Callers that pass `result` read it there; for the others the code says it.
     return best != nullptr || result != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;

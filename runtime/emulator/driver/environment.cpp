@@ -76,6 +76,46 @@ std::optional<bool> parse_checks(std::string_view text) {
     return races;
 }
 
+/// Numbers of devices as bits.
+std::optional<std::uint32_t> parse_devices(std::string_view text) {
+    std::uint32_t devices = 0;
+    while (!text.empty()) {
+        const std::string_view number = text.substr(0, text.find(','));
+        text.remove_prefix(std::min(text.size(), number.size() + 1));
+        const std::optional<std::uint64_t> device = number == "0" ? 0 : parse_count(number);
+        if (!device || *device >= most_devices) return std::nullopt;
+        devices |= std::uint32_t{1} << *device;
+    }
+    return devices;
+}
+
+/// 12040 of "12.4". Drivers before 12.0 have no CUlibrary, without which this one cannot be.
+std::optional<int> parse_driver(std::string_view text) {
+    int major = 0;
+    int minor = 0;
+    const char* const end = text.data() + text.size();
+    const auto dot = std::from_chars(text.data(), end, major);
+    if (dot.ec != std::errc() || dot.ptr == end || *dot.ptr != '.') return std::nullopt;
+    const auto rest = std::from_chars(dot.ptr + 1, end, minor);
+    const bool known = major == 12 || major == 13;
+    if (rest.ec != std::errc() || rest.ptr != end || !known || minor < 0 || minor > 9) return std::nullopt;
+    return 1000 * major + 10 * minor;
+}
+
+std::optional<int> parse_architecture(std::string_view text) {
+    constexpr std::array<std::string_view, 5> names = {"75", "80", "86", "89", "90"};
+    constexpr std::array numbers = {75, 80, 86, 89, 90};
+    const auto found = std::ranges::find(names, text);
+    if (found == names.end()) return std::nullopt;
+    return numbers[static_cast<std::size_t>(found - names.begin())];
+}
+
+/// The CUDA driver's own variables: whatever is not 0 switches on.
+bool is_set(const char* variable) {
+    const std::string_view text = value_of(variable);
+    return !text.empty() && text != "0";
+}
+
 std::optional<bool> parse_switch(std::string_view text) {
     if (text != "0" && text != "1") return std::nullopt;
     return text == "1";
@@ -106,14 +146,28 @@ Environment read_environment() {
         };
     };
     constexpr std::uint64_t most_workers = 1024;
+    read("BASCULE_EMULATED_ARCH", all.complaint, all.architecture, parse_architecture,
+         "one of: 75, 80, 86, 89, 90");
+    read("BASCULE_EMULATED_BUSY", all.complaint, all.busy, parse_devices,
+         "numbers of devices that refuse contexts, such as 1 or 0,2");
     read("BASCULE_EMULATED_CHECKS", all.complaint, all.looks_for_races, parse_checks,
          "a list of: memory, races, all");
+    read("BASCULE_EMULATED_CONCURRENT_MANAGED", all.complaint, all.concurrent_managed, parse_switch,
+         "1 (the host may use managed memory while kernels run) or 0");
     read("BASCULE_EMULATED_DEVICES", all.complaint, all.devices, at_most(most_devices),
          fmt::format("a number from 1 to {}", most_devices));
+    read("BASCULE_EMULATED_DRIVER", all.complaint, all.named_driver, parse_driver,
+         "a version of CUDA from 12.0 to 13.9");
     read("BASCULE_EMULATED_EXECUTE", all.complaint, all.executes, parse_switch,
          "1 (kernels run) or 0 (they are launched and do not run)");
+    read("BASCULE_EMULATED_LAZY_LOADING", all.complaint, all.loads_lazily, parse_switch,
+         "1 (kernels are loaded at their first use) or 0 (with their module)");
     read("BASCULE_EMULATED_MEMORY", all.complaint, all.memory_bytes, parse_bytes,
          "a size, such as 2GB, 512MiB or a number of bytes");
+    read("BASCULE_EMULATED_MEMORY_POOLS", all.complaint, all.has_memory_pools, parse_switch,
+         "1 (devices have memory pools) or 0 (they have none, as some virtual GPUs)");
+    read("BASCULE_EMULATED_PAGEABLE", all.complaint, all.pageable, parse_switch,
+         "1 (kernels reach any memory of the host, as with HMM) or 0");
     read("BASCULE_EMULATED_SCHEDULE", all.complaint, all.schedule, streams::schedule_from,
          fmt::format("one of: {}", streams::schedule_names));
     read("BASCULE_EMULATED_TIMEOUT", all.complaint, all.time_limits, parse_seconds,
@@ -126,6 +180,8 @@ Environment read_environment() {
             fmt::format("BASCULE_EMULATED_ISA is '{}'; it must be baseline (do not use AVX2), or unset",
                         isa.substr(0, 100));
     }
+    all.waits_for_launches = is_set("CUDA_LAUNCH_BLOCKING");
+    all.compiles_ptx = all.named_driver == 0 || !is_set("CUDA_DISABLE_PTX_JIT");
     return all;
 }
 

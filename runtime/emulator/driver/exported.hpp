@@ -1,5 +1,5 @@
-// How a function of the driver's C interface is defined: it is exported, its calls are counted, and no
-// exception leaves it.
+// How a function of the driver's C interface is defined: it is exported, its calls are counted, it runs under the
+// driver's lock, and no exception leaves it.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,8 @@
 #include <tuple>
 
 #include <cuda.h>
+
+#include "streams/driver_lock.hpp"
 
 namespace emulated::driver {
 
@@ -26,6 +28,7 @@ CUresult out_of_memory(const std::string& report = {}) noexcept;
 /// Calls the body. What it throws becomes a code: C programs cannot catch.
 template <auto Body, class... Arguments>
 CUresult guarded(Arguments... arguments) noexcept {
+    const streams::DriverLock lock;
     try {
         return Body(arguments...);
     } catch (const std::bad_alloc&) {

@@ -5,7 +5,6 @@
 
 namespace emulated::driver::limits {
 
-inline constexpr int architecture = 80;
 inline constexpr int threads_per_block = 1024;
 inline constexpr int block_x = 1024, block_y = 1024, block_z = 64;
 inline constexpr int grid_x = 2147483647, grid_y = 65535, grid_z = 65535;

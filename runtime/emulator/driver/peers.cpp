@@ -38,22 +38,24 @@ EMULATED_API(cuDeviceGetP2PAttribute, int* value, CUdevice_P2PAttribute which, C
     return CUDA_SUCCESS;
 }
 
-/// One way: the peer's kernels see nothing of ours by it. For every allocation of the peer's device.
+/// One way: the peer's kernels see nothing of ours by it. For every allocation of the peer.
 EMULATED_API(cuCtxEnablePeerAccess, CUcontext handle, unsigned int flags) {
     EMULATED_NEEDS_CONTEXT();
     EMULATED_REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
     Context* peer = nullptr;
     EMULATED_CHECK(find_peer(peer, handle));
     EMULATED_REQUIRE(peer->device != current_context()->device, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
-    const bool added = current_context()->memory.add_peer(peer->device);
-    return added ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    using Added = emulated::driver::DeviceView::Added;
+    const Added added = current_context()->memory.add_peer(peer->memory.own());
+    return added == Added::now      ? CUDA_SUCCESS
+           : added == Added::before ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+                                    : CUDA_ERROR_TOO_MANY_PEERS;
 }
 
 EMULATED_API(cuCtxDisablePeerAccess, CUcontext handle) {
     EMULATED_NEEDS_CONTEXT();
     Context* peer = nullptr;
     EMULATED_CHECK(find_peer(peer, handle));
-    const bool removed =
-        peer->device != current_context()->device && current_context()->memory.remove_peer(peer->device);
+    const bool removed = current_context()->memory.remove_peer(peer->memory.own());
     return removed ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }

@@ -59,13 +59,17 @@ Process::Process()
                  [] {
                      if (interrupted()) get().drop_pending();
                  }),
-      heap_(std::make_unique<memory::Heap>(devices(), environment_.memory_bytes)) {
+      managed_guard_(environment_.concurrent_managed ? nullptr : std::make_unique<memory::ManagedGuard>()),
+      heap_(std::make_unique<memory::Heap>(devices(), environment_.memory_bytes, managed_guard_.get())),
+      host_pages_(environment_.pageable ? std::make_unique<memory::HostPages>() : nullptr) {
     for (int device = 0; device < devices(); ++device) {
-        contexts_.push_back(std::make_unique<Context>(device, true, next_id(), scheduler_, *heap_));
+        contexts_.push_back(
+            std::make_unique<Context>(device, true, next_id(), scheduler_, *heap_, host_pages_.get()));
     }
     races::Detector::get().describe_with(
         [](std::uint64_t address, std::uint64_t bytes) { return get().heap().describe(address, bytes); });
     if (environment_.looks_for_races && executes()) races::Detector::get().switch_to(true);
+    if (scheduler_.policy() == streams::Policy::threads) streams::DriverLock::enable();
     pthread_atfork(nullptr, nullptr, forget_all_in_child);
     std::atexit(end);
 }
@@ -86,17 +90,20 @@ CUresult Process::initialise() {
 void Process::forget_all_in_child() noexcept {
     Process& process = get();
     if (process.initialised_.exchange(false)) process.forked_ = true;
+    streams::DriverLock::forget();
 }
 
 /// Static objects that are destroyed after this still may call: they find their operations done, or run them.
 void Process::end() noexcept {
     Process& process = get();
+    streams::DriverLock::disable();
     if (!process.forked_) process.scheduler_.retire(last_moment);
 }
 
 void Process::end_soon(std::chrono::milliseconds left) {
     using Clock = std::chrono::steady_clock;
     begin_ending();
+    streams::DriverLock::disable();
     if (left == left.zero()) return;
     interrupt_at(Clock::now() + left);
     for (Context* context : contexts()) context->graph.synchronize_all();
@@ -114,7 +121,7 @@ void Process::drop_pending() {
 }
 
 Context& Process::create_context(int device) {
-    auto context = std::make_unique<Context>(device, false, next_id(), scheduler_, *heap_);
+    auto context = std::make_unique<Context>(device, false, next_id(), scheduler_, *heap_, host_pages_.get());
     context->alive = true;
     const std::lock_guard lock(mutex_);
     return *contexts_.emplace_back(std::move(context));
@@ -158,7 +165,7 @@ void Process::destroy_context(Context& context) {
         context.limits.clear();
         context.workspaces.clear();
     }
-    context.memory.remove_peers(context.device);
+    context.memory.remove_peers();
     context.error = CUDA_SUCCESS;
     context.passing_error = CUDA_SUCCESS;
     context.interrupted = false;
@@ -226,7 +233,15 @@ void Context::fail(CUresult code, std::string report, const BasculeEmulatedFault
     if (error.compare_exchange_strong(none, code)) Process::get().set_fault(std::move(report), launch);
 }
 
+void Process::host_has_waited() {
+    if (managed_guard_ == nullptr || !managed_guard_->closed()) return;
+    const std::vector<Context*> all = contexts();
+    if (std::ranges::none_of(all, [](Context* context) { return context->graph.busy(); }))
+        managed_guard_->open();
+}
+
 CUresult Context::take_error() noexcept {
+    Process::get().host_has_waited();
     const CUresult lasting = error.load(std::memory_order_acquire);
     return lasting != CUDA_SUCCESS ? lasting : passing_error.exchange(CUDA_SUCCESS);
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -71,12 +72,17 @@ struct KernelHandle {
     std::shared_ptr<Settings> settings;
 };
 
+/// A part of a library that is loaded into a context at its first use: a kernel, or (null) the variables.
+using LoadedPart = std::pair<const program::Kernel*, const Context*>;
+
 /// What a CUlibrary, and a CUmodule, points to.
 struct Library {
     static constexpr HandleKind kind = HandleKind::library;
     std::shared_ptr<const program::Module> module;
-    Context* context = nullptr;  ///< of a CUmodule; null for a CUlibrary, which serves every context
-    std::mutex mutex;            // of what follows
+    Context* context = nullptr;         ///< of a CUmodule; null for a CUlibrary, which serves every context
+    std::atomic<bool> unloaded{false};  ///< launches that have not run by then are faults
+    std::mutex mutex;                   // of what follows
+    std::set<LoadedPart> loaded;        ///< with lazy loading
     std::map<Context*, std::shared_ptr<const Instance>> instances;  ///< made at first use in a context
     std::map<std::pair<const program::Kernel*, Context*>, std::shared_ptr<KernelHandle>> kernels;
 };
@@ -86,12 +92,12 @@ struct Library {
 struct Context {
     static constexpr HandleKind kind = HandleKind::context;
     Context(int device_ordinal, bool is_primary, std::uint64_t number, streams::Scheduler& scheduler,
-            const memory::Heap& heap)
+            const memory::Heap& heap, memory::HostPages* host_pages)
         : device(device_ordinal),
           primary(is_primary),
           id(number),
           graph(scheduler),
-          memory(heap, device_ordinal) {
+          memory(heap, {device_ordinal, is_primary ? 0 : number}, host_pages) {
         legacy.context = this;
         legacy.id = 1;
     }
@@ -107,7 +113,7 @@ struct Context {
     std::atomic<unsigned> flags{0};
     std::atomic<int> references{0};  ///< of a primary context
     streams::Graph graph;
-    DeviceView memory;  ///< what its kernels see
+    DeviceView memory;  ///< its address space
     Stream legacy;      ///< its `stream` member is unused: the graph has it
     std::mutex mutex;   // of what follows
     std::unordered_map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  ///< by thread_number()
@@ -131,7 +137,21 @@ class Process {
     CUresult initialise();
     int devices() const noexcept { return environment_.devices; }
     bool is_device(int device) const noexcept { return device >= 0 && device < devices(); }
+    /// Another process has it for itself (CU_COMPUTEMODE_EXCLUSIVE_PROCESS).
+    bool is_busy(int device) const noexcept { return (environment_.busy >> device & 1) != 0; }
+    /// Null where the host may use managed memory while kernels run.
+    memory::ManagedGuard* managed_guard() noexcept { return managed_guard_.get(); }
+    /// A kernel was enqueued: managed memory is the device's alone until `host_has_waited` finds nothing pending.
+    void kernel_enqueued() {
+        if (managed_guard_ != nullptr) managed_guard_->close();
+    }
+    void host_has_waited();
+    /// Kernels and copies reach any host memory, when they run (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS).
+    bool is_pageable() const noexcept { return environment_.pageable; }
     bool executes() const noexcept { return environment_.executes; }
+    bool loads_lazily() const noexcept { return environment_.loads_lazily; }
+    const Environment& environment() const noexcept { return environment_; }
+    bool has_memory_pools() const noexcept { return environment_.has_memory_pools; }
     unsigned workers() const noexcept { return environment_.workers; }
     const machine::TimeLimits& time_limits() const noexcept { return environment_.time_limits; }
     memory::Heap& heap() noexcept { return *heap_; }
@@ -184,7 +204,9 @@ class Process {
     std::atomic<std::uint64_t> resets_{0};
     const Environment environment_;
     streams::Scheduler scheduler_;
+    std::unique_ptr<memory::ManagedGuard> managed_guard_;
     std::unique_ptr<memory::Heap> heap_;
+    std::unique_ptr<memory::HostPages> host_pages_;  // null unless kernels reach any host memory
     Handles handles_;
     std::mutex mutex_;                                // of what follows
     std::vector<std::unique_ptr<Context>> contexts_;  // primary ones first

@@ -146,6 +146,14 @@ EMULATED_EXPORT void bascule_emulated_reset(int device) {
     if (process.initialised() && process.is_device(device)) process.reset(device);
 }
 
+EMULATED_EXPORT uint64_t bascule_emulated_implicit_synchronizations(void) {
+    return emulated::driver::detail::implicit_synchronizations.load(std::memory_order_relaxed);
+}
+
+EMULATED_EXPORT void bascule_emulated_advance_clock(int64_t nanoseconds) {
+    emulated::streams::clock_advance.fetch_add(nanoseconds, std::memory_order_relaxed);
+}
+
 EMULATED_EXPORT uint64_t bascule_emulated_call_count(const char* driver_function) {
     return emulated::driver::CallCounter::calls_of(driver_function);
 }

@@ -97,22 +97,27 @@ std::byte* map_pages(std::uint64_t bytes) noexcept {
     return pages == MAP_FAILED ? nullptr : static_cast<std::byte*>(pages);
 }
 
-void unmap_pages(const Allocation& allocation) noexcept {
-    munmap(allocation.host, round_up(allocation.bytes, page_bytes));
+/// What one mapping of a GPU's memory holds: memory of one context of one device.
+constexpr std::uint64_t block_bytes = std::uint64_t{2} << 20;
+
+bool has_blocks_of_its_own(const Allocation& allocation) noexcept {
+    return allocation.space != 0 && allocation.space != Allocation::every_context;
 }
 
-/// Room in the window for `bytes` and a redzone that a stray row or block does not jump over.
-std::uint64_t with_redzone(std::uint64_t bytes) noexcept {
+/// Room in the window for an allocation and a redzone that a stray row or block does not jump over.
+std::uint64_t room_for(const Allocation& allocation) noexcept {
+    const std::uint64_t bytes = allocation.bytes;
     const std::uint64_t redzone = std::clamp(round_up(bytes / 8, least_redzone), least_redzone, most_redzone);
-    return round_up(bytes, least_redzone) + redzone;
+    const std::uint64_t room = round_up(bytes, least_redzone) + redzone;
+    return has_blocks_of_its_own(allocation) ? round_up(room, block_bytes) : room;
 }
 
 /// Each device's own part of the window: as on a GPU, no block of 2 MiB holds memory of two devices.
 std::vector<AddressSpace> parts_of(const Window& window, int devices) {
-    constexpr std::uint64_t block = std::uint64_t{2} << 20;
-    const DeviceAddress first = round_up(window.base() + page_bytes, block);
+    const DeviceAddress first = round_up(window.base() + page_bytes, block_bytes);
     const DeviceAddress end = window.base() + window.bytes();
-    const std::uint64_t part = (end - first) / static_cast<std::uint64_t>(devices) / block * block;
+    const std::uint64_t part =
+        (end - first) / static_cast<std::uint64_t>(devices) / block_bytes * block_bytes;
     std::vector<AddressSpace> parts;
     parts.reserve(static_cast<std::size_t>(devices));
     for (int device = 0; device < devices; ++device) {
@@ -124,12 +129,14 @@ std::vector<AddressSpace> parts_of(const Window& window, int devices) {
 }  // namespace
 
 struct Heap::State {
-    State(int devices, std::uint64_t wanted)
-        : window(std::max(least_window, static_cast<std::uint64_t>(devices) * wanted * 2)),
+    State(int devices, std::uint64_t wanted, ManagedGuard* managed_guard)
+        : managed(managed_guard),
+          window(std::max(least_window, static_cast<std::uint64_t>(devices) * wanted * 2)),
           free_ranges(parts_of(window, devices)),
           capacity(std::min(wanted, window.bytes() / 2 / static_cast<std::uint64_t>(devices))),
           used(static_cast<std::size_t>(devices), 0) {}
 
+    ManagedGuard* const managed;  // may be null
     const Window window;
     using Allocations = std::map<DeviceAddress, std::unique_ptr<Allocation>>;  // by base
 
@@ -144,6 +151,29 @@ struct Heap::State {
     std::vector<std::uint64_t> used;
     std::uint64_t serial = 0;
 
+    /// Memory outside the window; false when there is none.
+    bool map(Allocation& allocation) const {
+        std::byte* for_host = nullptr;
+        if (managed != nullptr && allocation.kind == Allocation::Kind::managed) {
+            const auto mapping = managed->map(round_up(allocation.bytes, page_bytes));
+            for_host = mapping.for_host;
+            allocation.host = mapping.for_kernels;
+        } else {
+            for_host = allocation.host = map_pages(allocation.bytes);
+        }
+        allocation.base = reinterpret_cast<DeviceAddress>(for_host);
+        return for_host != nullptr;
+    }
+    void unmap(const Allocation& allocation) const noexcept {
+        auto* const for_host = reinterpret_cast<std::byte*>(allocation.base);
+        const std::uint64_t bytes = round_up(allocation.bytes, page_bytes);
+        if (for_host == allocation.host) {
+            munmap(allocation.host, bytes);
+        } else {
+            managed->unmap(for_host, allocation.host, bytes);
+        }
+    }
+
     static const Allocation* containing(const Allocations& among, DeviceAddress address) noexcept {
         const auto after = among.upper_bound(address);
         if (after == among.begin()) return nullptr;
@@ -157,8 +187,8 @@ struct Heap::State {
         std::uint64_t& device_used = used[static_cast<std::size_t>(allocation.device)];
         if (allocation.bytes > capacity || device_used > capacity - allocation.bytes) return false;
         AddressSpace& free = free_ranges[static_cast<std::size_t>(allocation.device)];
-        allocation.base =
-            take_range(free, with_redzone(allocation.bytes), std::max<std::uint64_t>(alignment, 256));
+        const std::uint64_t least = has_blocks_of_its_own(allocation) ? block_bytes : 256;
+        allocation.base = take_range(free, room_for(allocation), std::max(alignment, least));
         if (allocation.base == 0) return false;
         allocation.host = window.host(allocation.base);
         device_used += allocation.bytes;
@@ -178,7 +208,7 @@ struct Heap::State {
         Freed freed;
         freed.by = by;
         if (is_in_window(allocation->kind)) {
-            freed.range = {allocation->base, with_redzone(allocation->bytes)};
+            freed.range = {allocation->base, room_for(*allocation)};
             freed.resident = !give_back_pages(freed.range);
         }
         freed.allocation = std::move(allocation);
@@ -217,28 +247,28 @@ struct Heap::State {
     }
 };
 
-Heap::Heap(int devices, std::uint64_t capacity) : state_(std::make_unique<State>(devices, capacity)) {}
+Heap::Heap(int devices, std::uint64_t capacity, ManagedGuard* managed)
+    : state_(std::make_unique<State>(devices, capacity, managed)) {}
 
 Heap::~Heap() {
     for (const auto& [base, allocation] : state_->live) {
-        if (!is_in_window(allocation->kind) && allocation->serial != 0) unmap_pages(*allocation);
+        if (!is_in_window(allocation->kind) && allocation->serial != 0) state_->unmap(*allocation);
     }
 }
 
 std::optional<DeviceAddress> Heap::allocate(int device, std::uint64_t bytes, Allocation::Kind kind,
-                                            std::uint64_t alignment) {
+                                            std::uint64_t alignment, std::uint64_t space) {
     State& state = *state_;
     auto allocation = std::make_unique<Allocation>();
     allocation->bytes = bytes;
     allocation->kind = kind;
     allocation->device = device;
+    allocation->space = space;
     if (is_in_window(kind)) {
         const std::unique_lock lock(state.mutex);
         if (!state.place(*allocation, alignment)) return std::nullopt;
-    } else {
-        allocation->host = map_pages(bytes);
-        if (allocation->host == nullptr) return std::nullopt;
-        allocation->base = reinterpret_cast<DeviceAddress>(allocation->host);
+    } else if (!state.map(*allocation)) {
+        return std::nullopt;
     }
     std::memset(allocation->host, poison, bytes);  // outside the lock: kernels look addresses up meanwhile
     const std::unique_lock lock(state.mutex);
@@ -248,11 +278,14 @@ std::optional<DeviceAddress> Heap::allocate(int device, std::uint64_t bytes, All
     return base;
 }
 
-std::optional<DeviceAddress> Heap::reserve(int device, std::uint64_t bytes) {
+std::optional<DeviceAddress> Heap::reserve(int device, std::uint64_t bytes,
+                                           std::shared_ptr<const PoolAccess> access) {
     State& state = *state_;
     auto allocation = std::make_unique<Allocation>();
     allocation->bytes = bytes;
     allocation->device = device;
+    allocation->space = Allocation::every_context;
+    allocation->access = std::move(access);
     const std::unique_lock lock(state.mutex);
     if (!state.place(*allocation, 256)) return std::nullopt;
     allocation->serial = ++state.serial;
@@ -287,7 +320,7 @@ bool Heap::free(DeviceAddress address, Allocation::Kind kind, FreedBy by) {
     } else if (is_in_window(kind)) {
         state.used[static_cast<std::size_t>(allocation->device)] -= allocation->bytes;
     } else {
-        unmap_pages(*allocation);
+        state.unmap(*allocation);
     }
     state.put_in_quarantine(std::move(allocation), std::move(name), by);
     return true;

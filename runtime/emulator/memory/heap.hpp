@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "memory/managed_guard.hpp"
 #include "memory/memory.hpp"
 
 namespace emulated::memory {
@@ -16,19 +17,22 @@ namespace emulated::memory {
 /// Thread-safe. One for the process, handed to its users.
 class Heap final : public Memory {
   public:
-    /// `capacity` bytes per device. Throws std::bad_alloc when not even a small window can be reserved.
-    Heap(int devices, std::uint64_t capacity);
+    /// `capacity` bytes per device. `managed` guards managed memory; null where the host may always use it.
+    /// Throws std::bad_alloc when not even a small window can be reserved.
+    Heap(int devices, std::uint64_t capacity, ManagedGuard* managed = nullptr);
     ~Heap() override;
     Heap(const Heap&) = delete;
     Heap& operator=(const Heap&) = delete;
 
     /// 256-byte aligned (at least `alignment`), poisoned, with redzones around it. Nothing when the device is
-    /// full. `bytes` is at least 1.
+    /// full. `bytes` is at least 1. As on a GPU, memory of a context that is not primary (`space`) shares no
+    /// block of 2 MiB with any other.
     std::optional<DeviceAddress> allocate(int device, std::uint64_t bytes, Allocation::Kind kind,
-                                          std::uint64_t alignment = 256);
+                                          std::uint64_t alignment = 256, std::uint64_t space = 0);
     /// As `allocate`, of device memory, but nothing is found at the address before `commit`: what is
     /// allocated in stream order has an address at once, and is memory later.
-    std::optional<DeviceAddress> reserve(int device, std::uint64_t bytes);
+    std::optional<DeviceAddress> reserve(int device, std::uint64_t bytes,
+                                         std::shared_ptr<const PoolAccess> access = nullptr);
     /// False when `address` is not reserved.
     bool commit(DeviceAddress address);
     /// What a free was ordered by, for descriptions.

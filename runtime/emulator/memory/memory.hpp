@@ -1,13 +1,18 @@
 // What the interpreter knows of device memory: which allocation holds an address, and where its bytes are.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace emulated::memory {
 
 /// An address as a kernel sees it. Ordinary device memory is never dereferenceable by the host at this value.
 using DeviceAddress = std::uint64_t;
+
+/// The devices whose kernels may use the memory of a pool, a bit for each.
+using PoolAccess = std::atomic<std::uint32_t>;
 
 /// One live allocation. Owned by Memory; valid until it is freed.
 struct Allocation {
@@ -20,6 +25,10 @@ struct Allocation {
     bool read_only = false;    ///< a store is a fault (constants)
     std::uint64_t serial = 0;  ///< counts allocations; never reused
     int device = 0;
+    /// The context whose kernels reach it, by number; 0: the device's primary one.
+    std::uint64_t space = 0;
+    static constexpr std::uint64_t every_context = ~std::uint64_t{0};  ///< of the device: pools' memory
+    std::shared_ptr<const PoolAccess> access;  ///< of pool memory; null for what peer access opens
 };
 
 /// Finds allocations by address. Implemented by Heap (memory/heap.hpp).

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "streams/driver_lock.hpp"
 #include "streams/timers.hpp"
 
 namespace emulated::streams {
@@ -101,7 +102,7 @@ std::function<void()> Graph::watched(Stream& stream, std::function<void()> work)
 void Graph::submit(Stream& stream, std::function<void()> work) {
     if (const std::uint64_t number = std::exchange(Timers::next(), 0); number != 0)
         work = Timers::get().timed(number, std::move(work));
-    auto lock = scheduler_.lock();
+    auto lock = scheduler_.lock_with_room();
     if (detector_.on()) {
         arrive(stream);
         work = watched(stream, std::move(work));
@@ -115,7 +116,7 @@ void Graph::submit(Stream& stream, std::function<void()> work) {
 /// it.
 void Graph::launch(Stream& stream, std::span<const Step> steps, Lanes& lanes) {
     const std::uint64_t timer = std::exchange(Timers::next(), 0);
-    auto lock = scheduler_.lock();
+    auto lock = scheduler_.lock_with_room();
     Nodes before = before_next(stream);
     if (!is_done(lanes.whole.tail)) before.push_back(lanes.whole.tail);
     Nodes nodes;
@@ -158,7 +159,7 @@ void Graph::record(Event& event, Stream& stream) {
     const auto lock = scheduler_.lock();
     event.recorded = true;
     event.node = nullptr;
-    event.finished = Clock::now();
+    event.finished = device_time();
     arrive(stream);
     if (detector_.on()) event.known = stream.timeline.known;
     const Nodes before = before_next(stream);
@@ -180,12 +181,14 @@ void Graph::wait(Stream& stream, Event& event) {
 }
 
 void Graph::synchronize(Stream& stream) {
+    const DriverUnlocked waiting;
     auto lock = scheduler_.lock();
     for (const auto& node : unfinished(stream)) scheduler_.force(lock, node);
     host_learns(stream);
 }
 
 void Graph::synchronize(Event& event) {
+    const DriverUnlocked waiting;
     auto lock = scheduler_.lock();
     const races::VectorClock known = event.known;
     if (const auto node = event.node) scheduler_.force(lock, node);
@@ -194,11 +197,13 @@ void Graph::synchronize(Event& event) {
 }
 
 void Graph::drain() {
+    const DriverUnlocked waiting;
     auto lock = scheduler_.lock();
     run_all(lock);
 }
 
 void Graph::synchronize_all() {
+    const DriverUnlocked waiting;
     auto lock = scheduler_.lock();
     run_all(lock);
     if (!detector_.on()) return;
@@ -256,7 +261,12 @@ std::optional<float> Graph::milliseconds(const Event& start, const Event& end) {
     const auto time_of = [](const Event& event) {
         return event.node ? event.node->finished : event.finished;
     };
-    return std::chrono::duration<float, std::milli>(time_of(end) - time_of(start)).count();
+    // "with a resolution of approximately 0.5 us", and then as a float.
+    using HalfMicroseconds = std::chrono::duration<std::int64_t, std::ratio<1, 2'000'000>>;
+    const auto ticks = [&](const Event& event) {
+        return std::chrono::round<HalfMicroseconds>(time_of(event).time_since_epoch());
+    };
+    return std::chrono::duration<float, std::milli>(ticks(end) - ticks(start)).count();
 }
 
 }  // namespace emulated::streams

@@ -14,6 +14,9 @@ namespace {
 /// A GPU runs as many queues at once; more operations wait for a thread.
 constexpr std::size_t most_workers = 32;
 
+/// About as many operations as a GPU's queue holds: who issues one more waits.
+constexpr std::size_t most_unfinished = 1024;
+
 thread_local bool inside_a_node = false;
 
 /// A forced end of the thread (a host function that calls into an interpreter that is going away) passes.
@@ -74,6 +77,7 @@ std::shared_ptr<Node> Scheduler::add(const Nodes& after, std::function<void()> w
     if (is_mark && std::all_of(after.begin(), after.end(), is_done)) return nullptr;
     auto node = std::make_shared<Node>();
     node->work = std::move(work);
+    if (!is_mark) ++unfinished_;
     for (const auto& each : after) {
         if (is_done(each)) {
             if (each != nullptr) node->finished = std::max(node->finished, each->finished);
@@ -86,6 +90,21 @@ std::shared_ptr<Node> Scheduler::add(const Nodes& after, std::function<void()> w
     node->self = pending_.insert(pending_.end(), node);
     if (node->after.empty()) ready_.push_back(node.get());
     return node;
+}
+
+Scheduler::Lock Scheduler::lock_with_room() {
+    Lock lock(mutex_);
+    while (unfinished_ >= most_unfinished) {
+        lock.unlock();
+        {
+            const DriverUnlocked waiting;
+            lock.lock();
+            if (unfinished_ >= most_unfinished) force(lock, *pending_.begin());
+            lock.unlock();
+        }
+        lock.lock();
+    }
+    return lock;
 }
 
 void Scheduler::issued(Lock& lock, const std::shared_ptr<Node>& node) {
@@ -170,7 +189,8 @@ void Scheduler::run(Lock& lock, std::shared_ptr<Node> node) {
     node->work = nullptr;  // outside the lock: it may own much
     lock.lock();
     --running_;
-    node->finished = Clock::now();
+    --unfinished_;
+    node->finished = device_time();
     finish(std::move(node));
     changed_.notify_all();
 }

@@ -1,6 +1,7 @@
 // Runs operations: each after what it must come after, and when the policy says.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -12,11 +13,20 @@
 #include <thread>
 #include <vector>
 
+#include "streams/driver_lock.hpp"
 #include "streams/schedule.hpp"
 
 namespace emulated::streams {
 
 using Clock = std::chrono::steady_clock;
+
+/// How far the devices' clock is ahead of the host's, in nanoseconds: bascule_emulated_advance_clock.
+inline std::atomic<std::int64_t> clock_advance{0};
+
+/// The time that events take.
+inline Clock::time_point device_time() noexcept {
+    return Clock::now() + std::chrono::nanoseconds(clock_advance.load(std::memory_order_relaxed));
+}
 
 /// One operation. The scheduler keeps it until it is done; a thread that waits for it may keep it longer.
 struct Node {
@@ -57,6 +67,7 @@ class Scheduler {
     template <class Work>
     auto exclusively(const Work& work) {
         constexpr std::chrono::milliseconds turn{20};
+        const DriverUnlocked waiting;
         Lock lock(mutex_);
         for (;;) {
             ++exclusive_;
@@ -70,6 +81,13 @@ class Scheduler {
         }
     }
 
+    /// The same, unless something runs now. Never waits for it.
+    template <class Work>
+    void if_idle(const Work& work) {
+        const Lock lock(mutex_);
+        if (running_ == 0) work();
+    }
+
     /// No thread of ours begins anything any more; what is still waited for runs in the thread that
     /// waits. Gives those that run now a moment to finish. For the end of the process: a retired scheduler is
     /// never destroyed, because threads that did not finish still use it.
@@ -80,6 +98,8 @@ class Scheduler {
 
     // For Graph, which holds the lock.
     Lock lock() { return Lock(mutex_); }
+    /// For another operation, once there is room: the device's queue is bounded, and one for all streams.
+    Lock lock_with_room();
     /// A new operation after `after`, whatever of it is done. Null for a mark without anything to come after.
     std::shared_ptr<Node> add(const Nodes& after, std::function<void()> work);
     /// What the policy does when something was issued: `node` is the newest.
@@ -109,6 +129,7 @@ class Scheduler {
     std::vector<Node*> ready_;  // pending, after nothing: in the order in which they became so
     std::mt19937_64 random_;
     int running_ = 0;
+    std::size_t unfinished_ = 0;  // pending and running ones, without marks
     int exclusive_ = 0;
 
     std::condition_variable wanted_;  // a worker is: something is ready, or all is over

@@ -71,7 +71,7 @@ def test_a_wrong_export_is_named():
 
 
 @pytest.mark.parametrize("derive", [lambda x: x, lambda x: x[1:].T, lambda x: bascule.as_cuda_array(ForeignArray(x))])
-def test_the_exported_stream_outlives_its_exporter(derive, emulated, scale):
+def test_the_exported_stream_outlives_its_exporter(derive, recorded, scale):
     stream = bascule.stream()
     x = derive(bascule.to_device(np.ones(64, "f4"), stream=stream))
     handle = stream.handle
@@ -178,14 +178,14 @@ def test_pointer_attributes_tell_kind_addresses_and_extent():
     device = bascule.device_array(1000, "f4")
     found = bascule.pointer_attributes(device[10:])
     address = device.__cuda_array_interface__["data"][0]
-    assert (found.kind, found.device, found.host_address) == ("device", 0, None)
+    assert (found.kind, found.device, found.host_address) == ("pool", 0, None)
     assert found.device_address == address + 40
     assert found.allocation[0] == address
     assert found.allocation[1] >= 4000
     assert found.context
     assert bascule.pointer_attributes(address + 40).device_address == address + 40
-    assert bascule.pointer_attributes(ForeignArray(device)).kind == "device"
-    assert "device memory" in repr(found)
+    assert bascule.pointer_attributes(ForeignArray(device)).kind == "pool"
+    assert "pool memory" in repr(found)
 
     for make, kind in ((bascule.pinned_array, "pinned"), (bascule.managed_array, "managed")):
         array = make(1000, "f4")

@@ -70,7 +70,7 @@ def test_they_are_copied_from_and_to(make, rng):
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_they_are_freed_after_their_last_use(make, scale, emulated):
+def test_they_are_freed_after_their_last_use(make, scale, recorded):
     x = make(64, "f4")
     np.asarray(x)[:] = 1
     gc.collect()
@@ -86,6 +86,7 @@ def test_they_are_freed_after_their_last_use(make, scale, emulated):
     assert kinds.count("free") == 1
 
 
+@pytest.mark.lazy
 def test_a_copy_to_pinned_memory_on_a_stream_is_not_waited_for(emulated):
     stream = bascule.stream()
     device = bascule.to_device(np.arange(64.0), stream=stream)

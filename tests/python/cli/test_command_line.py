@@ -117,8 +117,8 @@ def test_info_as_json_has_keys_that_stay(bascule_command):
     }
     assert (done.returncode, report["missing"]) == (0, [])
     assert set(report["device"]) == {"repr", "name", "emulated", "arch", "multiprocessors"}
-    assert set(report["driver"]) == {"version", "path", "fallback_reason"}
-    assert set(report["nvrtc"]) == {"version", "path"}
+    assert set(report["driver"]) == {"version", "path", "fallback_reason", "launches_wait"}
+    assert set(report["nvrtc"]) == {"version", "path", "accepted", "conflict"}
     assert report["cache"]["directory"] == os.environ["BASCULE_CACHE_DIR"]
     assert "libraries" in report
 
@@ -209,7 +209,8 @@ def test_ctrl_c_ends_an_endless_kernel_quietly(tmp_path):
     ],
 )
 def test_the_commands_in_the_samples_and_in_the_readme_work(bascule_command, line):
-    words = shlex.split(line.replace("samples/kernels", str(ROOT / "samples" / "kernels")))
+    kernels = str(ROOT / "samples" / "kernels")
+    words = [word.replace("samples/kernels", kernels) for word in shlex.split(line)]
     done = bascule_command(*words[1:])
     assert done.returncode == 0, done.stderr
     assert "elements changed" in done.stdout or words[1] == "compile"

@@ -14,7 +14,7 @@ from . import page
 from .cases import CASES, Case
 from .runner import Run
 
-pytestmark = pytest.mark.usefixtures("emulated")
+pytestmark = pytest.mark.usefixtures("recorded")
 
 HERE = [case for case in CASES if not case.placed]  # the others need two devices: test_devices.py
 RUNS = [pytest.param(case, version, id=f"{case.id}-{version}") for case in HERE for version in case.versions]

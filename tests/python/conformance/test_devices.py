@@ -16,7 +16,7 @@ import bascule
 
 from .cases import ACCEPTED, CASES, Case
 
-pytestmark = pytest.mark.usefixtures("emulated")
+pytestmark = pytest.mark.usefixtures("recorded", "two_devices")
 
 PLACED = [case for case in CASES if case.placed]
 

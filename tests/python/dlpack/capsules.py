@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import importlib.machinery
 import importlib.util
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -192,13 +193,13 @@ class Producer(Exporter):
 
 
 def native() -> ModuleType:
-    """The extension module of exchange_native.c, built beside the package under test."""
-    build = Path(_bascule.__file__).resolve().parents[2] / "tests" / "python" / "dlpack"
-    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
-        path = build / f"exchange_native{suffix}"
+    """The extension module of exchange_native.c, built beside the package under test or packed with the tests."""
+    builds = [Path(_bascule.__file__).resolve().parents[2], Path(__file__).resolve().parents[3] / "build" / "dev"]
+    for build, suffix in itertools.product(builds, importlib.machinery.EXTENSION_SUFFIXES):
+        path = build / "tests" / "python" / "dlpack" / f"exchange_native{suffix}"
         if path.is_file():
             specification = importlib.util.spec_from_file_location("exchange_native", path)
             module = importlib.util.module_from_spec(specification)
             specification.loader.exec_module(module)
             return module
-    pytest.skip(f"exchange_native is not built in {build}", allow_module_level=True)
+    pytest.skip(f"exchange_native is not built in {builds[0]}", allow_module_level=True)

@@ -129,7 +129,7 @@ POISON = {
     "no data": (set_field(data=None), ValueError, "'data'.*NULL"),
     "strides beyond memory": (set_extent("strides", 0, 2**61), ValueError, "'strides'"),
     "offset beyond memory": (set_field(byte_offset=2**64 - 1), ValueError, "'byte_offset'"),
-    "unknown memory": (set_field(data=0x1234560000), ValueError, "memory that the emulated device does not know"),
+    "unknown memory": (set_field(data=0x1234560000), ValueError, "memory that .*know"),
     "lanes": (set_field(dtype=DataType(2, 32, 4)), NotImplementedError, "4 lanes"),
     "no lanes": (set_field(dtype=DataType(2, 32, 0)), NotImplementedError, "0 lanes"),
     "opaque handle": (set_field(dtype=DataType(3, 64, 1)), TypeError, "opaque handle"),
@@ -143,7 +143,7 @@ POISON = {
 
 @pytest.mark.parametrize("versioned", [True, False])
 @pytest.mark.parametrize(("poison", "error", "words"), POISON.values(), ids=POISON)
-def test_a_poisoned_tensor_is_refused_and_deleted_once(emulated, array, versioned, poison, error, words):
+def test_a_poisoned_tensor_is_refused_and_deleted_once(recorded, array, versioned, poison, error, words):
     exporter = Exporter(array, versioned=versioned, poison=poison)
     capsule = exporter.capsule()
     with traced() as operations, pytest.raises(error, match=words):

@@ -16,7 +16,7 @@ import bascule
 
 from .conftest import captured_by_others, operations
 
-pytestmark = pytest.mark.usefixtures("emulated")
+pytestmark = pytest.mark.usefixtures("recorded")
 
 
 def array_on(stream: bascule.Stream | None, value: float = 1.0) -> ForeignArray:
@@ -118,7 +118,7 @@ def test_what_is_captured_twice_is_kept_by_each_graph(kernels):
         assert not is_alive(alive)
 
 
-def test_once_a_capture_was_seen_the_next_needs_no_waiting_before_it(kernels):
+def test_a_capture_needs_no_waiting_before_it(kernels):
     c = bascule.stream()
     x, y = array_on(c), array_on(c)
     with captured_by_others(c):
@@ -148,7 +148,7 @@ calls = bascule._bascule._driver_calls
 before = calls("cuStreamIsCapturing")
 for _ in range(20):
     kernel[1, 32, c](x)
-assert calls("cuStreamIsCapturing") == before, "asked for each launch"
+assert calls("cuStreamIsCapturing") == before, "asked though the handle was never given out"
 c.synchronize()
 driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
 stream, graph = ctypes.c_void_p(c.handle), ctypes.c_void_p()
@@ -172,13 +172,13 @@ print("as promised")
 """
 
 
-def test_a_process_asks_once_after_each_wait_until_it_sees_the_first_capture_and_for_every_launch_from_then_on():
+def test_a_stream_is_asked_at_every_launch_from_the_moment_on_when_its_handle_is_given_out():
     done = subprocess.run([sys.executable, "-c", FIRST_CAPTURE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "as promised"
 
 
-def test_bound_launches_keep_their_arrays_with_the_graph_after_a_capture_was_seen(kernels):
+def test_bound_launches_keep_their_arrays_with_the_graph(kernels):
     c = bascule.stream()
     x, y = array_on(c), array_on(c)
     alive = weakref.ref(y)

@@ -203,6 +203,7 @@ def test_a_kernel_that_is_not_loaded_is_refused_and_says_to_prepare_it(kernels):
     assert x.copy_to_host()[0] == 1
 
 
+@pytest.mark.lazy
 def test_the_graph_holds_its_arrays_until_it_is_gone_and_its_last_launch_is_done(kernels):
     x = ForeignArray(device_copy(np.ones(8, "f4")))
     alive = weakref.ref(x)

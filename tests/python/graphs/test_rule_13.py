@@ -14,7 +14,7 @@ import bascule
 
 from .conftest import captured_by_others, operations, order
 
-pytestmark = pytest.mark.usefixtures("emulated")
+pytestmark = pytest.mark.usefixtures("recorded")
 
 
 def array_on(bound: bascule.Stream | None, values: float = 1.0, **changes: object) -> ForeignArray:

@@ -335,6 +335,7 @@ def test_what_a_program_defines_is_compiled_and_its_run_compiles_nothing(tmp_pat
 
 
 def test_the_main_sample_compiles_nothing_after_it_was_precompiled(tmp_path):
+    pytest.importorskip("PIL", reason="the sample needs Pillow")
     ahead = python(PRECOMPILE, ROOT / "samples" / "edges.py", cache=tmp_path / "cache")
     assert json.loads(ahead.stdout)[0] == ["blur_rows, blur_columns", "luminance", "sobel, colour"], ahead.stderr
     run = subprocess.run(

@@ -1,29 +1,42 @@
 """Where NVRTC and the CUDA headers are looked for."""
 
-import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import bascule
 from bascule import _toolkit
 
-# In a process that has not loaded NVRTC: one that is loaded already is found before the wheels.
-BOTH_WAYS = """
-import json
-from bascule import _toolkit
 
-quick = [_toolkit._libraries(), _toolkit._header_directories()]
-_toolkit._wheel = lambda: None
-print(json.dumps([quick, [_toolkit._libraries(), _toolkit._header_directories()]]))
-"""
+def test_every_wheel_on_the_path_is_found_before_a_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for library in ("cuda_nvrtc/lib/libnvrtc.so.12", "cu13/lib/libnvrtc.so.13", "cu13/lib/libnvrtc-builtins.so.13.5"):
+        (tmp_path / "nvidia" / library).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "nvidia" / library).touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    root = tmp_path.resolve() / "nvidia"
+    wheels = [f"{root}/cu13/lib/libnvrtc.so.13", f"{root}/cuda_nvrtc/lib/libnvrtc.so.12"]
+    assert _toolkit._libraries() == [*wheels, *bascule._bascule._toolkit_libraries()]
 
 
-def test_the_wheels_are_found_where_cuda_pathfinder_finds_them():
-    root = _toolkit._wheel()
-    if root is None:
-        pytest.skip("NVIDIA's wheels of CUDA 13 are not installed here")
-    ran = subprocess.run([sys.executable, "-c", BOTH_WAYS], capture_output=True, text=True, check=True)
-    quick, by_pathfinder = json.loads(ran.stdout)
-    assert quick == by_pathfinder
-    assert quick[0] == [f"{root}/lib/libnvrtc.so.13"]
+def test_cuda_pathfinder_is_asked_where_there_are_no_wheels():
+    program = """
+    import sys
+    from bascule import _toolkit
+    wheels = _toolkit._wheels()
+    assert "cuda.pathfinder" not in sys.modules
+    _toolkit._wheels = lambda: []
+    found = _toolkit._libraries()
+    print("cuda.pathfinder" in sys.modules, bool(wheels) <= (found[0] in wheels))
+    """
+    program = "\n".join(line[4:] for line in program.splitlines())
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "True True\n"
+
+
+def test_headers_are_those_beside_the_library_unless_somebody_names_others(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bascule.config, "include_paths", [])
+    assert _toolkit.locate()[1:] == ([], True)
+    monkeypatch.setattr(bascule.config, "include_paths", ["/own"])
+    assert _toolkit.locate()[1:] == (["/own"], False)

@@ -39,6 +39,13 @@ def run(program: str = USE, **variables: str) -> subprocess.CompletedProcess[str
         ("BASCULE_EMULATED_ISA", "avx512", "it must be baseline (do not use AVX2), or unset"),
         ("BASCULE_EMULATED_SCHEDULE", "slow", "it must be one of: eager, lazy, threads, random:<seed>"),
         ("BASCULE_EMULATED_TIMEOUT", "1min", "it must be a number of seconds above 0, or inf"),
+        ("BASCULE_EMULATED_BUSY", "one", "it must be numbers of devices that refuse contexts, such as 1 or 0,2"),
+        (
+            "BASCULE_EMULATED_CONCURRENT_MANAGED",
+            "no",
+            "it must be 1 (the host may use managed memory while kernels run) or 0",
+        ),
+        ("BASCULE_EMULATED_PAGEABLE", "yes", "it must be 1 (kernels reach any memory of the host, as with HMM) or 0"),
         ("BASCULE_EMULATED_CHECKS", "race", "it must be a list of: memory, races, all"),
         ("BASCULE_DEVICE", "gpu", "Set it to one of these, or unset it"),
         ("BASCULE_STREAM_OF", "torch", 'set it to "library"'),

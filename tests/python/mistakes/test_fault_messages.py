@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from .fault_reports import report_of
 
 pytestmark = pytest.mark.usefixtures("emulated")
+
+INTERNAL_NAME = re.compile(r"/bascule/[0-9a-f]+\.cu")  # of a program inside NVRTC
 
 PAST = '''
 module = bascule.compile("""
@@ -84,7 +88,7 @@ def test_a_failed_assertion_is_at_its_line_of_the_string(tmp_path):
     report = report_of(tmp_path, PAST + "module.checked[1, 32](x)\nreport_of(bascule.synchronize)")
     assert report.headline == f"failed assertion: kernel 'checked' stopped at {report.place('// assertion')}"
     assert "assertion `p[0] > 1` failed in " in report.text
-    assert "/bascule/" not in report.text
+    assert not INTERNAL_NAME.search(report.text)
 
 
 def test_a_failed_assertion_is_at_its_line_of_a_file(tmp_path):
@@ -93,7 +97,7 @@ def test_a_failed_assertion_is_at_its_line_of_a_file(tmp_path):
     program = f"bascule.compile(file={str(source)!r}).checked[1, 1](4)\nreport_of(bascule.synchronize)"
     report = report_of(tmp_path, program)
     assert report.headline == f"failed assertion: kernel 'checked' stopped at {source}:3: assert(n == 3);"
-    assert "/bascule/" not in report.text
+    assert not INTERNAL_NAME.search(report.text)
 
 
 def test_a_failed_copy_is_nobodys_launch(tmp_path):

@@ -74,6 +74,18 @@ class PoolArray:
         self._address = ctypes.c_uint64()
         self._count = count
         call("cuMemAllocAsync", ctypes.byref(self._address), ctypes.c_size_t(4 * count), _native(stream))
+        self._open_to_peers(stream.device.ordinal)
+
+    @staticmethod
+    def _open_to_peers(device: int) -> None:
+        """Peer access does not open another library's pool: it does so itself."""
+        pool = ctypes.c_void_p()
+        call("cuDeviceGetDefaultMemPool", ctypes.byref(pool), device)
+        for peer in (0, 1):
+            if peer == device or driver().cuDeviceCanAccessPeer(ctypes.byref(ctypes.c_int()), peer, device) != 0:
+                continue
+            access = (ctypes.c_int * 3)(1, peer, 3)  # CU_MEM_LOCATION_TYPE_DEVICE, its number, PROT_READWRITE
+            call("cuMemPoolSetAccess", pool, access, ctypes.c_size_t(1))
 
     def free(self, stream: bascule.Stream) -> None:
         call("cuMemFreeAsync", self._address, _native(stream))

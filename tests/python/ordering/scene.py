@@ -104,6 +104,11 @@ def unordered(array: bascule.DeviceArray | Foreign) -> bascule.DeviceArray:
     return bascule.as_cuda_array(array, sync=False)
 
 
+def searching_for_races() -> AbstractContextManager[None]:
+    """A race in the block is an error on the emulated device; a GPU runs the block and finds none."""
+    return bascule.emulated.checks(races=True) if bascule.current_device().emulated else nullcontext()
+
+
 def release_owners(devices: int) -> None:
     """Releases the arrays and streams that launches hold: each that stays makes the search for races slower."""
     for number in range(devices):

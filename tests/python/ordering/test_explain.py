@@ -12,7 +12,7 @@ from conftest import ForeignArray, traced
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("emulated")
+pytestmark = pytest.mark.usefixtures("recorded")
 
 KERNELS = """
 __global__ void add(const float* a, const float* b, float* out) { out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x]; }
@@ -98,13 +98,14 @@ def test_the_text_says_where_what_and_why(module):
     p, c = bascule.stream(), bascule.stream()
     explained = module.add[2, 16, c].explain(ones(p), ForeignArray(ones(c)), ForeignArray(ones(), stream=None))
     text = str(explained)
+    here = "emulated:0" if bascule.current_device().emulated else "cuda:0"
     assert repr(explained) == text
     for part in (
-        "add(const float* a, const float* b, float* out) on emulated:0",
+        f"add(const float* a, const float* b, float* out) on {here}",
         "(2, 1, 1) blocks of (16, 1, 1) threads, 32 in all",
         f"stream: {name(c)}; it was given",
         "1 'a', declared const float*: a float32 array of shape (32,)",
-        "in device memory of emulated:0",
+        f"in pool memory of {here}",
         f"stream {name(p)} (the stream it is bound to): the launch waits for it, and it waits for the launch",
         f"stream {name(c)} (its interface names it): no wait: the launch is on that stream",
         "names no stream, which in version 3 of the interface means that there is nothing to wait for",

@@ -13,12 +13,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from plain_launches import add, array_on, issued, only_order, ordered, prepared, without_events
-from scene import Foreign, N, handle_of, in_a_thread, in_threads, kernels
+from scene import Foreign, N, handle_of, in_a_thread, in_threads, kernels, searching_for_races
 
 import bascule
 from bascule import _bascule
 
-pytestmark = pytest.mark.usefixtures("emulated")
+pytestmark = pytest.mark.usefixtures("recorded")
 
 Launch = Callable[[object, tuple[object, ...]], Callable[[], object]]
 
@@ -322,6 +322,7 @@ def gone() -> int:
     return handle
 
 
+@pytest.mark.usefixtures("stale_handles")
 def test_rule_8_a_producer_that_is_gone_stops_the_launch_and_is_named():
     p, c = bascule.stream(), bascule.stream()
     arrays = [array_on(p), array_on(None, stream=gone()), array_on(p)]
@@ -332,6 +333,7 @@ def test_rule_8_a_producer_that_is_gone_stops_the_launch_and_is_named():
     assert issued(refused(lambda: add()[1, 32, c](*arrays))) == []
 
 
+@pytest.mark.usefixtures("stale_handles")
 def test_rule_8_a_launch_stream_that_is_gone_launches_nothing():
     p = bascule.stream()
     arrays = [array_on(p) for _ in range(3)]
@@ -339,6 +341,7 @@ def test_rule_8_a_launch_stream_that_is_gone_launches_nothing():
     assert issued(refused(lambda: add()[1, 32, gone()](*arrays))) == []
 
 
+@pytest.mark.usefixtures("stale_handles")
 def test_rule_8_the_events_of_failed_launches_are_used_again():
     p, c = bascule.stream(), bascule.stream()
     arrays = [array_on(p) for _ in range(3)]
@@ -353,14 +356,17 @@ def test_rule_8_the_events_of_failed_launches_are_used_again():
     assert _bascule._driver_calls("cuEventCreate") == before
 
 
+@pytest.mark.usefixtures("stale_handles")
 def test_rule_9_a_launch_that_fails_is_not_followed_by_a_fence():
     arrays = [array_on(None, stream=None) for _ in range(3)]
     prepared(*arrays)
-    handle = gone()
+    stream = bascule.stream()
+    launch = add()[1, 32, stream.handle]  # whose device is asked for here
+    del stream
     with pytest.raises(bascule.CudaError) as caught:
-        add()[1, 32, handle](*arrays)
+        launch(*arrays)
     assert caught.value.call == "cuLaunchKernelEx"
-    assert issued(refused(lambda: add()[1, 32, handle](*arrays))) == []
+    assert issued(refused(lambda: launch(*arrays))) == []
 
 
 # --- Rule 11
@@ -411,6 +417,6 @@ def test_rule_11_threads_that_take_turns_with_an_array_need_no_waits_of_their_ow
             with turns[chosen]:
                 kernels().bump[1, N, stream](arrays[chosen], N)
 
-    with bascule.emulated.checks(races=True):
+    with searching_for_races():
         in_threads([lambda number=number: work(number) for number in range(8)])
     assert [array.copy_to_host().tolist() for array in arrays] == [[20] * N] * 4

@@ -13,7 +13,7 @@ from plain_launches import add, array_on, prepared
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("emulated")
+pytestmark = pytest.mark.usefixtures("recorded")
 
 # The kernel runs inside of the launch call (eager) until another thread lets it go, which first destroys the stream
 # that should be held back: the fence behind the launch fails.
@@ -60,6 +60,7 @@ os._exit(0)  # p's owner would destroy it again
 """
 
 
+@pytest.mark.usefixtures("stale_handles")
 def test_rule_10_when_the_fence_fails_the_host_waits_before_the_error_is_raised():
     environment = os.environ | {"BASCULE_EMULATED_SCHEDULE": "eager"}
     child = subprocess.run(
@@ -103,6 +104,7 @@ def test_rule_14_the_owner_of_a_producer_stream_is_kept_with_the_array():
     assert alive() is None
 
 
+@pytest.mark.usefixtures("stale_handles")
 def test_rule_15_owners_are_kept_and_given_up_also_when_the_launch_raised():
     p, c = bascule.stream(), bascule.stream()
     good = [array_on(p) for _ in range(2)]

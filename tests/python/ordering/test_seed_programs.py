@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from plain_launches import issued, without_events
-from scene import Foreign, unordered
+from scene import Foreign, searching_for_races, unordered
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("emulated")
+pytestmark = pytest.mark.usefixtures("recorded")
 
 TEXT = """
 __global__ void add(const long long* x, const long long* y, long long* out, int n) {
@@ -40,7 +40,7 @@ def test_arrays_of_another_library_are_added_on_its_current_stream(program, curr
     ours = [bascule.to_device(np.zeros(10, "i8"), stream=stream) for _ in range(3)]
     a, b, out = (Foreign(array, array.stream.handle) for array in ours)
     program.add.prepare(a, b, out, 10)
-    with bascule.emulated.checks(races=True):
+    with searching_for_races():
         unordered(ours[0]).copy_from_host(np.arange(10), stream=stream)
         program.add[1, 32, stream](unordered(ours[0]), unordered(ours[0]), unordered(ours[1]), 10)  # b = a * 2
         trace = issued(lambda: program.add[1, 32](a, b, out, 10))
@@ -67,17 +67,18 @@ def run(program, manual_event: bool, ordered: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("manual_event", [True, False])
 def test_an_array_filled_on_another_stream_is_ready_on_its_own(program, manual_event):
-    with bascule.emulated.checks(races=True):
+    with searching_for_races():
         found = run(program, manual_event, ordered=True)
     np.testing.assert_array_equal(found, 2 * np.arange(COUNT, dtype="f4"))
 
 
 def test_where_streams_are_ignored_the_manual_event_is_what_orders(program):
-    with bascule.emulated.checks(races=True):
+    with searching_for_races():
         found = run(program, manual_event=True, ordered=False)
     np.testing.assert_array_equal(found, 2 * np.arange(COUNT, dtype="f4"))
 
 
+@pytest.mark.usefixtures("emulated")
 def test_where_streams_are_ignored_and_the_event_is_forgotten_there_is_a_race(program):
     with pytest.raises(bascule.RaceError, match="initialize_array"), bascule.emulated.checks(races=True):
         run(program, manual_event=False, ordered=False)

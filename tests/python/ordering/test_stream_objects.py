@@ -9,7 +9,7 @@ from plain_launches import add, array_on, issued, prepared
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("emulated")
+pytestmark = pytest.mark.usefixtures("recorded")
 
 
 @pytest.mark.parametrize("attribute", ["ptr", "cuda_stream", "handle"])

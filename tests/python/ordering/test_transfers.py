@@ -14,7 +14,7 @@ from plain_launches import ordered
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("emulated")
+pytestmark = pytest.mark.usefixtures("recorded")
 
 COUNT = 64
 SLOW = """

@@ -34,6 +34,7 @@ __global__ void sum(bascule::masked_view<const float, 1> x, float* out) {
 module = bascule.compile(ADD)
 KINDS = ("record", "wait", "launch", "copy", "fill", "graph launch")
 first, second = bascule.device(0), bascule.device(1)
+NAMES = [("emulated" if first.emulated else "cuda") + f":{number}" for number in (0, 1)]  # as messages have them
 
 
 def ones(device: bascule.Device, stream: Any = None) -> bascule.DeviceArray:
@@ -156,19 +157,19 @@ def a_stream_and_an_array_of_two_devices_are_refused_with_both_named() -> None: 
     kernel = module.add.prepare()
     p, x = stream_of(first), ones(second)
     kernel[1, COUNT](x, x, x)
-    with refused("emulated:1", "device 0", "its stream", "peer=True"):
+    with refused(NAMES[1], "device 0", "its stream", "peer=True"):
         kernel[1, COUNT, p](x, x, x)
     with refused("device 1", "device 0", "its stream", "peer=True"):
         kernel[1, COUNT, p](ForeignArray(x, stream=None), x, x)
-    with refused("emulated:0", "emulated:1"):
+    with refused(NAMES[0], NAMES[1]):
         x.fill(1, stream=p)
-    with refused("emulated:0", "emulated:1"):
+    with refused(NAMES[0], NAMES[1]):
         x.copy(stream=p)
-    with refused("emulated:0", "emulated:1"):
+    with refused(NAMES[0], NAMES[1]):
         x.copy_to_host(stream=p)
-    with refused("emulated:0", "emulated:1"):
+    with refused(NAMES[0], NAMES[1]):
         bascule.from_dlpack(x, stream=p)
-    with second, refused("emulated:0", "emulated:1"):
+    with second, refused(NAMES[0], NAMES[1]):
         bascule.device_array(3, stream=p)
 
 
@@ -177,11 +178,11 @@ def a_current_stream_of_another_device_than_the_arrays_is_refused_too() -> None:
     x = ones(second)
     bound = kernel[1, COUNT].bind(x, x, x)
     with stream_of(first):
-        with refused("emulated:1", "device 0", "its stream"):
+        with refused(NAMES[1], "device 0", "its stream"):
             kernel[1, COUNT](x, x, x)
-        with refused("emulated:0", "emulated:1"):
+        with refused(NAMES[0], NAMES[1]):
             bound()
-        with refused("emulated:0", "emulated:1"):
+        with refused(NAMES[0], NAMES[1]):
             x.fill(1)
         with second:  # says that it is not meant
             x.fill(1)
@@ -191,7 +192,7 @@ def a_current_stream_of_another_device_than_the_arrays_is_refused_too() -> None:
 def arrays_of_two_devices_are_refused_with_both_named() -> None:  # a case
     kernel = module.add.prepare()
     x, y = ones(first), ones(second)
-    with refused("emulated:1", "device 0", "an earlier array", "peer=True"):
+    with refused(NAMES[1], "device 0", "an earlier array", "peer=True"):
         kernel[1, COUNT](x, y, x)
     with refused("device 0", "device 1", "an earlier array", "peer=True"):
         kernel[1, COUNT](y, ForeignArray(x), y)
@@ -200,9 +201,9 @@ def arrays_of_two_devices_are_refused_with_both_named() -> None:  # a case
 def events_of_one_device_are_not_recorded_on_another() -> None:  # a case
     with second:
         event = bascule.event()
-    with refused("emulated:0", "event is on emulated:1"):
+    with refused(NAMES[0], f"event is on {NAMES[1]}"):
         event.record(stream_of(first))
-    with refused("emulated:0", "emulated:1", "its own clock"):
+    with refused(NAMES[0], NAMES[1], "its own clock"):
         bascule.event().elapsed(event)
     p = stream_of(second)
     event.record(p)

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import bascule
-from bascule import _toolkit
 
 HEADERS = Path(bascule.__file__).parent / "bascule_host_headers"
 NAMES = sorted(str(path.relative_to(HEADERS)) for path in HEADERS.rglob("*") if path.is_file())
@@ -49,7 +48,7 @@ def test_all_headers_compile_together_and_beside_libcudacxx(ours_first: bool, re
 
 
 def test_most_headers_need_no_libcudacxx(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, directories, _ = _toolkit.locate()
+    directories = bascule._bascule._nvrtc_info()["include_paths"]
     without = [path for path in directories if not (Path(path) / "cuda" / "std").is_dir()]
     assert without
     monkeypatch.setattr(bascule.config, "include_paths", without)

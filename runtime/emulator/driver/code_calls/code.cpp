@@ -10,12 +10,14 @@
 #include <fmt/format.h>
 
 #include "driver/code_calls/jit_log.hpp"
+#include "driver/code_calls/loadable_code.hpp"
 #include "driver/interruption.hpp"
 #include "driver/limits.hpp"
 #include "driver/stream_calls/capture.hpp"
 #include "report/report.hpp"
 
 namespace limits = emulated::driver::limits;
+using emulated::driver::CodeRefusal;
 using emulated::driver::Context;
 using emulated::driver::current_context;
 using emulated::driver::find_library;
@@ -37,8 +39,8 @@ std::shared_ptr<const Instance> instantiate(const program::Module& module, Conte
     std::vector<memory::DeviceAddress>& addresses = instance->globals;
     for (const program::Global& global : module.globals) {
         const auto bytes = std::max<std::uint64_t>(global.bytes, 1);
-        const auto address =
-            heap.allocate(context.device, bytes, Allocation::Kind::module_global, global.alignment);
+        const auto address = heap.allocate(context.device, bytes, Allocation::Kind::module_global,
+                                           global.alignment, context.memory.own().space);
         if (!address) {
             for (const auto made : addresses) heap.free(made, Allocation::Kind::module_global);
             return nullptr;
@@ -71,6 +73,28 @@ std::shared_ptr<const Instance> instance_of(Library& library, Context& context) 
     std::shared_ptr<const Instance>& instance = library.instances[&context];
     if (instance == nullptr) instance = instantiate(*library.module, context);
     return instance;
+}
+
+// Source: the CUDA C++ Programming Guide, "Lazy Loading": kernels are loaded by the first call that needs them, which
+// may have to synchronise the context; so it counts among what captures forbid.
+CUresult load_part(Library& library, const program::Kernel* kernel, const Context& context,
+                   const char* call) {
+    if (is_loaded(library, kernel, context)) return CUDA_SUCCESS;
+    EMULATED_CHECK(unsafe_now(call));
+    const std::lock_guard lock(library.mutex);
+    library.loaded.emplace(kernel, &context);
+    return CUDA_SUCCESS;
+}
+
+CUresult load_kernel(const KernelHandle& handle, const Context& context, const char* call) {
+    if (!Process::get().loads_lazily()) return CUDA_SUCCESS;
+    return load_part(*handle.library, handle.kernel, context, call);
+}
+
+bool is_loaded(Library& library, const program::Kernel* kernel, const Context& context) {
+    if (!Process::get().loads_lazily()) return true;
+    const std::lock_guard lock(library.mutex);
+    return library.loaded.contains({kernel, &context});
 }
 
 CUresult no_room_for_variables(const Library& library, const Context& context) {
@@ -122,14 +146,6 @@ KernelHandle* handle_of(const std::shared_ptr<Library>& library, const program::
 
 namespace {
 
-bool is_binary(const void* code) noexcept {
-    static constexpr unsigned char elf[] = {0x7f, 'E', 'L', 'F'};
-    static constexpr unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba};
-    static constexpr unsigned char wrapper[] = {0xb1, 0x43, 0x62, 0x46};
-    return std::memcmp(code, elf, 4) == 0 || std::memcmp(code, fatbin, 4) == 0 ||
-           std::memcmp(code, wrapper, 4) == 0;
-}
-
 std::string refusal_of(const emulated::program::Kernel& kernel) {
     return fmt::format("the emulated device cannot run kernel '{}': {}",
                        emulated::report::demangled(kernel.name), kernel.refusal);
@@ -144,26 +160,51 @@ std::string refusals(const emulated::program::Module& module) {
     return text;
 }
 
+/// Variables of unloaded code, freed as soon as nothing runs: to wait for that could be to wait for ever.
+class FreedVariables {
+  public:
+    void add(const std::vector<emulated::memory::DeviceAddress>& more) {
+        const std::lock_guard lock(mutex_);
+        addresses_.insert(addresses_.end(), more.begin(), more.end());
+    }
+    void free_if_idle() {
+        Process& process = Process::get();
+        process.scheduler().if_idle([&] {
+            const std::lock_guard lock(mutex_);
+            for (const auto address : addresses_) {
+                process.heap().free(address, Allocation::Kind::module_global);
+                process.disown(address);
+            }
+            addresses_.clear();
+        });
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<emulated::memory::DeviceAddress> addresses_;
+};
+
+FreedVariables& freed_variables() {
+    static auto* made = new FreedVariables;  // calls may come until the very end
+    return *made;
+}
+
 CUresult load(void** out, const void* code, Context* context, unsigned int count, const CUjit_option* options,
               void** values) {
     EMULATED_REQUIRE(out != nullptr && code != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_CHECK(emulated::driver::unsafe_now("loading code"));
     const JitLog errors(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
     const JitLog notes(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
-    const auto refuse = [&](CUresult code_of_error, const std::string& message) {
-        errors.write(message);
-        Process::get().set_report(message);
-        return code_of_error;
+    const auto refuse = [&](const CodeRefusal& refusal) {
+        errors.write(refusal.message);
+        Process::get().set_report(refusal.message);
+        return refusal.code;
     };
-    if (is_binary(code)) {
-        return refuse(CUDA_ERROR_NO_BINARY_FOR_GPU,
-                      "this is machine code for a GPU, and the emulated device runs PTX: compile for "
-                      "compute_80 and pass the PTX");
-    }
-    auto loaded = emulated::program::load(static_cast<const char*>(code), limits::architecture);
-    if (const auto* error = std::get_if<emulated::program::LoadError>(&loaded)) {
-        return refuse(CUDA_ERROR_INVALID_PTX, fmt::format("{}\n  PTX line {}", error->message, error->line));
-    }
+    if (emulated::driver::is_machine_code(code))
+        return refuse(emulated::driver::refusal_of_machine_code(code));
+    auto loaded = emulated::driver::load_ptx(static_cast<const char*>(code));
+    if (const auto* refusal = std::get_if<CodeRefusal>(&loaded)) return refuse(*refusal);
+    freed_variables().free_if_idle();
     auto library = std::make_shared<Library>();
     library->module = std::get<std::shared_ptr<const emulated::program::Module>>(std::move(loaded));
     library->context = context;
@@ -210,18 +251,16 @@ CUresult find_global(CUdeviceptr* address, std::size_t* bytes, const void* libra
     const auto global =
         std::find_if(globals.begin(), globals.end(), [&](const auto& each) { return each.name == name; });
     EMULATED_REQUIRE(global != globals.end(), CUDA_ERROR_NOT_FOUND);
-    const auto instance = emulated::driver::instance_of(
-        *library, library->context == nullptr ? *current_context() : *library->context);
-    if (instance == nullptr) {
-        return emulated::driver::no_room_for_variables(
-            *library, library->context == nullptr ? *current_context() : *library->context);
-    }
+    Context& context = library->context == nullptr ? *current_context() : *library->context;
+    EMULATED_CHECK(emulated::driver::load_part(*library, nullptr, context, "loading a module's variables"));
+    const auto instance = emulated::driver::instance_of(*library, context);
+    if (instance == nullptr) return emulated::driver::no_room_for_variables(*library, context);
     if (address != nullptr) *address = instance->globals[static_cast<std::size_t>(global - globals.begin())];
     if (bytes != nullptr) *bytes = global->bytes;
     return CUDA_SUCCESS;
 }
 
-/// Works after a fault too. What still runs finishes first.
+/// Works after a fault too. Waits for nothing: a driver need not, so who unloads code that is still launched is wrong.
 CUresult unload(const void* handle) {
     Process& process = Process::get();
     EMULATED_REQUIRE(process.initialised(), CUDA_ERROR_NOT_INITIALIZED);
@@ -230,6 +269,7 @@ CUresult unload(const void* handle) {
     const auto library = process.handles().remove<Library>(handle);
     EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
     emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuLibraryUnload");
+    library->unloaded = true;
     decltype(library->instances) instances;
     decltype(library->kernels) kernels;
     {
@@ -239,15 +279,9 @@ CUresult unload(const void* handle) {
     }
     for (const auto& [key, kernel] : kernels) process.handles().remove<KernelHandle>(kernel.get());
     for (const auto& [context, instance] : instances) {
-        context->graph.drain();
-        if (instance == nullptr) continue;
-        process.scheduler().exclusively([&, &addresses = instance->globals] {
-            for (const auto address : addresses) {
-                process.heap().free(address, Allocation::Kind::module_global);
-                process.disown(address);
-            }
-        });
+        if (instance != nullptr) freed_variables().add(instance->globals);
     }
+    freed_variables().free_if_idle();
     return CUDA_SUCCESS;
 }
 
@@ -349,6 +383,7 @@ EMULATED_API(cuModuleGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUmodu
 }
 
 EMULATED_API(cuModuleGetLoadingMode, CUmoduleLoadingMode* mode) {
-    *mode = CU_MODULE_EAGER_LOADING;
+    EMULATED_REQUIRE(mode != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *mode = Process::get().loads_lazily() ? CU_MODULE_LAZY_LOADING : CU_MODULE_EAGER_LOADING;
     return CUDA_SUCCESS;
 }

@@ -5,17 +5,31 @@
 #include "driver/limits.hpp"
 
 namespace limits = emulated::driver::limits;
+using emulated::driver::Context;
 using emulated::driver::current_context;
 using emulated::driver::device_state;
 using emulated::driver::find_handle;
 using emulated::driver::handle_of;
 using emulated::driver::KernelHandle;
+using emulated::driver::load_kernel;
+using emulated::driver::Process;
 
 namespace {
 
+/// A CUkernel that is passed as a CUfunction is that of the current context, which may be none.
+const Context* context_of(const KernelHandle& handle) noexcept {
+    return handle.context != nullptr ? handle.context : current_context();
+}
+
 int device_of(const KernelHandle& handle) noexcept {
-    if (handle.context != nullptr) return handle.context->device;
-    return current_context() == nullptr ? 0 : current_context()->device;
+    const Context* context = context_of(handle);
+    return context == nullptr ? 0 : context->device;
+}
+
+CUresult load_function(const KernelHandle& handle, const char* call) {
+    const Context* context = context_of(handle);
+    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    return load_kernel(handle, *context, call);
 }
 
 CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {
@@ -89,6 +103,7 @@ EMULATED_API(cuKernelGetFunction, CUfunction* function, CUkernel kernel) {
     EMULATED_NEEDS_CONTEXT();
     const auto handle = find_handle(kernel);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuKernelGetFunction"));
     *function = reinterpret_cast<CUfunction>(handle_of(handle->library, *handle->kernel, current_context()));
     return CUDA_SUCCESS;
 }
@@ -104,6 +119,7 @@ EMULATED_API(cuKernelGetAttribute, int* value, CUfunction_attribute which, CUker
     EMULATED_CHECK(device_state(device));
     const auto handle = find_handle(kernel);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(load_kernel(*handle, Process::get().primary(device), "cuKernelGetAttribute"));
     return get_attribute(value, which, *handle, device);
 }
 
@@ -111,6 +127,7 @@ EMULATED_API(cuKernelSetAttribute, CUfunction_attribute which, int value, CUkern
     EMULATED_CHECK(device_state(device));
     const auto handle = find_handle(kernel);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(load_kernel(*handle, Process::get().primary(device), "cuKernelSetAttribute"));
     return set_attribute(which, value, *handle, device);
 }
 
@@ -129,12 +146,14 @@ EMULATED_API(cuKernelGetName, const char** name, CUkernel kernel) { return name_
 EMULATED_API(cuFuncGetAttribute, int* value, CUfunction_attribute which, CUfunction function) {
     const auto handle = find_handle(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(load_function(*handle, "cuFuncGetAttribute"));
     return get_attribute(value, which, *handle, device_of(*handle));
 }
 
 EMULATED_API(cuFuncSetAttribute, CUfunction function, CUfunction_attribute which, int value) {
     const auto handle = find_handle(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(load_function(*handle, "cuFuncSetAttribute"));
     return set_attribute(which, value, *handle, device_of(*handle));
 }
 
@@ -157,11 +176,19 @@ EMULATED_API(cuFuncGetModule, CUmodule* module, CUfunction function) {
 }
 
 EMULATED_API(cuFuncIsLoaded, CUfunctionLoadingState* state, CUfunction function) {
-    EMULATED_REQUIRE(find_handle(function) != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    const auto handle = find_handle(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    const Context* context = context_of(*handle);
+    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    EMULATED_REQUIRE(state != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *state = emulated::driver::is_loaded(*handle->library, handle->kernel, *context)
+                 ? CU_FUNCTION_LOADING_STATE_LOADED
+                 : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuFuncLoad, CUfunction function) {
-    return find_handle(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+    const auto handle = find_handle(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    return load_function(*handle, "cuFuncLoad");
 }

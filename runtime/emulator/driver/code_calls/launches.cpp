@@ -76,9 +76,14 @@ Wish wish(const CUlaunchAttribute& attribute) noexcept {
     }
 }
 
+/// <cuda.h>: `attrs` is null where there are none. What else it may be then is not said, so it is refused.
+bool are_there(const CUlaunchConfig& config) noexcept {
+    return (config.attrs == nullptr) == (config.numAttrs == 0);
+}
+
 CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& handle, int device) {
-    for (const CUlaunchAttribute& attribute :
-         std::span(config.attrs, config.attrs == nullptr ? 0 : config.numAttrs)) {
+    EMULATED_REQUIRE(are_there(config), CUDA_ERROR_INVALID_VALUE);
+    for (const CUlaunchAttribute& attribute : std::span(config.attrs, config.numAttrs)) {
         switch (wish(attribute)) {
             case Wish::granted:
                 break;
@@ -161,7 +166,9 @@ class Workspace {
         emulated::memory::Heap& heap = Process::get().heap();
         constexpr auto kind = emulated::memory::Allocation::Kind::module_global;  // no client's to free
         if (address == 0) {
-            address = heap.allocate(context.device, emulated::machine::workspace_bytes, kind).value_or(0);
+            address = heap.allocate(context.device, emulated::machine::workspace_bytes, kind, 256,
+                                    context.memory.own().space)
+                          .value_or(0);
             if (address == 0) return;
             Process::get().own(address, kind, context);
             heap.set_name(address, "a cooperative grid's workspace");
@@ -205,6 +212,7 @@ struct Job {
     void operator()() const {
         Process& process = Process::get();
         if (context->error.load() != CUDA_SUCCESS || !process.executes()) return;
+        if (handle->library->unloaded) return fail_unloaded();
         emulated::machine::LaunchRequest request;
         request.kernel = handle->kernel;
         request.grid = grid;
@@ -224,7 +232,9 @@ struct Job {
         request.limits = process.time_limits();
         request.cancelled = [this] { return is_cancelled(); };
         try {
-            if (const auto fault = emulated::machine::launch(request)) report(*fault);
+            const auto fault = emulated::machine::launch(request);
+            if (handle->library->unloaded) return fail_unloaded();
+            if (fault) report(*fault);
         } catch (const std::exception& error) {  // no memory for the grid's registers, no threads
             refuse(error.what());
         }
@@ -234,10 +244,23 @@ struct Job {
     /// follows it waits too.
     bool is_cancelled() const {
         if (context->error.load(std::memory_order_relaxed) != CUDA_SUCCESS) return true;
+        if (handle->library->unloaded.load(std::memory_order_relaxed)) return true;
         if (!emulated::driver::interrupted()) return false;
         if (Process::get().scheduler().policy() != emulated::streams::Policy::eager)
             Process::get().drop_pending();
         return true;
+    }
+
+    /// A GPU would fetch instructions from memory that is not the code's any more.
+    void fail_unloaded() const {
+        context->fail(
+            CUDA_ERROR_ILLEGAL_ADDRESS,
+            fmt::format(
+                "kernel '{}' was launched, and its code was unloaded (cuLibraryUnload, cuModuleUnload) "
+                "before it had finished: an unload neither waits for launches nor keeps their code. "
+                "Unload code when its launches have finished and the graphs that captured it are gone",
+                emulated::report::demangled(handle->kernel->name)),
+            BasculeEmulatedFault{1, 0, stream, site});
     }
 
     void report(const emulated::machine::Fault& fault) const {
@@ -263,14 +286,19 @@ struct Job {
         OwnOperation::fail(*context, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     }
 
-    /// Empty unless the fault is about another device's memory.
+    /// Empty unless the fault is about memory of another device, or of another context.
     std::string peer_advice(const emulated::machine::Fault& fault) const {
         const auto* allocation = Process::get().heap().find(fault.address);
         if (fault.access_bytes == 0 || allocation == nullptr || context->memory.sees(*allocation)) return "";
+        if (allocation->device == context->device) {
+            return "\n  this is memory of another context of the device, and each context has an address "
+                   "space of "
+                   "its own";
+        }
         return fmt::format(
-            "\n  this is memory of device {}, and the kernel runs on device {}: "
-            "cuCtxEnablePeerAccess makes it accessible",
-            allocation->device, context->device);
+            "\n  this is memory of device {}{}, and the kernel runs on device {}: {} makes it accessible",
+            allocation->device, allocation->access == nullptr ? "" : ", from a pool", context->device,
+            allocation->access == nullptr ? "cuCtxEnablePeerAccess" : "cuMemPoolSetAccess");
     }
 };
 
@@ -282,7 +310,7 @@ std::size_t stack_limit(Context& context) {
 }
 
 bool is_cooperative(const CUlaunchConfig& config) noexcept {
-    const std::span attributes(config.attrs, config.attrs == nullptr ? 0 : config.numAttrs);
+    const std::span attributes(config.attrs, config.numAttrs);
     return std::any_of(attributes.begin(), attributes.end(),
                        [](const CUlaunchAttribute& each) { return wish(each) == Wish::cooperative; });
 }
@@ -318,6 +346,13 @@ CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
     });
 }
 
+/// CUDA_LAUNCH_BLOCKING: the launch returns the error of its own kernel.
+CUresult wait_for_launch(const StreamTarget& target, const OwnOperation& operation) {
+    const emulated::streams::DueDestructors due;
+    target.context->graph.synchronize(*target.stream);
+    return operation.error() != CUDA_SUCCESS ? operation.error() : target.context->take_error();
+}
+
 CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {
     if (!Process::get().executes() && !Captures::any()) return pretend(config, function);
     const std::uint64_t site = std::exchange(emulated::driver::next_site(), 0);
@@ -332,6 +367,7 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
     EMULATED_REQUIRE(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
     EMULATED_REQUIRE(fits(config, *handle, context.device), CUDA_ERROR_INVALID_VALUE);
     EMULATED_CHECK(check_attributes(config, *handle, context.device));
+    EMULATED_CHECK(emulated::driver::load_kernel(*handle, context, "loading code for a launch"));
     auto instance = emulated::driver::instance_of(*handle->library, context);
     EMULATED_REQUIRE(instance != nullptr, emulated::driver::no_room_for_variables(*handle->library, context));
 
@@ -352,6 +388,8 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
     if (gate.captures()) return capture(gate, std::move(job));
     const OwnOperation operation;
     context.graph.submit(*target.stream, std::move(job));
+    Process::get().kernel_enqueued();
+    if (Process::get().environment().waits_for_launches) return wait_for_launch(target, operation);
     return operation.error();
 }
 

@@ -9,7 +9,7 @@
 
 #include "driver/call.hpp"
 #include "driver/code_calls/jit_log.hpp"
-#include "driver/limits.hpp"
+#include "driver/code_calls/loadable_code.hpp"
 
 using emulated::driver::JitLog;
 using emulated::driver::Process;
@@ -49,11 +49,9 @@ CUresult add(Link& link, CUjitInputType type, std::string text, const char* name
                                   called, link.first));
     }
     while (!text.empty() && text.back() == '\0') text.pop_back();  // the size may count the terminator
-    const auto loaded = emulated::program::load(text, emulated::driver::limits::architecture);
-    if (const auto* error = std::get_if<emulated::program::LoadError>(&loaded)) {
-        return refuse(link, CUDA_ERROR_INVALID_PTX,
-                      fmt::format("{}: {}\n  PTX line {}", called, error->message, error->line));
-    }
+    const auto loaded = emulated::driver::load_ptx(text);
+    if (const auto* refusal = std::get_if<emulated::driver::CodeRefusal>(&loaded))
+        return refuse(link, refusal->code, fmt::format("{}: {}", called, refusal->message));
     link.text = std::move(text);
     link.first = called;
     return CUDA_SUCCESS;

@@ -67,6 +67,8 @@ EMULATED_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, int* blocks, CUfunctio
     EMULATED_NEEDS_CONTEXT();
     const auto handle = Process::get().handles().find<KernelHandle>(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(emulated::driver::load_kernel(*handle, *current_context(),
+                                                 "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
     EMULATED_REQUIRE(block_size >= 1 && blocks != nullptr, CUDA_ERROR_INVALID_VALUE);
     *blocks = resident_blocks(*handle, current_context()->device, block_size, dynamic_shared_bytes);
     return CUDA_SUCCESS;
@@ -84,6 +86,8 @@ EMULATED_API(cuOccupancyMaxPotentialBlockSize, int* grid_size, int* block_size, 
     EMULATED_NEEDS_CONTEXT();
     const auto handle = Process::get().handles().find<KernelHandle>(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(
+        emulated::driver::load_kernel(*handle, *current_context(), "cuOccupancyMaxPotentialBlockSize"));
     int largest = static_cast<int>(handle->kernel->max_threads);
     if (block_limit > 0) largest = std::min(largest, block_limit);
     int most_threads = 0;
@@ -114,6 +118,8 @@ EMULATED_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* bytes, CUfunc
     EMULATED_NEEDS_CONTEXT();
     const auto handle = Process::get().handles().find<KernelHandle>(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(emulated::driver::load_kernel(*handle, *current_context(),
+                                                 "cuOccupancyAvailableDynamicSMemPerBlock"));
     EMULATED_REQUIRE(blocks >= 1 && block_size >= 1, CUDA_ERROR_INVALID_VALUE);
     const int each = limits::shared_per_multiprocessor / blocks - limits::shared_reserved_per_block;
     const int left = std::min(each, limits::shared_per_block_optin) -

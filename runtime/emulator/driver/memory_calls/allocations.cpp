@@ -19,11 +19,15 @@ namespace {
 CUresult allocate(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind) {
     EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
     EMULATED_CHECK(unsafe_now("cuMemAlloc"));
+    emulated::driver::synchronize_implicitly();
     Context& context = *current_context();
-    auto made = Process::get().heap().allocate(context.device, bytes, kind);
+    const auto take = [&] {
+        return Process::get().heap().allocate(context.device, bytes, kind, 256, context.memory.own().space);
+    };
+    auto made = take();
     if (!made) {  // stream-ordered frees that are pending may make room
         for (Context* each : Process::get().contexts()) each->graph.drain();
-        made = Process::get().heap().allocate(context.device, bytes, kind);
+        made = take();
     }
     EMULATED_REQUIRE(made.has_value(), emulated::driver::out_of_memory());
     Process::get().own(*made, kind, context);
@@ -47,11 +51,25 @@ CUresult ready_to_free() {
     return failed ? CUDA_SUCCESS : state;
 }
 
-/// Freeing waits for everything that may still use the memory.
+/// "This API will not perform any implicit synchronization when the pointer was allocated with cuMemAllocAsync or
+/// cuMemAllocFromPoolAsync. Callers must ensure that all accesses to these pointer have completed".
+CUresult release_to_pool(CUdeviceptr address) {
+    Process& process = Process::get();
+    const bool freed = process.begin_free(address) && process.heap().free(address, Allocation::Kind::device);
+    if (!freed) return not_freeable(address);
+    process.disown(address);
+    emulated::driver::trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
+    return current_context()->error.load();
+}
+
+/// Freeing other memory waits for everything that may still use it.
 CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> kinds) {
     EMULATED_CHECK(unsafe_now("cuMemFree"));
     if (emulated::driver::ending()) return CUDA_SUCCESS;
     Process& process = Process::get();
+    if (process.pool_of(address) != nullptr && !process.heap().is_lost(address))
+        return release_to_pool(address);
+    emulated::driver::synchronize_implicitly();
     for (Context* context : process.contexts()) context->graph.drain();
     const bool freed = process.scheduler().exclusively([&] {
         if (process.heap().is_lost(address)) {
@@ -98,9 +116,8 @@ void write(void* out, CUpointer_attribute which, const Allocation* allocation, C
             *static_cast<CUdeviceptr*>(out) = allocation == nullptr ? 0 : address;
             break;
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-            *static_cast<void**>(out) = allocation == nullptr || device_memory
-                                            ? nullptr
-                                            : allocation->host + (address - allocation->base);
+            *static_cast<void**>(out) =
+                allocation == nullptr || device_memory ? nullptr : reinterpret_cast<void*>(address);
             break;
         case CU_POINTER_ATTRIBUTE_IS_MANAGED:
             *static_cast<unsigned*>(out) = managed ? 1 : 0;
@@ -123,6 +140,12 @@ void write(void* out, CUpointer_attribute which, const Allocation* allocation, C
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
             *static_cast<void**>(out) =
                 allocation == nullptr ? nullptr : Process::get().pool_of(allocation->base).get();
+            break;
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+            *static_cast<unsigned*>(out) =
+                allocation != nullptr && current_context()->memory.sees(*allocation)
+                    ? static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE)
+                    : static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
             break;
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "driver/handles.hpp"
+#include "memory/memory.hpp"
 
 namespace emulated::driver {
 
@@ -18,10 +19,15 @@ class MemoryPool {
 
     /// `most` bytes; 0: as many as the device has.
     MemoryPool(int device, bool is_default, std::uint64_t most)
-        : device_(device), default_(is_default), most_(most) {}
+        : device_(device),
+          default_(is_default),
+          most_(most),
+          access_(std::make_shared<memory::PoolAccess>(std::uint32_t{1} << device)) {}
 
     int device() const noexcept { return device_; }
     bool is_default() const noexcept { return default_; }
+    /// Which devices' kernels may use its memory, what is allocated already included.
+    const std::shared_ptr<memory::PoolAccess>& access() const noexcept { return access_; }
 
     struct Numbers {
         std::uint64_t release_threshold = 0;
@@ -68,6 +74,7 @@ class MemoryPool {
     const int device_;
     const bool default_;
     const std::uint64_t most_;
+    const std::shared_ptr<memory::PoolAccess> access_;
     mutable std::mutex mutex_;
     Numbers numbers_;
 };

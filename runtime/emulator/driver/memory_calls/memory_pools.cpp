@@ -80,16 +80,17 @@ int device_at(const CUmemLocation* location) noexcept {
 CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
                   const StreamTarget& target, CUstream handle, const char* name) {
     EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(Process::get().has_memory_pools(), CUDA_ERROR_NOT_SUPPORTED);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
     if (gate.captures()) return emulated::driver::detail::refuse_allocation(name);
     Process& process = Process::get();
     EMULATED_REQUIRE(pool->take(bytes), emulated::driver::out_of_memory());
     PoolShare share(pool, bytes);
-    auto made = process.heap().reserve(pool->device(), bytes);
+    auto made = process.heap().reserve(pool->device(), bytes, pool->access());
     if (!made) {  // frees that are pending may make room
         for (Context* context : process.contexts()) context->graph.drain();
-        made = process.heap().reserve(pool->device(), bytes);
+        made = process.heap().reserve(pool->device(), bytes, pool->access());
     }
     EMULATED_REQUIRE(made.has_value(), emulated::driver::out_of_memory());
     process.own(*made, Allocation::Kind::device, *target.context, std::move(share));
@@ -149,11 +150,23 @@ EMULATED_API(cuMemAllocFromPoolAsync, CUdeviceptr* address, std::size_t bytes, C
     return allocate(address, bytes, pool, target, handle, "cuMemAllocFromPoolAsync");
 }
 
+/// In a context that has failed, where nothing runs that could use the memory; and of memory that a reset has lost. Its
+/// owner does not ask again.
+void free_at_once(CUdeviceptr address) {
+    if (Process::get().heap().free(address, Allocation::Kind::device, Heap::FreedBy::stream))
+        Process::get().disown(address);
+}
+
 /// Of memory of cuMemAlloc too. What is issued later may not use it, whatever its stream.
 EMULATED_API(cuMemFreeAsync, CUdeviceptr address, CUstream handle) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
     if (address == 0 || emulated::driver::ending()) return CUDA_SUCCESS;
+    const StreamTarget target(handle);
+    const bool failed = target.context != nullptr && target.context->error.load() != CUDA_SUCCESS;
+    if (failed || Process::get().heap().is_lost(address)) {
+        free_at_once(address);
+        return target.state;
+    }
+    EMULATED_CHECK(target.state);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
     if (gate.captures()) return emulated::driver::detail::refuse_allocation("cuMemFreeAsync");
@@ -208,6 +221,7 @@ EMULATED_API(cuDeviceSetMemPool, CUdevice device, CUmemoryPool handle) {
 EMULATED_API(cuMemPoolCreate, CUmemoryPool* handle, const CUmemPoolProps* properties) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
     EMULATED_REQUIRE(handle != nullptr && properties != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(Process::get().has_memory_pools(), CUDA_ERROR_NOT_SUPPORTED);
     const bool plain = properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
                        properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
                        properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE;
@@ -231,6 +245,37 @@ EMULATED_API(cuMemPoolDestroy, CUmemoryPool handle) {
     EMULATED_REQUIRE(pool != nullptr && !pool->is_default(), CUDA_ERROR_INVALID_VALUE);
     Process::get().handles().remove<MemoryPool>(handle);
     DevicePools::get().forget(pool);
+    return CUDA_SUCCESS;
+}
+
+/// Every device reaches every other's memory here: access is checked and need not be remembered.
+EMULATED_API(cuMemPoolSetAccess, CUmemoryPool handle, const CUmemAccessDesc* accesses, std::size_t count) {
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    const auto pool = find(handle);
+    EMULATED_REQUIRE(pool != nullptr && (accesses != nullptr || count == 0), CUDA_ERROR_INVALID_VALUE);
+    for (std::size_t i = 0; i < count; ++i) {
+        const int device = device_at(&accesses[i].location);
+        const bool none = accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        EMULATED_REQUIRE(none || accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+                         CUDA_ERROR_INVALID_VALUE);
+        EMULATED_REQUIRE(device >= 0 && !(none && device == pool->device()), CUDA_ERROR_INVALID_VALUE);
+        const std::uint32_t bit = std::uint32_t{1} << device;
+        if (none) {
+            pool->access()->fetch_and(~bit);
+        } else {
+            pool->access()->fetch_or(bit);
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API(cuMemPoolGetAccess, CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation* location) {
+    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    const auto pool = find(handle);
+    const int device = device_at(location);
+    EMULATED_REQUIRE(pool != nullptr && flags != nullptr && device >= 0, CUDA_ERROR_INVALID_VALUE);
+    const bool open = (pool->access()->load() >> device & 1) != 0;
+    *flags = open ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
 

@@ -47,7 +47,7 @@ End look_up(const CopyEnd& end, const Extent& extent) {
     const memory::Heap& heap = Process::get().heap();
     const CUdeviceptr address = end.rows.address;
     const bool foreign = heap.find_known(address) == nullptr && !heap.is_device_address(address);
-    if (end.side != Side::device && foreign)
+    if (foreign && (end.side != Side::device || Process::get().is_pageable()))
         return {end.rows, address == 0 ? Place::nowhere : Place::pageable};
     return {end.rows, place_of_known(end.rows, extent)};
 }
@@ -162,8 +162,10 @@ CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream han
     const bool host_to_host = is_host(to) && is_host(from);
     const bool waits = !gate.captures() && (to.place == Place::pageable || host_to_host ||
                                             (wait == Wait::yes && !device_to_device));
-    std::vector<std::byte> staged;  // the caller may change pageable memory as soon as the call returns
-    if (from.place == Place::pageable && !waits && !gate.captures()) {
+    // Where the device reaches pageable memory, nothing promises that it is read before the call returns.
+    const bool stages = !Process::get().is_pageable();
+    std::vector<std::byte> staged;
+    if (from.place == Place::pageable && stages && !waits && !gate.captures()) {
         staged.resize(extent.width * extent.height);
         move_rows(staged.data(), extent.width, reinterpret_cast<const std::byte*>(from.rows.address),
                   from.rows.pitch, extent);
@@ -200,7 +202,7 @@ CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes,
     EMULATED_REQUIRE(aligned, CUDA_ERROR_INVALID_VALUE);
     Extent extent{0, height};
     EMULATED_REQUIRE(!__builtin_mul_overflow(width, element_bytes, &extent.width), CUDA_ERROR_INVALID_VALUE);
-    const End to{to_rows, place_of_known(to_rows, extent)};
+    const End to = look_up({Side::device, to_rows}, extent);
     if (to.place == Place::nowhere) return refuse(name, "destination", to_rows, extent);
     trace(BASCULE_EMULATED_FILL, handle, nullptr, extent.width * height, name);
 

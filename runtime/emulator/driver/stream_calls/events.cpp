@@ -33,6 +33,7 @@ EMULATED_API(cuEventCreate, CUevent* handle, unsigned int flags) {
 /// Streams that wait for it still do. Works after a fault too.
 EMULATED_API(cuEventDestroy, CUevent handle) {
     EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     EMULATED_REQUIRE(Process::get().handles().remove<Event>(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE);
     emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, handle, 0, "cuEventDestroy");
     return CUDA_SUCCESS;
@@ -41,6 +42,7 @@ EMULATED_API(cuEventDestroy, CUevent handle) {
 EMULATED_API(cuEventRecordWithFlags, CUevent event_handle, CUstream handle, unsigned int flags) {
     const StreamTarget target(handle);
     EMULATED_CHECK(target.state);
+    EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     EMULATED_REQUIRE(flags == CU_EVENT_RECORD_DEFAULT, CUDA_ERROR_INVALID_VALUE);
     const auto event = find(event_handle);
     EMULATED_REQUIRE(event != nullptr && event->context == target.context, CUDA_ERROR_INVALID_HANDLE);
@@ -86,7 +88,7 @@ EMULATED_API(cuEventElapsedTime, float* milliseconds, CUevent start_handle, CUev
     const auto start = find(start_handle);
     const auto end = find(end_handle);
     const bool timed = start != nullptr && end != nullptr && start->timing && end->timing;
-    EMULATED_REQUIRE(timed, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(timed && start->context == end->context, CUDA_ERROR_INVALID_HANDLE);
     for (const auto& event : {start, end}) EMULATED_CHECK(question_now(*event, "cuEventElapsedTime"));
     const bool recorded =
         start->context->graph.recorded(start->event) && end->context->graph.recorded(end->event);

@@ -257,6 +257,7 @@ EMULATED_API(cuGraphLaunch, CUgraphExec handle, CUstream stream) {
     }
     const emulated::driver::OwnOperation operation;
     target.context->graph.launch(*target.stream, exec->steps(), exec->lanes());
+    Process::get().kernel_enqueued();
     return operation.error();
 }
 

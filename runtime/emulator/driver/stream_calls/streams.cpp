@@ -137,6 +137,7 @@ EMULATED_API(cuLaunchHostFunc, CUstream handle, CUhostFn function, void* data) {
     EMULATED_CHECK(gate.state);
     emulated::driver::trace(BASCULE_EMULATED_HOST_FUNCTION, handle, nullptr, 0, "cuLaunchHostFunc");
     auto work = [function, data, context = target.context] {
+        const emulated::streams::DriverLock lock;
         if (context->error.load() == CUDA_SUCCESS) function(data);
     };
     if (gate.captures()) return gate.add(CapturedNode::Kind::host, std::move(work));
@@ -156,7 +157,9 @@ EMULATED_API(cuStreamAddCallback, CUstream handle, CUstreamCallback callback, vo
         EMULATED_CHECK(emulated::driver::question_now(target, "cuStreamAddCallback"));
     }
     emulated::driver::trace(BASCULE_EMULATED_HOST_FUNCTION, handle, nullptr, 0, "cuStreamAddCallback");
-    target.context->graph.submit(
-        *target.stream, [=, context = target.context] { callback(handle, context->error.load(), data); });
+    target.context->graph.submit(*target.stream, [=, context = target.context] {
+        const emulated::streams::DriverLock lock;
+        callback(handle, context->error.load(), data);
+    });
     return CUDA_SUCCESS;
 }

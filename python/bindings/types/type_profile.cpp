@@ -1,4 +1,4 @@
-#include "exchange/type_profile.hpp"
+#include "types/type_profile.hpp"
 
 #include <array>
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "support/gil.hpp"
 #include "support/names.hpp"
+#include "types/tensor_state.hpp"
 
 namespace py = pybind11;
 
@@ -77,6 +78,7 @@ TypeProfile look_up(PyTypeObject* type) {
     }
     profile.has_interface = has_attribute(object, names().cuda_array_interface, value);
     if (profile.has_interface && is_whole_lookup(type, value.ptr())) profile.interface = value.ptr();
+    if (profile.table != nullptr || profile.has_interface) profile.state = find_tensor_state(type);
     return profile;
 }
 

@@ -9,6 +9,7 @@
 #include <bascule/interface/arrays/dlpack.hpp>
 
 #include "support/without_gil.hpp"
+#include "types/tensor_state.hpp"
 
 namespace bascule::python {
 
@@ -35,6 +36,7 @@ struct TypeProfile {
     /// `policy_generation` is the number of the registrations.
     const ProducerPolicy* policy = nullptr;
     std::uint32_t policy_generation = 0;
+    TensorState state;
     bool has_interface = false;   ///< the type has `__cuda_array_interface__`
     bool never_readonly = false;  ///< no object of the type is ever read-only
     bool was_array = false;  ///< an object of it was read by its interface: nothing else need be tried first

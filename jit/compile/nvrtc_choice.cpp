@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <bascule/jit/compile/nvrtc_choice.hpp>
+
+namespace bascule {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// 12.4 of "libnvrtc.so.12.4.127" behind "libnvrtc.so."; a minor number of -1 where there is none.
+std::optional<CudaVersion> version_behind(std::string_view name, std::string_view prefix) {
+    if (!name.starts_with(prefix)) return std::nullopt;
+    name.remove_prefix(prefix.size());
+    CudaVersion version{0, -1};
+    const char* const end = name.data() + name.size();
+    const auto dot = std::from_chars(name.data(), end, version.major);
+    if (dot.ec != std::errc()) return std::nullopt;
+    if (dot.ptr != end && *dot.ptr == '.') std::from_chars(dot.ptr + 1, end, version.minor);
+    return version;
+}
+
+}  // namespace
+
+std::string to_string(CudaVersion version) { return fmt::format("{}.{}", version.major, version.minor); }
+
+bool DriverLimit::accepts(CudaVersion nvrtc) const noexcept {
+    if (driver.major == 0) return true;
+    return only_ptx ? nvrtc <= driver : nvrtc.major <= driver.major;
+}
+
+CudaVersion version_of_library(const std::string& path) {
+    std::error_code error;
+    const fs::path file = fs::canonical(path, error);  // libnvrtc.so links to libnvrtc.so.12.4.127
+    if (error) return {};
+    const auto named = version_behind(file.filename().string(), "libnvrtc.so.");
+    if (!named) return {};
+    if (named->minor >= 0) return *named;
+    CudaVersion newest{};  // wheels name the library by its major number alone
+    for (const fs::directory_entry& entry : fs::directory_iterator(file.parent_path(), error)) {
+        const auto version = version_behind(entry.path().filename().string(), "libnvrtc-builtins.so.");
+        if (version && version->major == named->major) newest = std::max(newest, *version);
+    }
+    return newest;
+}
+
+std::vector<std::string> by_preference(std::vector<std::string> libraries, const DriverLimit& limit) {
+    using Rank = std::tuple<int, int, int>;  // the least comes first
+    std::vector<std::pair<Rank, std::string>> ranked;
+    for (std::string& library : libraries) {
+        const CudaVersion version = version_of_library(library);
+        const int group = version == CudaVersion{} ? 1 : limit.accepts(version) ? 0 : 2;
+        ranked.emplace_back(Rank{group, -version.major, -version.minor}, std::move(library));
+    }
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::transform(ranked.begin(), ranked.end(), libraries.begin(),
+                   [](auto& each) { return std::move(each.second); });
+    return libraries;
+}
+
+std::string pip_command_for(CudaVersion version) {
+    const bool is_12 = version.major == 12;
+    std::string command = "pip install";
+    for (const char* package : {"nvrtc", "runtime", is_12 ? "nvcc" : "crt", "cccl"}) {
+        const std::string name = fmt::format("nvidia-cuda-{}{}", package, is_12 ? "-cu12" : "");
+        if (version.minor >= 0) {
+            command += fmt::format(" \"{}=={}.{}.*\"", name, version.major, version.minor);
+        } else if (is_12) {  // its names say the major version
+            command += " " + name;
+        } else {
+            command += fmt::format(" \"{}=={}.*\"", name, version.major);
+        }
+    }
+    return command;
+}
+
+}  // namespace bascule

@@ -1,0 +1,86 @@
+#include "support/gil_check.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <pybind11/stl.h>
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/table_hook.hpp>
+
+#include "support/gil.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+#ifdef BASCULE_TEST_HOOKS
+namespace {
+
+DriverFunctions functions;  // of the driver, as they were found
+
+/// How often each function was called with the GIL. Never destroyed: destructors at exit call the driver.
+class Findings {
+  public:
+    void add(const char* function) {
+        const std::lock_guard lock(mutex_);
+        if (counts_[function]++ == 0) std::fprintf(stderr, "bascule: %s was called with the GIL\n", function);
+    }
+    std::map<std::string, std::uint64_t> take() {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(counts_, {});
+    }
+
+  private:
+    std::mutex mutex_;
+    std::map<std::string, std::uint64_t> counts_;
+};
+
+Findings& findings() {
+    static auto* made = new Findings;
+    return *made;
+}
+
+template <class Function>
+struct Checked;
+
+template <class... Parameters, FunctionName name>
+struct Checked<DriverFunction<CUresult (*)(Parameters...), name>> {
+    template <auto member>
+    static CUresult call(Parameters... arguments) {
+        if (holds_gil()) findings().add(name.text);
+        return (functions.*member).pointer(arguments...);
+    }
+};
+
+void put_checks_before(DriverFunctions& table) {
+    functions = table;
+#define BASCULE_CHECK(name, version) \
+    if (table.name) table.name.pointer = &Checked<decltype(table.name)>::call<&DriverFunctions::name>;
+    BASCULE_DRIVER_FUNCTIONS(BASCULE_CHECK)
+    BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_CHECK)
+#undef BASCULE_CHECK
+}
+
+}  // namespace
+
+void check_calls_of_driver(py::module_& module) {
+    const char* wanted = std::getenv("BASCULE_TEST_GIL");
+    if (wanted == nullptr || std::string_view(wanted) != "1") return;
+    driver_table_hook = &put_checks_before;
+    module.def("_calls_with_gil", [] { return findings().take(); });
+    module.def("_call_with_gil", [] {  // a mistake, which the check finds
+        CUdevice device = 0;
+        Driver::get().api().cuCtxGetDevice(&device);
+    });
+}
+#else
+void check_calls_of_driver(py::module_&) {}
+#endif
+
+}  // namespace bascule::python

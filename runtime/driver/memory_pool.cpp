@@ -1,0 +1,152 @@
+#include <array>
+#include <atomic>
+#include <limits>
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/memory_pool.hpp>
+
+namespace bascule {
+namespace {
+
+/// As for owners (lifetime/owner_queue.hpp): the host waits once for so many blocks, or so many bytes.
+constexpr std::size_t most_waiting = 64;
+constexpr std::uint64_t most_waiting_bytes = std::uint64_t{64} << 20;
+
+struct Slot {
+    std::once_flag made;
+    std::atomic<MemoryPool*> pool{nullptr};
+};
+
+Slot& slot_of(Device device) noexcept {
+    static auto* slots = new std::array<Slot, max_devices>;  // destructors at exit free memory
+    return (*slots)[static_cast<std::size_t>(device.ordinal())];
+}
+
+CUmemLocation location_of(Device device) noexcept {
+    CUmemLocation location = {};
+    location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    location.id = device.ordinal();
+    return location;
+}
+
+std::uint64_t number_of(const Driver& driver, CUmemoryPool pool, CUmemPool_attribute which) {
+    cuuint64_t value = 0;
+    driver.check(driver.api().cuMemPoolGetAttribute(pool, which, &value), "asking what a memory pool holds");
+    return value;
+}
+
+void set(const Driver& driver, CUmemoryPool pool, CUmemPool_attribute which, void* value) {
+    driver.check(driver.api().cuMemPoolSetAttribute(pool, which, value), "setting up a memory pool");
+}
+
+/// Null where the driver has none: some virtual GPUs, and WSL with old drivers.
+CUmemoryPool make_pool(const Driver& driver, Device device) {
+    if (driver.attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 0)
+        return nullptr;
+    CUmemPoolProps properties = {};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = location_of(device);
+    CUmemoryPool pool = nullptr;
+    if (driver.api().cuMemPoolCreate(&pool, &properties) != CUDA_SUCCESS) return nullptr;
+    // Memory stays until it is trimmed: the driver's default, 0, would return all of it at each synchronisation.
+    cuuint64_t everything = std::numeric_limits<cuuint64_t>::max();
+    set(driver, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &everything);
+    // An allocation takes what is free by then, and waits for no stream.
+    int no = 0;
+    set(driver, pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &no);
+    return pool;
+}
+
+}  // namespace
+
+MemoryPool* MemoryPool::of(Device device) {
+    Slot& slot = slot_of(device);
+    std::call_once(slot.made, [&] {
+        const Driver& driver = Driver::get();
+        const CUmemoryPool native = make_pool(driver, device);
+        if (native == nullptr) return;
+        const ContextGuard context(device.context());
+        CUstream stream = nullptr;
+        driver.check(driver.api().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0),
+                     "making a stream for allocations");
+        slot.pool.store(new MemoryPool(native, stream), std::memory_order_release);
+    });
+    return existing(device);
+}
+
+MemoryPool* MemoryPool::existing(Device device) noexcept {
+    return slot_of(device).pool.load(std::memory_order_acquire);
+}
+
+DriverResult MemoryPool::allocate(std::uint64_t& address, std::size_t bytes) const {
+    const DriverFunctions& api = Driver::existing()->api();
+    CUdeviceptr made = 0;
+    DriverResult code = api.cuMemAllocFromPoolAsync(&made, bytes, native_, stream_);
+    if (code != CUDA_SUCCESS) return code;
+    address = made;
+    do {  // nothing else is ever enqueued there, so it is done at once, or nearly
+        code = api.cuStreamQuery(stream_);
+    } while (code == CUDA_ERROR_NOT_READY);
+    if (code != CUDA_SUCCESS) api.cuMemFreeAsync(made, stream_);
+    return code;
+}
+
+PoolUse MemoryPool::use() const {
+    const Driver& driver = Driver::get();
+    return {.used = number_of(driver, native_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT),
+            .reserved = number_of(driver, native_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
+            .release_threshold = number_of(driver, native_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)};
+}
+
+void MemoryPool::set_release_threshold(std::uint64_t bytes) {
+    const Driver& driver = Driver::get();
+    cuuint64_t value = bytes;
+    driver.check(driver.api().cuMemPoolSetAttribute(native_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value),
+                 "setting the release threshold of a memory pool");
+}
+
+void MemoryPool::trim(std::uint64_t keep) const {
+    const Driver& driver = Driver::get();
+    driver.check(driver.api().cuMemPoolTrimTo(native_, keep), "trimming a memory pool");
+}
+
+void MemoryPool::open_to(Device device) const {
+    const Driver& driver = Driver::get();
+    CUmemAccessDesc access = {};
+    access.location = location_of(device);
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    driver.check(driver.api().cuMemPoolSetAccess(native_, &access, 1),
+                 "opening a memory pool to another device");
+}
+
+bool MemoryPool::add_waiting(Block block) {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(block);
+    waiting_bytes_ += block.bytes;
+    return waiting_.size() >= most_waiting || waiting_bytes_ >= most_waiting_bytes;
+}
+
+MemoryPool::Waiting::Waiting(MemoryPool* pool) noexcept : pool_(pool) {
+    if (pool_ == nullptr) return;
+    const std::lock_guard lock(pool_->mutex_);
+    blocks_.swap(pool_->waiting_);
+    pool_->waiting_bytes_ = 0;
+}
+
+MemoryPool::Waiting::~Waiting() {
+    for (const Block& block : blocks_) {
+        try {
+            pool_->add_waiting(block);
+        } catch (...) {  // no memory to remember it by: it stays allocated
+        }
+    }
+}
+
+void MemoryPool::Waiting::free() noexcept {
+    const Driver& driver = *Driver::existing();
+    // cuMemFree of pool memory waits for nothing, and orders it after nothing.
+    for (const Block& block : blocks_) driver.report(driver.api().cuMemFree(block.address), "freeing memory");
+    blocks_.clear();
+}
+
+}  // namespace bascule

@@ -1,0 +1,37 @@
+// The lock that the program's language runs under: Python's GIL. A thread that holds it never enters the driver,
+// because the driver may wait there for a host function, and a host function of Python waits for the GIL.
+#pragma once
+
+#include <atomic>
+
+namespace bascule {
+
+/// How the lock is given back and taken again. `release` returns null where the calling thread does not hold it, and
+/// else what `acquire` needs.
+struct ProgramLock {
+    void* (*release)() noexcept;
+    void (*acquire)(void* state) noexcept;
+};
+
+/// The bindings set it when they are imported; null in C++ programs.
+inline std::atomic<const ProgramLock*> program_lock{nullptr};
+
+/// Gives the lock back for its lifetime, where the calling thread holds it. For destructors that enter the driver: the
+/// program may destroy an object anywhere. Everything else is called without the lock.
+class ProgramLockReleased {
+  public:
+    ProgramLockReleased() noexcept
+        : lock_(program_lock.load(std::memory_order_acquire)),
+          state_(lock_ == nullptr ? nullptr : lock_->release()) {}
+    ~ProgramLockReleased() {
+        if (state_ != nullptr) lock_->acquire(state_);
+    }
+    ProgramLockReleased(const ProgramLockReleased&) = delete;
+    ProgramLockReleased& operator=(const ProgramLockReleased&) = delete;
+
+  private:
+    const ProgramLock* lock_;
+    void* state_;
+};
+
+}  // namespace bascule

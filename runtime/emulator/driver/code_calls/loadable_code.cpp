@@ -1,0 +1,124 @@
+#include "driver/code_calls/loadable_code.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "driver/process.hpp"
+
+namespace emulated::driver {
+namespace {
+
+struct Version {
+    int major = 0;
+    int minor = 0;
+    auto operator<=>(const Version&) const = default;
+};
+
+/// The newest PTX that a driver reads, by the release notes of the PTX ISA: 8.5 is of CUDA 12.5 and 12.6, and 13.N has 9.N.
+Version newest_ptx(int driver) noexcept {
+    const int minor = driver % 1000 / 10;
+    if (driver >= 13000) return {9, minor};
+    return {8, minor <= 5 ? minor : minor - 1};
+}
+
+/// What follows the first `.version` outside of comments. 0.0 where there is none, which is for the parser to say.
+Version version_of(std::string_view ptx) noexcept {
+    std::size_t at = 0;
+    while (at < ptx.size() && ptx[at] != '.') {
+        const bool line = ptx.substr(at, 2) == "//";
+        const bool block = ptx.substr(at, 2) == "/*";
+        if (!line && !block) {
+            ++at;
+            continue;
+        }
+        const std::size_t end = line ? ptx.find('\n', at) : ptx.find("*/", at + 2);
+        if (end == ptx.npos) return {};
+        at = end + (line ? 1 : 2);
+    }
+    constexpr std::string_view directive = ".version";
+    if (at >= ptx.size() || !ptx.substr(at).starts_with(directive)) return {};
+    at = ptx.find_first_of("0123456789", at + directive.size());
+    if (at == ptx.npos) return {};
+    Version version;
+    const char* const end = ptx.data() + ptx.size();
+    const auto dot = std::from_chars(ptx.data() + at, end, version.major);
+    if (dot.ptr != end && *dot.ptr == '.') std::from_chars(dot.ptr + 1, end, version.minor);
+    return version;
+}
+
+// Of an ELF header: which ABI of NVIDIA's it follows, and e_flags, which name the architecture.
+constexpr std::size_t elf_os_abi = 7;
+constexpr std::size_t elf_flags = 48;
+constexpr unsigned char abi_of_cuda_13 = 0x41;
+
+/// 80 for sm_80. CUDA 13 moved the number to the second byte.
+int architecture_of(const unsigned char* cubin) noexcept {
+    return cubin[elf_os_abi] == abi_of_cuda_13 ? cubin[elf_flags + 1] : cubin[elf_flags];
+}
+
+constexpr std::array<unsigned char, 4> elf = {0x7f, 'E', 'L', 'F'};
+constexpr std::array<unsigned char, 4> fat_binary = {0x50, 0xed, 0x55, 0xba};
+constexpr std::array<unsigned char, 4> wrapper = {0xb1, 0x43, 0x62, 0x46};
+
+bool begins_with(const void* code, const std::array<unsigned char, 4>& bytes) noexcept {
+    return std::memcmp(code, bytes.data(), bytes.size()) == 0;
+}
+
+}  // namespace
+
+bool is_machine_code(const void* code) noexcept {
+    return begins_with(code, elf) || begins_with(code, fat_binary) || begins_with(code, wrapper);
+}
+
+CodeRefusal refusal_of_machine_code(const void* code) {
+    const Environment& environment = Process::get().environment();
+    const auto* bytes = static_cast<const unsigned char*>(code);
+    if (begins_with(code, elf) && environment.named_driver != 0) {
+        const bool of_cuda_13 = bytes[elf_os_abi] == abi_of_cuda_13;
+        if (of_cuda_13 && environment.driver() < 13000) {
+            return {CUDA_ERROR_INVALID_IMAGE,
+                    fmt::format("this cubin is of CUDA 13, and the driver of CUDA {}.{} cannot read it",
+                                environment.driver() / 1000, environment.driver() % 1000 / 10)};
+        }
+        if (const int architecture = architecture_of(bytes);
+            architecture / 10 != environment.architecture / 10 || architecture > environment.architecture) {
+            return {CUDA_ERROR_NO_BINARY_FOR_GPU,
+                    fmt::format("this cubin is for sm_{}, and the device is sm_{}", architecture,
+                                environment.architecture)};
+        }
+    }
+    return {CUDA_ERROR_NO_BINARY_FOR_GPU,
+            fmt::format("this is machine code for a GPU, and the emulated device runs PTX: compile for "
+                        "compute_{} and pass the PTX",
+                        environment.architecture)};
+}
+
+std::variant<std::shared_ptr<const program::Module>, CodeRefusal> load_ptx(std::string_view text) {
+    const Environment& environment = Process::get().environment();
+    if (!environment.compiles_ptx) {
+        return CodeRefusal{CUDA_ERROR_JIT_COMPILATION_DISABLED,
+                           "CUDA_DISABLE_PTX_JIT is set: PTX is not compiled"};
+    }
+    if (environment.named_driver != 0) {
+        const Version version = version_of(text);
+        const Version newest = newest_ptx(environment.driver());
+        if (version > newest) {
+            return CodeRefusal{
+                CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+                fmt::format("this is PTX {}.{}, and the driver of CUDA {}.{} reads none newer than {}.{}",
+                            version.major, version.minor, environment.driver() / 1000,
+                            environment.driver() % 1000 / 10, newest.major, newest.minor)};
+        }
+    }
+    auto loaded = program::load(text, environment.architecture);
+    if (const auto* error = std::get_if<program::LoadError>(&loaded)) {
+        return CodeRefusal{CUDA_ERROR_INVALID_PTX,
+                           fmt::format("{}\n  PTX line {}", error->message, error->line)};
+    }
+    return std::get<std::shared_ptr<const program::Module>>(std::move(loaded));
+}
+
+}  // namespace emulated::driver

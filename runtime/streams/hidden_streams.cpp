@@ -1,0 +1,49 @@
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
+
+namespace bascule {
+namespace {
+
+struct HiddenStreams {
+    std::mutex mutex;
+    std::vector<StreamRef> streams;
+    std::atomic<std::size_t> count{0};  // of them, for who does not want to lock
+};
+
+HiddenStreams& hidden_streams() {
+    static auto* made = new HiddenStreams;  // destructors at exit ask
+    return *made;
+}
+
+}  // namespace
+
+void hide_stream(StreamRef stream) {
+    HiddenStreams& hidden = hidden_streams();
+    const std::lock_guard lock(hidden.mutex);
+    hidden.streams.push_back(stream);
+    hidden.count.store(hidden.streams.size(), std::memory_order_relaxed);
+}
+
+bool show_stream(StreamRef stream) noexcept {
+    if (stream.handle() <= 2 || Driver::lost_by_fork()) return false;  // a child may lack who holds the lock
+    HiddenStreams& hidden = hidden_streams();
+    if (hidden.count.load(std::memory_order_relaxed) == 0) return false;
+    const std::lock_guard lock(hidden.mutex);
+    if (std::erase(hidden.streams, stream) == 0) return false;
+    hidden.count.store(hidden.streams.size(), std::memory_order_relaxed);
+    streams_shown.fetch_add(1, std::memory_order_release);
+    return true;
+}
+
+bool may_be_captured_by_others(StreamRef stream) noexcept {
+    if (stream.handle() <= 2) return stream.handle() == 2;
+    HiddenStreams& hidden = hidden_streams();
+    const std::lock_guard lock(hidden.mutex);
+    return std::find(hidden.streams.begin(), hidden.streams.end(), stream) == hidden.streams.end();
+}
+
+}  // namespace bascule

@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <bascule/runtime/streams/wait_watch.hpp>
+
+namespace bascule {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds between_questions{100};
+
+std::atomic<const WaitWatch*> the_watch{nullptr};
+
+/// One wait: when it began, and when it is asked about next.
+class WatchedWait {
+  public:
+    explicit WatchedWait(const char* what) noexcept : what_(what) {}
+
+    /// Throws: WaitInterrupted.
+    void ask() {
+        if (Clock::now() < next_question_) return;
+        if (the_watch.load()->is_interrupted())
+            throw WaitInterrupted(std::string("the wait for ") + what_ +
+                                  " was interrupted; what was enqueued goes on on the device.");
+        next_question_ = Clock::now() + between_questions;
+    }
+
+    /// Short waits spin, as the driver's do; long ones last at most a sixty-fourth longer.
+    void pause() const {
+        const auto waited = Clock::now() - begin_;
+        if (waited < milliseconds(1)) {
+            std::this_thread::yield();
+        } else {
+            std::this_thread::sleep_for(std::min<Clock::duration>(waited / 64, milliseconds(1)));
+        }
+    }
+
+  private:
+    const char* what_;
+    const Clock::time_point begin_ = Clock::now();
+    Clock::time_point next_question_ = begin_ + between_questions;
+};
+
+/// A thread that waits for others, one wait after the other. Threads that wait for ever are left to it.
+class Helper {
+  public:
+    using Work = std::function<void()>;
+
+    /// Runs `work` on an idle helper, or on a new one. Throws where there is no thread.
+    static void run(Work work) {
+        Helper* helper = nullptr;
+        {
+            const std::lock_guard lock(idle().mutex);
+            helper = std::exchange(idle().newest, nullptr);
+            if (helper != nullptr) idle().newest = helper->next_;
+        }
+        if (helper == nullptr) {
+            helper = new Helper;  // lives as long as its thread, to the end of the process
+            std::thread([helper] { helper->serve(); }).detach();
+        }
+        {
+            const std::lock_guard lock(helper->mutex_);
+            helper->work_ = std::move(work);
+        }
+        helper->wanted_.notify_one();
+    }
+
+  private:
+    struct Idle {
+        std::mutex mutex;
+        Helper* newest = nullptr;
+    };
+    static Idle& idle() {
+        static auto* made = new Idle;  // threads use it to the end
+        return *made;
+    }
+
+    [[noreturn]] void serve() {
+        for (;;) {
+            Work work;
+            {
+                std::unique_lock lock(mutex_);
+                wanted_.wait(lock, [this] { return work_ != nullptr; });
+                work = std::exchange(work_, nullptr);
+            }
+            work();
+            const std::lock_guard lock(idle().mutex);
+            next_ = std::exchange(idle().newest, this);
+        }
+    }
+
+    std::mutex mutex_;
+    std::condition_variable wanted_;
+    Work work_;
+    Helper* next_ = nullptr;  // of the idle ones
+};
+
+}  // namespace
+
+void set_wait_watch(const WaitWatch& watch) noexcept { the_watch = &watch; }
+
+bool waits_are_watched() noexcept {
+    const WaitWatch* watch = the_watch.load(std::memory_order_acquire);
+    return watch != nullptr && watch->watches_this_thread();
+}
+
+DriverResult wait_watched(const char* what, const std::function<DriverResult()>& query,
+                          const std::function<DriverResult()>& wait) {
+    if (!waits_are_watched()) return wait();
+    for (WatchedWait watched(what); query() == CUDA_ERROR_NOT_READY; watched.pause()) watched.ask();
+    return wait();
+}
+
+DriverResult wait_watched_elsewhere(const char* what, std::function<DriverResult()> wait) {
+    struct Shared {
+        std::mutex mutex;
+        std::condition_variable ended;
+        bool done = false;
+        DriverResult result;
+    };
+    const auto shared = std::make_shared<Shared>();
+    Helper::run([shared, wait = std::move(wait)] {
+        const DriverResult result = wait();
+        const std::lock_guard lock(shared->mutex);
+        shared->result = result;
+        shared->done = true;
+        shared->ended.notify_one();
+    });
+    WatchedWait watched(what);
+    for (;;) {
+        {
+            std::unique_lock lock(shared->mutex);
+            if (shared->ended.wait_for(lock, between_questions, [&] { return shared->done; }))
+                return shared->result;
+        }
+        watched.ask();
+    }
+}
+
+}  // namespace bascule

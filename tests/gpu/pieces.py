@@ -1,0 +1,241 @@
+"""Runs the pieces of a run on a GPU side by side, and writes the results after each: tests/gpu/run.sh calls it.
+
+A piece is one command. Those of pytest are one file each; of a test that ends the process, loses the context or does
+not end, the outcome says so, and what follows it in the file runs in a new process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import collect
+from collect import ROOT
+
+HERE = Path(__file__).resolve().parent
+LOGS = ROOT / "build" / "gpu" / "logs"
+PYTHON_TESTS = ROOT / "tests" / "python"
+# These need a network, git's history or the documentation.
+LEFT_OUT = {"packaging", "docs", "test_tree", "test_readme"}
+# What tells the most comes first, and what a GPU can hardly make different last.
+FIRST = ["ordering", "lifetime", "graphs", "launches", "dlpack", "producers", "conformance", "kernels"]
+WITH_NVRTC = ["nvrtc", "compiler", "reflection", "specialization", "struct_probe", "variable", "prelude", "diagnostics"]
+STEPS = ["first", "gpu", "race", "cpp", "python", "bench"]
+SILENCE = 150.0  # seconds without the end of a test after which it hangs
+MOST_PROCESSES = 30  # of one piece
+
+
+@dataclass
+class Piece:
+    name: str
+    command: list[str]
+    group: str
+    alone: bool = False  # nothing runs beside it, because it measures or because its time is short
+    is_pytest: bool = False
+    seconds: float = 530.0
+    environment: Callable[[], dict[str, str]] = dict  # asked when it starts
+    process: subprocess.Popen[bytes] | None = None
+    processes: int = 0
+    started: float = 0.0
+    log: IO[bytes] | None = None
+
+    @property
+    def outcomes(self) -> Path:
+        return LOGS / f"{self.name}.jsonl"
+
+    @property
+    def cache(self) -> Path:
+        return LOGS.parent / "caches" / self.name
+
+    @property
+    def status(self) -> Path:
+        """Holds the exit status once the piece has ended."""
+        return LOGS / f"{self.name}.rc"
+
+    def start(self) -> None:
+        self.started = self.started or time.monotonic()
+        self.processes += 1
+        if self.processes == 1:
+            shutil.rmtree(self.cache, ignore_errors=True)
+        self.log = (LOGS / f"{self.name}.log").open("ab")
+        environment = {**os.environ, **self.environment()}
+        if self.is_pytest:
+            environment["BASCULE_OUTCOMES"] = str(self.outcomes)
+            environment["PYTHONPATH"] = os.pathsep.join([str(HERE), environment.get("PYTHONPATH", "")])
+            # Installed, the package is imported by its own plugin before the tests' conftest.py chooses a directory.
+            environment["BASCULE_CACHE_DIR"] = str(self.cache)
+        self.process = subprocess.Popen(
+            self.command, stdout=self.log, stderr=subprocess.STDOUT, env=environment, cwd=ROOT, start_new_session=True
+        )
+
+    def stop(self) -> None:
+        """With all that it started."""
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def hangs(self) -> bool:
+        if not self.is_pytest:
+            return time.monotonic() - self.started > self.seconds
+        last = self.outcomes.stat().st_mtime if self.outcomes.exists() else 0.0
+        since_start = time.time() - (LOGS / f"{self.name}.log").stat().st_ctime
+        return time.time() - max(last, time.time() - since_start) > SILENCE
+
+    def ended(self, code: int, hung: bool) -> bool:
+        """Notes how a process of the piece ended; False if the rest is still to be run."""
+        if self.log is not None:
+            self.log.close()
+        if self.is_pytest:
+            unfinished = [name for name, test in collect.outcomes_of(self.outcomes).items() if "outcome" not in test]
+            how = f"did not end within {SILENCE:.0f} s" if hung else f"ended the process with status {code}"
+            for name in unfinished:
+                collect.add_outcome(self.outcomes, name, "failed", f"{how}; {self.name}.log may say more")
+            again = hung or code == collect.LOST or code < 0 or bool(unfinished)
+            if again and self.processes < MOST_PROCESSES:
+                return False
+            if code == collect.LOST:
+                code = 1
+            code = code or int(bool(unfinished))
+        self.status.write_text(f"{'124' if hung else code}\n")
+        shutil.rmtree(self.cache, ignore_errors=True)
+        return True
+
+
+def pytest_pieces() -> Iterator[Piece]:
+    groups = [path for path in sorted(PYTHON_TESTS.iterdir()) if path.is_dir() or path.name.startswith("test_")]
+    groups.sort(key=lambda path: FIRST.index(path.stem) if path.stem in FIRST else len(FIRST))
+    for group in groups:
+        if group.stem in LEFT_OUT or group.suffix not in ("", ".py"):
+            continue
+        for file in sorted(group.glob("test_*.py")) if group.is_dir() else [group]:
+            name = f"{group.stem}-{file.stem}" if group.is_dir() else group.stem
+            yield pytest_piece(name, file, group.stem)
+
+
+def pytest_piece(name: str, file: Path, group: str) -> Piece:
+    options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "outcomes", "-o", "faulthandler_timeout=100"]
+    return Piece(name, [sys.executable, "-m", "pytest", str(file.relative_to(ROOT)), *options], group, is_pytest=True)
+
+
+def cpp_pieces() -> Iterator[Piece]:
+    """Those that meet the driver or NVRTC; the others are about values and files."""
+    for name in ("jit", "runtime"):
+        program = ROOT / "build" / "dev" / "tests" / name / f"{name}_tests"
+        if not program.exists():
+            continue
+        files = ",*".join(f"jit/{each}_test.cpp" for each in WITH_NVRTC)
+        if name == "runtime":
+            # The others count the emulated device's calls, start processes on it, or need another driver.
+            watching = ("Trace", "calls_of", "emulated", "child", "FAKE_DRIVER", "Device(1)")
+            tests = sorted((ROOT / "tests" / "runtime").glob("*_test.cpp"))
+            files = ",*".join(t.name for t in tests if not any(word in t.read_text() for word in watching))
+        command = [str(program), f"--source-file=*{files}*"]
+        yield Piece(f"cpp-{name}", command, "cpp", environment=collect.for_cpp_tests)
+
+
+def all_pieces() -> list[Piece]:
+    smoke = ["--smoke", "--rounds", "3"] if collect.facts()["emulated"] else []
+    gpu, every = ROOT / "tests" / "bench" / "gpu.py", ROOT / "tests" / "bench" / "all.py"
+    python, first = [sys.executable], ["--result", str(LOGS / "first.json")]
+    return [
+        Piece("first", [*python, str(HERE / "first.py"), *first], "first", True, seconds=150),
+        pytest_piece("gpu", HERE / "test_on_a_gpu.py", "gpu"),
+        Piece("race", [*python, str(HERE / "race.py"), "--result", str(LOGS / "race.json")], "race"),
+        *cpp_pieces(),
+        *pytest_pieces(),
+        Piece("bench-gpu", [*python, str(gpu), "--json", str(LOGS / "bench-gpu.json"), *smoke], "bench", True),
+        Piece("bench-host", [*python, str(every), "--json", str(LOGS / "bench-host.json"), "--quick"], "bench", True),
+    ]
+
+
+def chosen(pieces: list[Piece], only: str) -> list[Piece]:
+    wanted = only.split(",")
+    known = set(STEPS) | {name for piece in pieces for name in (piece.name, piece.group)}
+    if unknown := [name for name in wanted if name not in known]:
+        sys.exit(f"tests/gpu/run.sh: no piece is called {unknown[0]}; there are {', '.join(sorted(known))}")
+
+    def is_wanted(piece: Piece) -> bool:
+        names = {piece.name, piece.group} | ({"python"} if piece.group not in STEPS else set())
+        return bool(names & set(wanted))
+
+    return [piece for piece in pieces if is_wanted(piece)]
+
+
+class Run:
+    def __init__(self, pieces: list[Piece], jobs: int, seconds: float, results: Path) -> None:
+        self.waiting = pieces
+        self.running: list[Piece] = []
+        self.jobs = jobs
+        self.until = time.monotonic() + seconds
+        self.results = results
+
+    def go(self) -> None:
+        while (self.waiting or self.running) and time.monotonic() < self.until:
+            self.start_more()
+            time.sleep(0.05)
+            for piece in list(self.running):
+                self.look_at(piece)
+        for piece in self.running:
+            piece.stop()
+        if self.waiting or self.running:
+            names = ", ".join(piece.name for piece in [*self.running, *self.waiting][:10])
+            print(f"stopped when its time was over; --resume goes on with {names} ...", flush=True)
+        collect.write(LOGS, self.results)
+
+    def start_more(self) -> None:
+        while self.waiting and len(self.running) < self.jobs:
+            piece = self.waiting[0]
+            if self.running and (piece.alone or self.running[0].alone):
+                return
+            self.running.append(self.waiting.pop(0))
+            piece.start()
+
+    def look_at(self, piece: Piece) -> None:
+        assert piece.process is not None
+        code = piece.process.poll()
+        hung = code is None and piece.hangs()
+        if code is None and not hung:
+            return
+        piece.stop()
+        self.running.remove(piece)
+        if not piece.ended(-signal.SIGKILL if code is None else code, hung):
+            self.waiting.insert(0, piece)
+            return
+        print(f"{time.monotonic() - piece.started:6.1f} s  {collect.line_of(piece.name, LOGS)}", flush=True)
+        collect.write(LOGS, self.results)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Runs the pieces of a run on a GPU and writes the results after each.")
+    parser.add_argument("--only", default=",".join(STEPS))
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--jobs", type=int, default=max(1, min(12, (os.cpu_count() or 1) * 3 // 4)))
+    parser.add_argument("--resume", action="store_true")
+    options = parser.parse_args()
+    pieces = chosen(all_pieces(), options.only)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    results = Path(os.environ.get("OUT") or collect.RESULTS)
+    if not options.resume:
+        for piece in pieces:
+            for file in LOGS.glob(f"{piece.name}.*"):
+                file.unlink()
+    pieces = [piece for piece in pieces if not piece.status.exists()]
+    jobs = 1 if collect.facts().get("for one process") else options.jobs
+    Run(pieces, jobs, options.seconds, results).go()
+    summary = collect.summary_of(LOGS)
+    print(json.dumps(summary["totals"]))
+    return 0 if collect.is_well(summary) and all(piece.status.exists() for piece in pieces) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Rehearses a run on a GPU, with the emulated device in the driver's place: unpacks what tests/gpu/pack.sh made outside of
+# the clone, and runs tests/gpu/run.sh there in a bare Python 3.12 without a network.
+#
+#   bash tests/gpu/rehearse.sh [--quick] [OPTION...]     the options go to tests/gpu/run.sh
+#
+# --quick: the first piece and the tests of order, of conformance and of graphs. Every test has to pass or to say why it
+# is skipped; of those three directories at least two thirds of the tests that a GPU used to skip have to run.
+set -uo pipefail
+. "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
+only=first,gpu,race,cpp,python options=()
+for argument in "$@"; do
+    if [ "$argument" = --quick ]; then only=first,ordering,conformance,graphs; else options+=("$argument"); fi
+done
+pack=$root/build/gpu/pack
+[ -d "$pack/wheels" ] || die "there is no $pack: bash tests/gpu/pack.sh makes it"
+place=$(mktemp -d "${TMPDIR:-/tmp}/bascule-rehearsal-XXXXXX")
+trap 'rm -rf -- "$place"' EXIT
+
+# A Python 3.12 with what such machines have: the usual packages, and NVRTC with its headers.
+bare=$root/build/gpu/bare
+wanted=$(grep -hiE '^(numpy|pytest|hypothesis|nvidia-cuda-(nvrtc|runtime|crt|cccl))==' "$root"/{samples,tests}/requirements.txt)
+if [ "$(cat "$bare/installed" 2>/dev/null)" != "$wanted" ]; then
+    "$root/build/gpu/python/bin/python" -m venv --clear "$bare" &&
+        mapfile -t names <<<"$wanted" && "$bare/bin/python" -m pip install -q --disable-pip-version-check "${names[@]}" &&
+        printf '%s\n' "$wanted" >"$bare/installed" || die "the bare environment could not be made"
+fi
+
+# Elsewhere than the clone, under a name that it has not.
+cp -r -- "$pack" "$place/unpacked pack"
+mkdir "$place/driver"
+# With the rights of before where that is allowed.
+for alone in 'unshare --net' 'unshare --net --map-root-user' ''; do
+    read -ra alone <<<"$alone"
+    "${alone[@]}" true 2>/dev/null && break
+done
+[ ${#alone[@]} -gt 0 ] || say "unshare makes no namespace here: the network stays within reach"
+say "rehearsing in $place with $("$bare/bin/python" --version), ${alone[*]:+without a network, }the emulated device as the driver"
+
+# What the wheel brings is the driver; the loader looks for its name.
+"$bare/bin/python" - "$place" <<'PY' || die "the pack has no emulated device"
+import sys, zipfile
+from pathlib import Path
+place = Path(sys.argv[1])
+(wheel,) = place.glob("unpacked pack/wheels/bascule-*.whl")
+(place / "driver" / "libcuda.so.1").write_bytes(zipfile.ZipFile(wheel).read("bascule/libbascule_emulator.so"))
+PY
+env -u PYTHONPATH -u PYTHONHOME -u CUDA_HOME -u CUDA_PATH PATH="$bare/bin:/usr/bin:/bin" HOME="$place" \
+    LD_LIBRARY_PATH="$place/driver" BASCULE_DEVICE=cuda BASCULE_EMULATED_SCHEDULE=threads OUT="$place/results" \
+    ${alone[@]+"${alone[@]}"} bash "$place/unpacked pack/tests/gpu/run.sh" --only "$only" "${options[@]}" "$bare/bin/python"
+status=$?
+rm -rf -- "$root/build/gpu/results"
+cp -r -- "$place/results" "$root/build/gpu/results" || die "the run has left no results"
+"$venv_python" "$root/tests/check_results.py" --gpu "$root"/build/gpu/results/*/results.json || status=1
+exit $status

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <filesystem>
+
+#include <doctest/doctest.h>
+
+#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/compile/nvrtc_choice.hpp>
+#include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/headers/search_path.hpp>
+
+#include "support.hpp"
+
+namespace bascule::testing {
+namespace {
+
+/// Wheels of 12.4 and 13.5, a toolkit of 13.0 with its links, and a name that only the loader knows.
+struct Installations {
+    TemporaryDirectory directory;
+    std::string wheel_12 = directory.write("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "");
+    std::string wheel_13 = directory.write("nvidia/cu13/lib/libnvrtc.so.13", "");
+    std::string toolkit = directory.path() + "/cuda/lib64/libnvrtc.so";
+    std::string soname = "libnvrtc.so.13";
+
+    Installations() {
+        directory.write("nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.4", "");
+        directory.write("nvidia/cu13/lib/libnvrtc-builtins.so.13.5", "");
+        directory.write("cuda/lib64/libnvrtc.so.13.0.88", "");
+        std::filesystem::create_symlink("libnvrtc.so.13.0.88",
+                                        directory.path() + "/cuda/lib64/libnvrtc.so.13");
+        std::filesystem::create_symlink("libnvrtc.so.13", toolkit);
+    }
+    std::vector<std::string> ordered(DriverLimit limit) const {
+        return by_preference({soname, wheel_12, toolkit, wheel_13}, limit);
+    }
+};
+
+TEST_CASE("the version of an NVRTC is known from names of files, without loading it") {
+    const Installations all;
+    CHECK(version_of_library(all.wheel_12) == CudaVersion{12, 4});
+    CHECK(version_of_library(all.wheel_13) == CudaVersion{13, 5});
+    CHECK(version_of_library(all.toolkit) == CudaVersion{13, 0});
+    CHECK(version_of_library(all.soname) == CudaVersion{});
+    CHECK(version_of_library("/nowhere/libnvrtc.so.13") == CudaVersion{});
+}
+
+TEST_CASE("the newest NVRTC whose major version is not above the driver's comes first") {
+    const Installations all;
+    const auto& [directory, wheel_12, wheel_13, toolkit, soname] = all;
+    CHECK(all.ordered({}) == std::vector{wheel_13, toolkit, wheel_12, soname});
+    CHECK(all.ordered({.driver = {14, 0}}) == std::vector{wheel_13, toolkit, wheel_12, soname});
+    // Minor-version compatibility: machine code of 13.5 loads on a driver for 13.0.
+    CHECK(all.ordered({.driver = {13, 0}}) == std::vector{wheel_13, toolkit, wheel_12, soname});
+    CHECK(all.ordered({.driver = {12, 0}}) == std::vector{wheel_12, soname, wheel_13, toolkit});
+}
+
+TEST_CASE("for what takes PTX alone the NVRTC is no newer than the driver") {
+    const Installations all;
+    const auto& [directory, wheel_12, wheel_13, toolkit, soname] = all;
+    CHECK(all.ordered({.driver = {13, 0}, .only_ptx = true}) ==
+          std::vector{toolkit, wheel_12, soname, wheel_13});
+    CHECK(all.ordered({.driver = {12, 3}, .only_ptx = true}) ==
+          std::vector{soname, wheel_13, toolkit, wheel_12});
+}
+
+TEST_CASE("the wheels of CUDA 12 have their headers in directories of their own") {
+    const Installations all;
+    all.directory.write("nvidia/cuda_runtime/include/cuda_fp16.h", "");
+    all.directory.write("nvidia/cuda_cccl/include/cuda/std/version", "");
+    const auto searched = header_search_path({}, all.wheel_12, 12);
+    const auto has = [&](const std::string& name) {
+        return std::find(searched.begin(), searched.end(), all.directory.path() + "/nvidia/" + name) !=
+               searched.end();
+    };
+    CHECK(has("cuda_runtime/include"));
+    CHECK(has("cuda_cccl/include"));
+}
+
+TEST_CASE("a toolkit of another major version adds no headers") {
+    const TemporaryDirectory toolkit;
+    toolkit.write("include/cuda_runtime.h", "");
+    toolkit.write("include/cuda.h", "/* */\n#define CUDA_VERSION 12040\n");
+    const Environment environment("CUDA_HOME", toolkit.path().c_str());
+    const std::string include = toolkit.path() + "/include";
+    const auto has = [&](int major) {
+        const auto searched = header_search_path({}, "/nowhere/lib/libnvrtc.so", major);
+        return std::find(searched.begin(), searched.end(), include) != searched.end();
+    };
+    CHECK(has(12));
+    CHECK_FALSE(has(13));
+}
+
+TEST_CASE("the command names the packages of a version") {
+    CHECK(pip_command_for({12, -1}) ==
+          "pip install nvidia-cuda-nvrtc-cu12 nvidia-cuda-runtime-cu12 nvidia-cuda-nvcc-cu12 "
+          "nvidia-cuda-cccl-cu12");
+    CHECK(
+        contains(pip_command_for({13, 0}), "\"nvidia-cuda-nvrtc==13.0.*\" \"nvidia-cuda-runtime==13.0.*\""));
+    CHECK(contains(pip_command_for({13, -1}), "\"nvidia-cuda-nvrtc==13.*\""));
+}
+
+TEST_CASE("a device that is newer than NVRTC gets the newest PTX that it can write") {
+    const auto nvrtc = compiler().nvrtc();
+    const Arch newest = nvrtc->nearest({.major = 99, .minor = 0});
+    CHECK(newest.is_virtual);
+    CHECK(10 * newest.major + newest.minor == nvrtc->supported_archs().back());
+    CHECK(nvrtc->nearest({.major = 8, .minor = 0}) == Arch{.major = 8, .minor = 0});
+    CHECK(nvrtc->nearest({.major = 3, .minor = 0}) ==
+          Arch{.major = 3, .minor = 0});  // older: fails, and says why
+}
+
+TEST_CASE(
+    "the cache compiles for the newest architecture in place of an unknown one, unless somebody named it") {
+    Cache cache(std::make_shared<Compiler>(toolkit()));
+    Program asked = program("__global__ void k() {}");
+    asked.arch = {.major = 99, .minor = 0};
+    CHECK(cache.image(asked).image->arch == compiler().nvrtc()->nearest(asked.arch));
+    asked.options.arch = asked.arch;
+    CHECK_THROWS_AS(cache.image(asked), CompileError);
+}
+
+TEST_CASE("an architecture that is too old names the NVRTC that still has it") {
+    if (compiler().nvrtc()->version().major < 13) return;
+    Program old = program("__global__ void k() {}");
+    old.arch = parse_arch("sm_52");
+    CHECK(contains(compile_error(old),
+                   "NVRTC 12 compiles for older devices: run `pip install nvidia-cuda-nvrtc-cu12"));
+}
+
+TEST_CASE("a name expression is known where NVRTC shows no line of it, as 12.0 does") {
+    const auto got = parse_log(
+        "__nv_name_map(2): error: cannot determine which instance of overloaded function \"k\" is "
+        "intended\n\n"
+        "__nv_name_map(2): error: Error in parsing name expression for lowered name lookup. Input name "
+        "expression was: "
+        "\" bascule :: signature < decltype ( & k ) >\"\n\n");
+    REQUIRE(got.size() == 2);
+    CHECK(name_expression_of(got[0]) == "bascule::signature<decltype(&k)>");
+}
+
+}  // namespace
+}  // namespace bascule::testing

@@ -1,0 +1,72 @@
+"""Programs for which the emulated device is the CUDA driver: Bascule takes it for a GPU's, and is as careful."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+import bascule
+
+OPENING = """
+import atexit, ctypes, gc, os, sys, threading, time
+import numpy as np
+import bascule
+driver = ctypes.CDLL("libcuda.so.1")  # releases the GIL; ctypes.PyDLL does not
+
+def contexts():
+    'The devices whose primary context is retained by anybody.'
+    count, flags, active = ctypes.c_int(), ctypes.c_uint(), ctypes.c_int()
+    driver.cuInit(0)
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    found = []
+    for device in range(count.value):
+        driver.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active))
+        if active.value:
+            found.append(device)
+    return found
+
+USES = range(16)  # the devices on which the program does something
+
+@atexit.register
+def check_contexts():
+    if set(contexts()) - set(USES):
+        print("contexts of devices", contexts(), "and the program uses", USES, file=sys.stderr)
+"""
+
+
+def environment_of(directory: Path, **changes: str) -> dict[str, str]:
+    """The environment of a process whose libcuda.so.1 is the emulated device, by a link in `directory`."""
+    library = directory / "libcuda.so.1"
+    if not library.is_symlink():
+        library.symlink_to(Path(bascule.__file__).with_name("libbascule_emulator.so").resolve())
+    paths = os.pathsep.join(filter(None, [str(directory), os.environ.get("LD_LIBRARY_PATH", "")]))
+    return {**os.environ, "LD_LIBRARY_PATH": paths, "BASCULE_DEVICE": "cuda", **changes}
+
+
+def run_on_driver(
+    program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), **changes: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program behind OPENING, in a process of its own, on a machine with two devices.
+
+    It says so on stderr when a device has a context in the end that the program does not use.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        return subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-c", f"{OPENING}USES = {uses}\n{textwrap.dedent(program)}"],
+            env=environment_of(Path(directory), **{"BASCULE_EMULATED_DEVICES": "2", **changes}),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+
+def prints(program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), **changes: str) -> str:
+    """What the program printed; it must end well and write nothing to stderr."""
+    ended = run_on_driver(program, timeout=timeout, uses=uses, **changes)
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout + ended.stderr
+    return ended.stdout

@@ -1,0 +1,121 @@
+"""Point 7: memory and streams of a context that is not primary are out of reach of Bascule's kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from .place import prints, run_on_driver
+
+# As pycuda.autoinit: a context of its own, which stays current.
+PYCUDA = """
+context, address, stream = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p()
+driver.cuInit(0)
+driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+
+class Foreign:
+    def __init__(self, address):
+        self.__cuda_array_interface__ = {
+            "version": 3, "shape": (32,), "typestr": "<f4", "data": (address, False), "stream": None
+        }
+
+def new(allocate, *arguments):
+    address = ctypes.c_uint64()
+    assert allocate(ctypes.byref(address), ctypes.c_size_t(128), *arguments) == 0
+    return Foreign(address.value)
+
+def refusal(call):
+    try:
+        call()
+    except bascule.ArgumentError as error:
+        return str(error)
+    return "taken"
+
+kernel = bascule.compile("__global__ void k(float* p) { p[threadIdx.x] = 1; }").k
+driver.cuStreamCreate(ctypes.byref(stream), 1)
+"""
+
+CURE = "pycuda.autoprimaryctx"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "kernel[1, 32](new(driver.cuMemAlloc_v2))",
+        "kernel[1, 32].bind(new(driver.cuMemAlloc_v2))",
+        "bascule.as_cuda_array(new(driver.cuMemAlloc_v2))",
+        "kernel[1, 32, stream.value](bascule.device_array(32))",
+        "bascule.external_stream(stream.value)",
+        "bascule.device_array(32, stream=stream.value)",
+    ],
+)
+def test_what_is_of_another_context_is_refused_with_the_cure(call):
+    told = prints(PYCUDA + f"print(refusal(lambda: {call}))")
+    assert "primary" in told
+    assert CURE in told
+
+
+def test_the_refusal_names_the_argument_and_makes_no_context():
+    told = prints(PYCUDA + "print(refusal(lambda: kernel[1, 32](new(driver.cuMemAlloc_v2))), contexts())", uses=())
+    assert "argument 1 'p'" in told
+    assert told.endswith("[]\n")
+
+
+def test_pinned_and_managed_memory_is_reached_from_every_context():
+    program = """
+    pinned, managed = new(driver.cuMemHostAlloc, 2), new(driver.cuMemAllocManaged, 1)
+    kernel[1, 32](pinned)
+    kernel[1, 32](managed)
+    bascule.synchronize()
+    for each in pinned, managed:
+        print(ctypes.c_float.from_address(each.__cuda_array_interface__["data"][0]).value)
+    """
+    assert prints(PYCUDA + "if True:" + program) == "1.0\n1.0\n"
+
+
+def test_bascules_own_arrays_work_beside_another_current_context():
+    program = """
+    x = bascule.to_device(np.zeros(32, "f4"))
+    kernel[1, 32](x)
+    print(x.copy_to_host().sum(), x.device.ordinal)
+    current = ctypes.c_void_p()
+    driver.cuCtxGetCurrent(ctypes.byref(current))
+    print(current.value == context.value)
+    """
+    assert prints(PYCUDA + "if True:" + program) == "32.0 0\nTrue\n"
+
+
+def test_memory_that_becomes_a_primary_contexts_is_taken():
+    program = """
+    primary = ctypes.c_void_p()
+    driver.cuDevicePrimaryCtxRetain(ctypes.byref(primary), 0)  # as pycuda.autoprimaryctx
+    driver.cuCtxSetCurrent(primary)
+    mine = new(driver.cuMemAlloc_v2)
+    kernel[1, 32](mine)
+    print(bascule.as_cuda_array(mine).copy_to_host().sum())
+    """
+    assert prints(PYCUDA + "if True:" + program) == "32.0\n"
+
+
+def test_on_the_driver_such_memory_is_a_fault_in_a_kernel():
+    program = """
+    raw = bascule.compile("__global__ void r(unsigned long long p) { *(float*)p = 1; }").r
+    raw[1, 1](new(driver.cuMemAlloc_v2).__cuda_array_interface__["data"][0])
+    bascule.synchronize()
+    """
+    ended = run_on_driver(PYCUDA + "if True:" + program)
+    assert ended.returncode == 1
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS (700)" in ended.stderr
+
+
+def test_a_context_of_device_1_is_told_from_its_primary_one():
+    program = """
+    other = ctypes.c_void_p()
+    driver.cuCtxCreate_v2(ctypes.byref(other), 0, 1)
+    print(bascule.current_device().ordinal)
+    print(refusal(lambda: kernel[1, 32](new(driver.cuMemAlloc_v2))))
+    print(contexts())
+    """
+    told = prints(PYCUDA + "if True:" + program, uses=()).splitlines()
+    assert told[0] == "1"
+    assert "a context of device 1 that is not the device's primary one" in told[1]
+    assert told[2] == "[]"

@@ -1,0 +1,78 @@
+"""Point 18: Ctrl-C ends a wait for a GPU, and nothing else: the work goes on, and can be waited for again."""
+
+from __future__ import annotations
+
+import pytest
+
+from .place import prints
+
+PROGRAM = """
+import signal
+kernel = bascule.compile(
+    "__global__ void spin(int* flag, int* out) { while (*(volatile int*)flag == 0) {} *out += 1; }").spin
+flag = bascule.pinned_array(1, "i4")
+host = np.asarray(flag)
+host[0] = 0
+stream = bascule.stream()
+out = bascule.to_device(np.zeros(1, "i4"), stream=stream)
+kernel.prepare(flag, out)
+bascule.synchronize()
+kernel[1, 1, stream](flag, out)
+event = bascule.event()
+event.record(stream)
+main = threading.main_thread().ident
+
+def wait():
+    WAIT
+
+def interrupt():
+    # Once the main thread is in `wait`; a signal that comes early is raised there too.
+    while sys._current_frames()[main].f_code is not wait.__code__:
+        time.sleep(0)
+    os.kill(os.getpid(), signal.SIGINT)
+
+thread = threading.Thread(target=interrupt)
+thread.start()
+try:
+    wait()
+except KeyboardInterrupt:
+    print("interrupted")
+thread.join()
+host[0] = 1
+wait()
+print(out.copy_to_host())
+"""
+WAITS = ["bascule.synchronize()", "stream.synchronize()", "event.synchronize()", "out.copy_to_host()", "out.item()"]
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_signal_ends_a_wait_for_a_kernel_that_spins(wait):
+    program = PROGRAM.replace("WAIT", wait)
+    printed = prints(program, BASCULE_EMULATED_SCHEDULE="threads", BASCULE_EMULATED_TIMEOUT="inf")
+    assert printed == "interrupted\n[1]\n"
+
+
+def test_a_handler_that_raises_nothing_does_not_end_the_wait():
+    program = PROGRAM.replace("WAIT", "stream.synchronize()").replace(
+        "thread = ", "signal.signal(signal.SIGINT, lambda *_: host.__setitem__(0, 1))\nthread = "
+    )
+    printed = prints(program, BASCULE_EMULATED_SCHEDULE="threads", BASCULE_EMULATED_TIMEOUT="inf")
+    assert printed == "[1]\n"
+
+
+def test_other_threads_wait_in_the_driver():
+    """Python runs signal handlers in its main thread alone."""
+    program = """
+    driver.bascule_emulated_call_count.restype = ctypes.c_uint64
+    x = bascule.to_device(np.zeros(4))
+    queries = lambda: driver.bascule_emulated_call_count(b"cuStreamQuery")
+    stream = bascule.stream()
+    stream.synchronize()
+    counts = [queries()]
+    thread = threading.Thread(target=stream.synchronize); thread.start(); thread.join()
+    counts.append(queries())
+    stream.synchronize()
+    counts.append(queries())
+    print(counts[1] - counts[0], counts[2] - counts[1])
+    """
+    assert prints(program) == "0 1\n"

@@ -1,0 +1,91 @@
+"""Builds with tests record on any driver what Bascule asks of it, in the form of the emulated device's trace.
+
+So the tests of order, of conformance and of graphs run on a GPU too.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import bascule
+
+from .place import OPENING, prints
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(bascule._bascule, "_drop_operation"), reason="built without BASCULE_TEST_HOOKS"
+)
+
+# Of everything that is an operation one; numbers for handles, in the order in which they appear.
+EVERYTHING = """
+bascule.stream()  # the context is there
+with bascule.emulated.trace():
+    pass  # from now on kernels have names
+module = bascule.compile("__global__ void add(const float* x, float* y) { y[threadIdx.x] += x[threadIdx.x]; }")
+with bascule.emulated.trace() as operations:
+    p, c = bascule.stream(), bascule.stream()
+    x = bascule.to_device(np.ones(32, "f4"), stream=p)
+    y = bascule.to_device(np.ones(32, "f4"), stream=c)
+    module.add[1, 32, c](x, y)
+    with bascule.Graph() as graph:
+        module.add[1, 32](x, y)
+    graph.launch(c)
+    y.fill(1)
+    y.copy()
+    pinned, managed = bascule.pinned_array(8), bascule.managed_array(8)
+    event = bascule.event()
+    event.record(p)
+    c.wait(event)
+    event.synchronize()
+    for _ in range(200):
+        module.add[1, 32, c](y, y)  # with markers, which are bookkeeping
+    try:
+        bascule.external_stream(0xDEAD0).synchronize()
+    except bascule.CudaError:
+        pass  # a call that failed is no operation
+    bascule.synchronize()
+    y.copy_to_host()
+    del pinned, managed
+numbers = {0: 0, 1: 1, 2: 2}
+for o in operations:
+    handles = [numbers.setdefault(handle, len(numbers)) for handle in (o.stream, o.event)]
+    print(o.kind, *handles, o.bytes, o.name, o.device)
+"""
+
+
+def on_the_emulated_device(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", OPENING.replace('ctypes.CDLL("libcuda.so.1")', "None") + textwrap.dedent(program)],
+        env={**os.environ, "BASCULE_DEVICE": "emulated"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_is_recorded_on_a_driver_is_what_the_emulated_device_records():
+    recorded = prints(EVERYTHING)
+    assert recorded.splitlines() == on_the_emulated_device(EVERYTHING).splitlines()
+    kinds = {line.split()[0] for line in recorded.splitlines()}
+    assert kinds == {
+        *("record", "wait", "launch", "copy", "fill", "allocate", "free"),
+        *("synchronize", "create", "graph"),
+    }
+
+
+def test_calls_of_a_function_are_counted_on_a_driver_too():
+    printed = prints("""
+        count = bascule._bascule._driver_calls
+        p = bascule.stream()
+        before = count("cuStreamSynchronize")
+        p.synchronize()
+        p.synchronize()
+        print(count("cuStreamSynchronize") - before, count("cuNoSuchFunction"))
+    """)
+    assert printed == "2 0\n"

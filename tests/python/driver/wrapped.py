@@ -1,0 +1,51 @@
+"""Programs whose libcuda.so.1 is wrapped_driver.c around the emulated device."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import bascule
+
+from .place import OPENING
+
+EMULATOR = Path(bascule.__file__).with_name("libbascule_emulator.so").resolve()
+# Beside the package under test, or packed with the tests.
+BUILDS = [Path(bascule._bascule.__file__).resolve().parents[2], Path(__file__).resolve().parents[3] / "build" / "dev"]
+
+
+def library() -> Path:
+    found = (build / "tests/python/driver/wrapped_driver.so" for build in BUILDS)
+    built = next((each for each in found if each.exists()), None)
+    if built is None:
+        pytest.fail("build the target wrapped_driver first: cmake --build build/dev --target wrapped_driver")
+    return built
+
+
+def prints_wrapped(program: str, *, timeout: float = 60, **changes: str) -> str:
+    """What a program behind OPENING printed, whose `driver` is the wrapped one; it must end well."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory, "libcuda.so.1").symlink_to(library())
+        paths = [directory, str(EMULATOR.parent), os.environ.get("LD_LIBRARY_PATH", "")]
+        ended = subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-c", OPENING + textwrap.dedent(program)],
+            env={
+                **os.environ,
+                "BASCULE_DEVICE": "cuda",
+                "LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths)),
+                "WRAPPED_DRIVER": str(EMULATOR),
+                **changes,
+            },
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
