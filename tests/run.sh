@@ -26,6 +26,7 @@ if [ -n "$as_cuda" ]; then
     mkdir -p "$root/build/dev/as-cuda"
     ln -sfn "$root/build/dev/python/bascule/libbascule_emulator.so" "$root/build/dev/as-cuda/libcuda.so.1"
     export LD_LIBRARY_PATH=$root/build/dev/as-cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} BASCULE_DEVICE=cuda
+    export BASCULE_EMULATED_LAZY_LOADING=${BASCULE_EMULATED_LAZY_LOADING-1}  # as drivers do by default
     say "running the Python tests with the emulated device in the driver's place"
     cd "$root" && exec "$venv_python" -m pytest -n "$(nproc)" --dist loadfile -m "$which" \
         --junitxml="$root/build/dev/$report" "$@"

@@ -97,6 +97,7 @@ void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
     arrays_ |= array.has_stream && joins ? some_name_a_stream : some_name_none;
     if (!joins) return;
     if (array.has_stream) add_producer(array.stream, index, array.device);
+    if (array.stream_source == StreamSource::interface) note_interface_stream(index, array.stream);
     if (array.mask != nullptr) join_mask(index, *array.mask);
 }
 

@@ -172,6 +172,14 @@ class ArgumentPack {
         }
     }
 
+    /// Of an array's interface that is read for this launch: its default streams, 1 and 2, are those of the
+    /// context that is current.
+    void note_interface_stream(int index, std::uint64_t stream) noexcept {
+        if (stream == 1 || stream == 2) names_default_stream_ = index;
+    }
+    /// An argument whose interface names a default stream; -1: there is none.
+    int names_default_stream() const noexcept { return names_default_stream_; }
+
     /// The stream that every array of the pack names, when they all name one and the same; empty without
     /// arrays, and for a stream of another device than the launch's.
     std::optional<std::uint64_t> common_stream() const noexcept {
@@ -222,6 +230,7 @@ class ArgumentPack {
     std::unique_ptr<More> more_;
     std::uint64_t joined_last_ = 0;  ///< the stream of the last plain array that named one
     int producer_count_ = 0;
+    int names_default_stream_ = -1;
     static constexpr std::uint8_t some_name_a_stream = 1, some_name_none = 2;
     std::uint8_t arrays_ = 0;  ///< of those, for the arrays that were set so far
     bool ignores_streams_ = false;

@@ -16,6 +16,7 @@ namespace bascule {
 /// How it is known which stream an array is to be ordered with, or that there is none.
 enum class StreamSource : std::uint8_t {
     interface,   ///< version 3 of the interface: its `stream`, or None, which means nothing to wait for
+    own,         ///< the array is Bascule's: the stream of its device's primary context
     unsaid,      ///< an earlier version, which cannot say, and nobody else who does
     table,       ///< the work stream of its library's DLPack exchange table
     library,     ///< its library was asked for its current stream

@@ -170,7 +170,6 @@ class BitMask:
 
 @final
 class DeviceArray:
-
     """An array in device, pinned or managed memory.
 
     Created by `to_device`, `device_array`, `pinned_array`, `managed_array` and `as_cuda_array`. Indexing returns a view of the same
@@ -191,6 +190,7 @@ class DeviceArray:
     array([[0., 3.],
            [2., 5.]], dtype=float32)
     """
+
     __array_ufunc__: ClassVar[None]
     @property
     def shape(self) -> tuple[int, ...]:

@@ -88,6 +88,9 @@ class ContextGuard {
     ContextGuard(const ContextGuard&) = delete;
     ContextGuard& operator=(const ContextGuard&) = delete;
 
+    /// The caller's context, where it is another one; null where there was none too.
+    CUctx_st* replaced() const noexcept { return changed_ ? previous_ : nullptr; }
+
   private:
     void change_to(CUctx_st* context);
     void restore() noexcept;

@@ -26,7 +26,6 @@ namespace bascule {
     FUNCTION(cuDeviceGetName, 2000)                    \
     FUNCTION(cuDeviceGetAttribute, 2000)               \
     FUNCTION(cuDevicePrimaryCtxRetain, 7000)           \
-    FUNCTION(cuDevicePrimaryCtxRelease, 11000)         \
     FUNCTION(cuDevicePrimaryCtxGetState, 7000)         \
     FUNCTION(cuCtxGetCurrent, 4000)                    \
     FUNCTION(cuCtxSetCurrent, 4000)                    \
@@ -46,7 +45,6 @@ namespace bascule {
     FUNCTION(cuMemFree, 3020)                          \
     FUNCTION(cuMemGetInfo, 3020)                       \
     FUNCTION(cuMemPoolCreate, 11020)                   \
-    FUNCTION(cuMemPoolDestroy, 11020)                  \
     FUNCTION(cuMemPoolSetAttribute, 11020)             \
     FUNCTION(cuMemPoolGetAttribute, 11020)             \
     FUNCTION(cuMemPoolSetAccess, 11020)                \
@@ -95,12 +93,7 @@ namespace bascule {
     FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)
 
 // Of newer drivers and headers: null where the driver lacks them. The same form.
-#if CUDA_VERSION >= 12080
-#define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) \
-    FUNCTION(cuKernelGetParamInfo, 12040)           \
-    FUNCTION(cuFuncLoad, 12040)                     \
-    FUNCTION(cuStreamGetDevice, 12080)
-#elif CUDA_VERSION >= 12040
+#if CUDA_VERSION >= 12040
 #define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) \
     FUNCTION(cuKernelGetParamInfo, 12040)           \
     FUNCTION(cuFuncLoad, 12040)

@@ -10,6 +10,7 @@
 #include <bascule/runtime/kernels/launch_attributes.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/streams/stream.hpp>
 #include <bascule/runtime/trace/launch_hooks.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
 
@@ -49,6 +50,15 @@ namespace {
         fail_launch(code, target, stream, args, site);
 }
 
+[[gnu::cold, gnu::noinline]] void check_default_stream(CUcontext current, const ArgumentPack& args) {
+    const int index = args.names_default_stream();
+    try {
+        require_primary_defaults(current);
+    } catch (const ArgumentError& error) {
+        throw error.with_argument(index, args.signature().parameters[static_cast<std::size_t>(index)].name);
+    }
+}
+
 /// What a launch that nothing watches does around its call of the driver.
 struct Unwatched {
     void before_enqueue() const noexcept {}
@@ -63,6 +73,8 @@ template <class Watcher>
     const CodeRef* code = owners.operations == 0 ? nullptr : &target.kernel().library->code();
     OwnersKept kept(stream, owners, memory, code);
     const ContextGuard context(target.context());
+    if (context.replaced() != nullptr && args.names_default_stream() >= 0) [[unlikely]]
+        check_default_stream(context.replaced(), args);
     const ProducersToOrder producers(stream, args.producers(), &args.signature());  // captures: rule 13
     const std::span others = producers.get();
     if (!others.empty()) wait_for_producers(stream, others);  // cuEventRecord and cuStreamWaitEvent for each

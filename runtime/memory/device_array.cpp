@@ -31,6 +31,7 @@ ArrayView view_in_c_order(std::span<const std::int64_t> extents, DType dtype, St
     find_contiguity(view);
     view.has_stream = true;
     view.stream = stream.handle();
+    view.stream_source = StreamSource::own;
     return view;
 }
 

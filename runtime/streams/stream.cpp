@@ -124,8 +124,30 @@ int priority_of(StreamRef stream) {
     return priority;
 }
 
+void require_primary_defaults(CUctx_st* current) {
+    if (current == nullptr || Device::of_primary(current)) return;
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format(
+            "`stream` names a default stream (1 or 2) of the current context, which is not its device's "
+            "primary one (it may be a green context): Bascule's kernels would not wait for that stream. Name "
+            "a stream that was created in the primary context, or synchronize and pass stream=None. {}",
+            primary_context_advice),
+        {.field = "stream"});
+}
+
+void require_primary_defaults() {
+    const Driver& driver = Driver::get();
+    CUcontext current = nullptr;
+    driver.check(driver.api().cuCtxGetCurrent(&current), "asking for the current context");
+    require_primary_defaults(current);
+}
+
 Device device_of_stream(std::uint64_t handle, Device assumed) {
-    if (handle <= 2) return assumed;
+    if (handle <= 2) {
+        require_primary_defaults();
+        return assumed;
+    }
     const Driver& driver = Driver::get();
     CUcontext context = nullptr;
     driver.check(driver.api().cuStreamGetCtx(reinterpret_cast<CUstream>(handle), &context),

@@ -46,6 +46,12 @@ PriorityRange priorities_of(Device device);  ///< Throws: CudaError.
 /// Throws: CudaError for a handle that is not a stream.
 int priority_of(StreamRef stream);
 
+/// Handles 1 and 2 mean default streams of the current context, and Bascule's are those of primary ones. Throws:
+/// ArgumentError where `current` is a context that is not its device's primary one, such as a green one.
+void require_primary_defaults(CUctx_st* current);
+/// The same for the thread's current context.
+void require_primary_defaults();
+
 /// The device whose stream the handle is; `assumed` for the default streams, which every device has. Throws:
 /// ArgumentError for a stream of a context that is not a primary one; CudaError for a handle that is not a
 /// stream.

@@ -38,6 +38,7 @@ py::object stream_to_bind(const py::object& stream, Device device) {
 
 void bind_stream(ArrayObject& array, py::object stream) {
     array.view.has_stream = true;
+    array.view.stream_source = StreamSource::own;
     array.view.stream = stream.cast<StreamObject&>().ref.handle();
     array.stream = std::move(stream);
 }

@@ -7,6 +7,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/streams/stream.hpp>
 
 #include "arrays/mask.hpp"
 #include "context/array_home.hpp"
@@ -57,6 +58,9 @@ ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync,
         }
     }
     if (array.view.has_stream) {
+        const bool own = producer != nullptr && as_array(producer) != nullptr;
+        if (array.view.stream <= 2 && array.view.stream_source == StreamSource::interface && !own)
+            without_gil([] { require_primary_defaults(); });
         bind_stream(array, py::cast(StreamObject{nullptr, StreamRef(array.view.stream, device), kept}));
     } else {
         bind_stream(array, stream_to_bind(py::none(), device));

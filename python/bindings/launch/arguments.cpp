@@ -289,6 +289,7 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
 /// An array of ours, where it is not known to lie where the launch goes.
 ArrayView ArgumentReader::own_view(const ArrayObject& own) {
     ArrayView view = own.view;
+    if (view.stream_source == StreamSource::interface) view.stream_source = StreamSource::own;
     if (home_.decided && !(own.device == home_.device)) {
         if (!home_.peer) {
             throw ArgumentError(
@@ -367,6 +368,7 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
         plain.is_aligned() && is_known_at_home(plain.pointer, home_)) [[likely]] {
         owners_->keep(argument, plain.bytes);
         pack.set_fitting(index, parameter, plain.pointer, plain.stream);
+        pack.note_interface_stream(index, plain.stream);
     } else {
         set_by_descriptor(pack, index, parameter, argument, descriptor.ptr());
     }

@@ -40,6 +40,7 @@ const char* name_of(StreamChoice choice) noexcept {
 const char* name_of(StreamSource source) noexcept {
     switch (source) {
         case StreamSource::interface:
+        case StreamSource::own:
             return "interface";
         case StreamSource::unsaid:
             return "unsaid";

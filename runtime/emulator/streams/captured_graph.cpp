@@ -157,10 +157,7 @@ void ExecutableGraph::take(const CapturedGraph& graph) {
     Flattened flattened;
     flattened.add(*graph_);
     steps_ = std::move(flattened.steps);
-    for (Step& step : steps_) {
-        step.work = kept_with(graph_, step.work);
-        lanes_.reach(step.lane);
-    }
+    for (Step& step : steps_) step.work = kept_with(graph_, step.work);
 }
 
 }  // namespace emulated::streams

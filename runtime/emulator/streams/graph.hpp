@@ -44,10 +44,11 @@ struct Step {
 /// The streams that a captured graph's operations run on, kept from launch to launch. No client sees them.
 class Lanes {
   public:
-    void reach(std::size_t lane) {
+    /// Stays where it is when others follow.
+    Stream& operator[](std::size_t lane) {
         while (streams_.size() <= lane) streams_.push_back(hidden());
+        return streams_[lane];
     }
-    Stream& operator[](std::size_t lane) { return streams_[lane]; }
     /// Ends with the newest launch, which the next one comes after.
     Stream whole = hidden();
 

@@ -29,6 +29,21 @@ def contexts():
             found.append(device)
     return found
 
+class Foreign:
+    'Memory of another library, float32.'
+    def __init__(self, address, count=32, stream=None):
+        self.__cuda_array_interface__ = {
+            "version": 3, "shape": (count,), "typestr": "<f4", "data": (address, False), "stream": stream
+        }
+
+def refusal(call):
+    'The message of the ArgumentError.'
+    try:
+        call()
+    except bascule.ArgumentError as error:
+        return str(error)
+    return "taken"
+
 USES = range(16)  # the devices on which the program does something
 
 @atexit.register

@@ -15,12 +15,7 @@ driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(128))
 driver.cuMemsetD8_v2(address, 0, ctypes.c_size_t(128))
 driver.cuStreamCreate(ctypes.byref(stream), 1)
 driver.cuCtxSetCurrent(None)
-
-class Array:
-    __cuda_array_interface__ = {
-        "version": 3, "shape": (32,), "typestr": "<f4", "data": (address.value, False), "stream": None
-    }
-foreign = Array()
+foreign = Foreign(address.value)
 """
 
 KERNEL = 'kernel = bascule.compile("__global__ void k(float* p) { p[threadIdx.x] += 1; }").k\n'

@@ -12,23 +12,10 @@ context, address, stream = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p
 driver.cuInit(0)
 driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
 
-class Foreign:
-    def __init__(self, address):
-        self.__cuda_array_interface__ = {
-            "version": 3, "shape": (32,), "typestr": "<f4", "data": (address, False), "stream": None
-        }
-
 def new(allocate, *arguments):
     address = ctypes.c_uint64()
     assert allocate(ctypes.byref(address), ctypes.c_size_t(128), *arguments) == 0
     return Foreign(address.value)
-
-def refusal(call):
-    try:
-        call()
-    except bascule.ArgumentError as error:
-        return str(error)
-    return "taken"
 
 kernel = bascule.compile("__global__ void k(float* p) { p[threadIdx.x] = 1; }").k
 driver.cuStreamCreate(ctypes.byref(stream), 1)
@@ -119,3 +106,58 @@ def test_a_context_of_device_1_is_told_from_its_primary_one():
     assert told[0] == "1"
     assert "a context of device 1 that is not the device's primary one" in told[1]
     assert told[2] == "[]"
+
+
+# Memory that every context reaches, with a stream named by number: which context's, nobody says.
+NAMED_BY_NUMBER = """
+def named_by(number):
+    return Foreign(new(driver.cuMemHostAlloc, 2).__cuda_array_interface__["data"][0], stream=number)
+
+template = bascule.compile("template <class T> __global__ void k(T* p) { p[threadIdx.x] = 1; }").k
+"""
+
+LAUNCHES = "kernel[1, 32](named)", "template[1, 32](named)"
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(
+    "call",
+    [
+        *LAUNCHES,
+        "bascule.as_cuda_array(named)",
+        "bascule.device_array(32).__setitem__(slice(None), named)",
+        "kernel[1, 32, {number}](bascule.device_array(32))",
+        "bascule.external_stream({number})",
+    ],
+)
+def test_default_streams_of_another_context_are_refused_with_the_cure(call, number):
+    program = f"""
+    named = named_by({number})
+    call = lambda: {call.format(number=number)}
+    print(refusal(call))
+    driver.cuCtxSetCurrent(None)
+    print(refusal(call))  # now there is only the primary context
+    driver.cuCtxSetCurrent(context)
+    print(refusal(call))  # also of a type whose arrays are read by the fast path
+    """
+    first, without, again = prints(PYCUDA + NAMED_BY_NUMBER + "if True:" + program).splitlines()
+    assert first == again
+    assert "default stream" in first
+    assert CURE in first
+    if call in LAUNCHES:
+        assert first.startswith("argument 1 'p': ")
+    assert without == "taken"
+
+
+def test_arrays_without_a_stream_are_taken_beside_another_context():
+    program = """
+    named = named_by(1)
+    driver.cuCtxSetCurrent(None)
+    view = bascule.as_cuda_array(named)  # its stream is the primary context's from here on
+    driver.cuCtxSetCurrent(context)
+    kernel[1, 32](view)
+    kernel[1, 32](named_by(None))
+    bascule.synchronize()
+    print(view.copy_to_host().sum())
+    """
+    assert prints(PYCUDA + NAMED_BY_NUMBER + "if True:" + program) == "32.0\n"

@@ -8,6 +8,7 @@ from .place import prints
 
 PROGRAM = """
 import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in its background
 kernel = bascule.compile(
     "__global__ void spin(int* flag, int* out) { while (*(volatile int*)flag == 0) {} *out += 1; }").spin
 flag = bascule.pinned_array(1, "i4")

@@ -9,19 +9,9 @@ from .place import prints
 PAGEABLE = {"BASCULE_EMULATED_PAGEABLE": "1"}
 
 HOST = """
-class Claims:
+def claims(address, count=1024):
     'Memory that an object says is for CUDA.'
-    def __init__(self, address, count=1024):
-        self.__cuda_array_interface__ = {
-            "version": 3, "shape": (count,), "typestr": "<f4", "data": (address, False), "stream": None
-        }
-
-def refusal(call):
-    try:
-        call()
-    except bascule.ArgumentError as error:
-        return str(error)
-    return "taken"
+    return Foreign(address, count)
 
 kernel = bascule.compile("__global__ void k(float* p) { p[blockIdx.x * blockDim.x + threadIdx.x] += 1; }").k
 import mmap
@@ -37,7 +27,7 @@ def mapped(protection, bytes=8192):
 def test_kernels_read_and_write_what_the_host_has_mapped():
     program = """
     x = np.arange(1024, dtype="f4")
-    kernel[4, 256](Claims(x.ctypes.data))
+    kernel[4, 256](claims(x.ctypes.data))
     bascule.synchronize()
     print((x == np.arange(1024) + 1).all())
     """
@@ -60,7 +50,7 @@ def test_an_address_that_nobody_has_mapped_is_refused(memory):
     program = f"""
 bascule.device_array(3)
 {memory}
-print(refusal(lambda: kernel[4, 256](Claims(address))))
+print(refusal(lambda: kernel[4, 256](claims(address))))
 """
     told = prints(HOST + program, **PAGEABLE)
     assert "memory that no CUDA device knows" in told
@@ -70,7 +60,7 @@ print(refusal(lambda: kernel[4, 256](Claims(address))))
 def test_without_pageable_access_host_memory_is_refused_as_ever():
     program = """
     x = np.arange(1024, dtype="f4")
-    print(refusal(lambda: kernel[4, 256](Claims(x.ctypes.data))))
+    print(refusal(lambda: kernel[4, 256](claims(x.ctypes.data))))
     """
     assert "it is host memory, or was freed" in prints(HOST + "if True:" + program)
 

@@ -15,13 +15,6 @@ for device in range(2):
     if device in USES:
         driver.cuDevicePrimaryCtxRetain(ctypes.byref(primary[device]), device)
 
-def at(address, count=32):
-    class Foreign:
-        __cuda_array_interface__ = {
-            "version": 3, "shape": (count,), "typestr": "<f4", "data": (address, False), "stream": None
-        }
-    return Foreign()
-
 def allocate(function, device, *arguments, bytes=128):
     address = ctypes.c_uint64()
     driver.cuCtxSetCurrent(primary[device])
@@ -38,13 +31,6 @@ def queries(call):
     call()
     return driver.bascule_emulated_call_count(b"cuPointerGetAttributes") - before
 
-def refusal(call):
-    try:
-        call()
-    except bascule.ArgumentError as error:
-        return str(error)
-    return "taken"
-
 kernel = bascule.compile("__global__ void k(float* p) { p[threadIdx.x] = 1; }").k
 launch = kernel[1, 32]
 """
@@ -57,7 +43,7 @@ ONE = {"BASCULE_EMULATED_DEVICES": "1"}
 )
 def test_memory_is_asked_about_once_on_a_machine_with_one_device(kind):
     program = f"""
-x = at(allocate({kind}))
+x = Foreign(allocate({kind}))
 print(queries(lambda: launch(x)), [queries(lambda: launch(x)) for _ in range(3)])
 """
     assert prints(OTHER + program, **ONE) == "1 [0, 0, 0]\n"
@@ -65,7 +51,7 @@ print(queries(lambda: launch(x)), [queries(lambda: launch(x)) for _ in range(3)]
 
 def test_other_memory_of_a_proven_block_is_not_asked_about():
     program = """
-    x, y = at(allocate(driver.cuMemAlloc_v2, 0)), at(allocate(driver.cuMemAlloc_v2, 0))
+    x, y = Foreign(allocate(driver.cuMemAlloc_v2, 0)), Foreign(allocate(driver.cuMemAlloc_v2, 0))
     print(queries(lambda: launch(x)), queries(lambda: launch(y)))
     """
     assert prints(OTHER + "if True:" + program, **ONE) == "1 0\n"
@@ -76,7 +62,7 @@ def test_many_blocks_at_a_regular_distance_do_not_drive_each_other_out():
     program = """
     from ctypes import c_uint64
     bases = [allocate(driver.cuMemAlloc_v2, 0, bytes=64 << 20) for _ in range(24)]
-    arrays = [at(base) for base in bases]
+    arrays = [Foreign(base) for base in bases]
     for each in arrays:
         launch(each)
     print(sum(queries(lambda: launch(each)) for each in arrays) < 6)
@@ -86,7 +72,7 @@ def test_many_blocks_at_a_regular_distance_do_not_drive_each_other_out():
 
 def test_with_several_devices_an_array_that_names_none_is_asked_about_each_time():
     program = """
-    x = at(allocate(driver.cuMemAlloc_v2, 0))
+    x = Foreign(allocate(driver.cuMemAlloc_v2, 0))
     print([queries(lambda: launch(x)) for _ in range(3)])
     """
     assert prints(OTHER + "if True:" + program) == "[1, 1, 1]\n"
@@ -96,19 +82,19 @@ def test_memory_that_is_another_devices_now_is_not_taken_for_the_first_ones():
     """The same address on both devices: what a driver may do with addresses that are free."""
     program = """
     near, far = allocate(driver.cuMemAlloc_v2, 0), allocate(driver.cuMemAlloc_v2, 1)
-    launch(at(near))
+    launch(Foreign(near))
     free(near)
-    launch(at(far))
-    array = bascule.as_cuda_array(at(far))
+    launch(Foreign(far))
+    array = bascule.as_cuda_array(Foreign(far))
     print(array.device.ordinal, array.copy_to_host().sum())
-    print(refusal(lambda: launch(at(near))).count("memory that no CUDA device knows"))
+    print(refusal(lambda: launch(Foreign(near))).count("memory that no CUDA device knows"))
     """
     assert prints(OTHER + "if True:" + program, uses=(0, 1)) == "1 32.0\n1\n"
 
 
 def test_a_tensor_that_names_its_device_is_taken_at_its_word_only_where_the_block_is_of_that_device():
     program = """
-    x = bascule.as_cuda_array(at(allocate(driver.cuMemAlloc_v2, 0)))
+    x = bascule.as_cuda_array(Foreign(allocate(driver.cuMemAlloc_v2, 0)))
     with bascule.device(1):
         y = bascule.device_array(32)
     launch(x), launch(y)
@@ -122,11 +108,11 @@ def test_frees_of_bascule_are_noticed():
     for make in bascule.device_array, bascule.pinned_array, bascule.managed_array:
         array = make(32)
         address = array.__cuda_array_interface__["data"][0]
-        launch(at(address))
+        launch(Foreign(address))
         bascule.synchronize()
         del array
         gc.collect()
         bascule.synchronize()  # an address that was given out is freed then
-        print(refusal(lambda: launch(at(address))).count("memory that no CUDA device knows"))
+        print(refusal(lambda: launch(Foreign(address))).count("memory that no CUDA device knows"))
     """
     assert prints(OTHER + "if True:" + program, **ONE) == "1\n1\n1\n"
