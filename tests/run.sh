@@ -28,7 +28,7 @@ if [ -n "$as_cuda" ]; then
     export LD_LIBRARY_PATH=$root/build/dev/as-cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} BASCULE_DEVICE=cuda
     export BASCULE_EMULATED_LAZY_LOADING=${BASCULE_EMULATED_LAZY_LOADING-1}  # as drivers do by default
     say "running the Python tests with the emulated device in the driver's place"
-    cd "$root" && exec "$venv_python" -m pytest -n "$(nproc)" --dist loadfile -m "$which" \
+    cd "$root" && exec "$venv_python" -m pytest -n "$(nproc)" --max-worker-restart 0 --dist loadfile -m "$which" \
         --junitxml="$root/build/dev/$report" "$@"
 fi
 
@@ -37,7 +37,7 @@ ctest --test-dir "$root/build/dev" --output-on-failure -j "$(nproc)" --test-outp
     --output-junit "$root/build/dev/$cpp_report"
 cpp=$?
 say "running the Python tests"
-(cd "$root" && "$venv_python" -m pytest -n "$(nproc)" --dist loadfile -m "$which" \
+(cd "$root" && "$venv_python" -m pytest -n "$(nproc)" --max-worker-restart 0 --dist loadfile -m "$which" \
     --junitxml="$root/build/dev/$report" "$@")
 python=$?
 [ $cpp -eq 0 ] || say "C++ tests failed; run one by: ctest --test-dir build/dev -R NAME --output-on-failure"
