@@ -21,23 +21,58 @@ DType weak_type(const Scalar& scalar) noexcept {
     }
 }
 
+/// The type that C++ promotes numbers of this type to; the type itself where it does not.
+DType promoted(DType from) noexcept {
+    if (from.kind == DType::Kind::boolean || (is_integer(from) && from.itemsize < 4))
+        return {DType::Kind::signed_integer, 4};
+    if (from == DType{DType::Kind::floating, 4}) return {DType::Kind::floating, 8};
+    if (number_kind(from) == DType::Kind::floating && from.itemsize < 4) return {DType::Kind::floating, 4};
+    return from;
+}
+
 /// The rules of scalar_conversion, without the value: a range is not looked at.
 Fit fit_scalar(const ArgumentType& argument, const ParameterType& parameter) noexcept {
     const DType from = argument.dtype;
     const DType to = parameter.dtype;
-    if (argument.kind == ArgumentKind::strong_scalar && from == to) return Fit::exact;
-    if (argument.kind == ArgumentKind::weak_scalar && from == to) return Fit::exact;
-    if (from.kind == DType::Kind::boolean)
-        return to.kind == DType::Kind::boolean ? Fit::exact : Fit::convertible;
-    if (is_integer(from)) return is_integer(to) ? Fit::same_kind : Fit::convertible;
+    if (from == to) return Fit::exact;
     if (from.kind == DType::Kind::datetime || from.kind == DType::Kind::timedelta) {
         return to == DType{DType::Kind::signed_integer, 8} ? Fit::exact : Fit::none;
     }
-    if (number_kind(from) == DType::Kind::floating) {
-        if (number_kind(to) == DType::Kind::floating) return Fit::same_kind;
-        return to.kind == DType::Kind::complex ? Fit::convertible : Fit::none;
+    const bool from_integer = is_integer(from) || from.kind == DType::Kind::boolean;
+    if (!from_integer && to.kind != DType::Kind::complex) {
+        const bool both_floating =
+            number_kind(from) == DType::Kind::floating && number_kind(to) == DType::Kind::floating;
+        if (!both_floating) return Fit::none;
     }
-    return to.kind == DType::Kind::complex ? Fit::same_kind : Fit::none;
+    if (to == promoted(from)) return Fit::promotion;
+    // A Python number has no C++ type: it stays of its kind where it can.
+    const bool same_kind = (is_integer(from) && is_integer(to)) || number_kind(from) == number_kind(to);
+    if (argument.kind == ArgumentKind::weak_scalar && same_kind) return Fit::promotion;
+    return to.kind == DType::Kind::complex ? Fit::class_conversion : Fit::conversion;
+}
+
+/// Whether these are the elements that the type names, and not bytes that it can be laid over.
+bool is_element(const ParameterType& parameter, DType dtype) noexcept {
+    return dtype == parameter.dtype && parameter.lanes == 0 && !parameter.character;
+}
+
+Fit fit_array(const ArgumentType& argument, const Parameter& declared) noexcept {
+    const ParameterType& parameter = declared.type;
+    if (argument.readonly && !parameter.constant) return Fit::none;
+    const bool is_pointer = parameter.kind == ParameterType::Kind::pointer;
+    if (!is_pointer && argument.rank != parameter.rank + (parameter.lanes > 0 ? 1 : 0)) return Fit::none;
+    if (!accepts(parameter, argument.dtype)) return Fit::none;
+    const bool adds_const = parameter.constant && !argument.readonly;
+    if (parameter.element_kind == ParameterType::Element::any)
+        return adds_const ? Fit::pointer_to_const : Fit::conversion;
+    // A masked array that goes to a view without masks is refused when it is written, with the word
+    // masked_view, unless another overload says that word.
+    const bool takes_masks = parameter.kind == ParameterType::Kind::masked_view;
+    if (argument.masked != takes_masks) return takes_masks ? Fit::promotion : Fit::conversion;
+    if (!is_element(parameter, argument.dtype)) return Fit::promotion;
+    const bool adds_volatile = declared.spelling.find("volatile ") != std::string::npos;
+    if (adds_const && adds_volatile) return Fit::added_qualifiers;
+    return adds_const || adds_volatile ? Fit::added_qualifier : Fit::exact;
 }
 
 const char* article(const std::string& word) noexcept {
@@ -65,6 +100,7 @@ std::string_view element_name(DType dtype) noexcept {
 std::string describe(const ArgumentType& type) {
     switch (type.kind) {
         case ArgumentKind::array:
+            if (type.readonly) return fmt::format("a read-only {} array", to_string(type.dtype));
             return fmt::format("{} {} array", article(to_string(type.dtype)), to_string(type.dtype));
         case ArgumentKind::strong_scalar:
             return fmt::format("a NumPy {}", to_string(type.dtype));
@@ -85,33 +121,21 @@ std::string describe(const ArgumentType& type) {
     return "an argument without a type";
 }
 
-Fit fit(const ArgumentType& argument, const ParameterType& parameter) noexcept {
-    const bool scalar =
-        argument.kind == ArgumentKind::strong_scalar || argument.kind == ArgumentKind::weak_scalar;
-    switch (parameter.kind) {
-        case ParameterType::Kind::scalar:
-            return scalar ? fit_scalar(argument, parameter) : Fit::none;
-        case ParameterType::Kind::pointer:
-        case ParameterType::Kind::array_view:
-        case ParameterType::Kind::masked_view:
-        case ParameterType::Kind::span:
-            if (argument.kind == ArgumentKind::none) return Fit::convertible;
-            if (argument.kind != ArgumentKind::array || (argument.readonly && !parameter.constant))
-                return Fit::none;
-            if (parameter.kind != ParameterType::Kind::pointer &&
-                argument.rank != parameter.rank + (parameter.lanes > 0 ? 1 : 0)) {
-                return Fit::none;
-            }
-            if (!accepts(parameter, argument.dtype)) return Fit::none;
-            if (parameter.element_kind == ParameterType::Element::any) return Fit::convertible;
-            if (parameter.kind == ParameterType::Kind::masked_view) {
-                return argument.masked ? Fit::exact : Fit::same_kind;
-            }
-            // Refused when it is written, with the word masked_view, unless another overload says that word.
-            return argument.masked ? Fit::convertible : Fit::exact;
-        default:
-            return scalar ? Fit::none : Fit::convertible;
+Fit fit(const ArgumentType& argument, const Parameter& declared) noexcept {
+    const ParameterType& parameter = declared.type;
+    switch (argument.kind) {
+        case ArgumentKind::array:
+            if (takes_arrays(parameter)) return fit_array(argument, declared);
+            return parameter.kind == ParameterType::Kind::scalar ? Fit::none : Fit::class_conversion;
+        case ArgumentKind::strong_scalar:
+        case ArgumentKind::weak_scalar:
+            return parameter.kind == ParameterType::Kind::scalar ? fit_scalar(argument, parameter)
+                                                                 : Fit::none;
+        case ArgumentKind::none:
+            break;
     }
+    if (parameter.kind == ParameterType::Kind::scalar) return Fit::none;
+    return takes_arrays(parameter) ? Fit::conversion : Fit::class_conversion;
 }
 
 }  // namespace bascule

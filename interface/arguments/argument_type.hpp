@@ -37,13 +37,19 @@ std::string_view element_name(DType dtype) noexcept;
 /// "a float32 array", "the int 3's int": how messages name what a type was taken from.
 std::string describe(const ArgumentType& type);
 
-/// How well an argument of this type goes to a parameter, whatever its value.
+/// How well an argument of this type goes to a parameter, whatever its value: C++'s ranks of conversions, the
+/// better ones later. All names of a dtype are one type here.
 enum class Fit : std::uint8_t {
-    none,         ///< it is refused
-    convertible,  ///< a scalar that is converted
-    same_kind,    ///< a scalar of the same kind: a Python int for long long
+    none,              ///< it is refused
+    class_conversion,  ///< to a class: complex, or bytes
+    pointer_to_const,  ///< any array for const void*
+    conversion,        ///< another kind of number; any array for void*
+    promotion,  ///< int8 to int, float to double; a Python number to another type of its kind; an array of
+                ///< float for float4*
+    added_qualifiers,  ///< int* to const volatile int*
+    added_qualifier,   ///< int* to const int*
     exact,
 };
-Fit fit(const ArgumentType& argument, const ParameterType& parameter) noexcept;
+Fit fit(const ArgumentType& argument, const Parameter& parameter) noexcept;
 
 }  // namespace bascule

@@ -18,7 +18,9 @@ using ErrorKind = ArgumentError::Kind;
 struct Candidate {
     Instance function;
     bool is_template = false;
-    std::vector<Fit> fits;  // one for each argument
+    std::vector<Fit> fits;           // one for each argument
+    std::vector<std::string> types;  // of its parameters
+    std::string lowered_name;
     std::string spelling;
     std::vector<int> weak_integers;
 };
@@ -28,7 +30,7 @@ struct Chooser {
     const ChoiceRequest& request;
 
     Candidate choose() const {
-        if (request.declarations.size() == 1) return instance(request.declarations.front());
+        if (request.declarations.size() == 1) return sole_instance(request.declarations.front());
 
         std::vector<Candidate> candidates;
         std::vector<std::string> refusals;
@@ -58,7 +60,7 @@ struct Chooser {
                 return rated(std::move(candidate));
             });
         }
-        return best(std::move(candidates), refusals);
+        return best(candidates, refusals);
     }
 
     // --- Functions that are not templates
@@ -74,10 +76,50 @@ struct Chooser {
         Candidate candidate;
         candidate.function.expression = image.expression;
         candidate.spelling = to_string(image.signature);
-        return rated(std::move(candidate), image.signature);
+        return rated(std::move(candidate), image);
     }
 
     // --- Instances of templates
+
+    /// Of a name's only function. One that writes does not compile where a read-only array made T const: that is
+    /// the array's error, if it compiles for one that it may write.
+    Candidate sole_instance(const KernelDeclaration& declaration) const {
+        Candidate candidate = instance(declaration);
+        std::vector<ArgumentType> arguments(request.arguments.begin(), request.arguments.end());
+        for (ArgumentType& each : arguments) each.readonly = false;
+        ChoiceRequest writable = request;
+        writable.arguments = arguments;
+        if (std::equal(arguments.begin(), arguments.end(), request.arguments.begin())) return candidate;
+        try {
+            request.compile(candidate.function);
+        } catch (const CompileError&) {
+            const Candidate other = Chooser{writable}.instance(declaration);
+            if (other.function == candidate.function) throw;
+            request.compile(other.function);
+            fail_read_only(declaration, other);
+        }
+        return candidate;
+    }
+
+    [[noreturn]] void fail_read_only(const KernelDeclaration& declaration, const Candidate& writable) const {
+        const std::vector<TypePattern> patterns =
+            read_patterns(declaration.parameter_types, declaration.template_parameters);
+        std::size_t index = 0;
+        const auto decides = [&](std::size_t i) {
+            const int at = pattern_index(patterns, request.arguments.size(), i);
+            return request.arguments[i].readonly && !patterns[static_cast<std::size_t>(at)].constant;
+        };
+        while (index + 1 < request.arguments.size() && !decides(index)) ++index;
+        const int at = pattern_index(patterns, request.arguments.size(), index);
+        throw ArgumentError(
+            ErrorKind::value,
+            fmt::format(
+                "the kernel declares `{}` and writes to it, but the array is read-only. Pass an array "
+                "that it may write, or declare const elements if the kernel only reads: {} compiles, "
+                "the instance for const elements does not.",
+                declaration.parameter_types[static_cast<std::size_t>(at)], writable.function.expression))
+            .with_argument(static_cast<int>(index), declaration.parameters[static_cast<std::size_t>(at)]);
+    }
 
     Candidate instance(const KernelDeclaration& declaration) const {
         std::vector<TypePattern> patterns =
@@ -108,11 +150,7 @@ struct Chooser {
         const auto templates = std::count_if(request.declarations.begin(), request.declarations.end(),
                                              [](const KernelDeclaration& each) { return each.is_template; });
         if (templates == 1) return name;
-        std::vector<std::string> types;
-        for (const std::string& type : declaration.parameter_types) {
-            types.push_back(substituted(type, declaration, deduction));
-        }
-        return overload_expression(name, types);
+        return overload_expression(name, substituted_types(declaration, deduction));
     }
 
     /// What the compiler says when it is asked for the signature with markers for the template parameters: it
@@ -157,37 +195,68 @@ struct Chooser {
 
     std::optional<Candidate> rated(Candidate candidate) const {
         const auto image = request.compile(candidate.function);
-        const Signature& signature = image->find(candidate.function.expression)->signature;
-        return rated(std::move(candidate), signature);
+        return rated(std::move(candidate), *image->find(candidate.function.expression));
     }
 
     /// Nothing when an argument does not fit.
-    std::optional<Candidate> rated(Candidate candidate, const Signature& signature) const {
-        if (signature.parameters.size() != request.arguments.size()) return std::nullopt;
+    std::optional<Candidate> rated(Candidate candidate, const KernelImage& image) const {
+        const std::vector<Parameter>& parameters = image.signature.parameters;
+        if (parameters.size() != request.arguments.size()) return std::nullopt;
         for (std::size_t i = 0; i < request.arguments.size(); ++i) {
-            candidate.fits.push_back(fit(request.arguments[i], signature.parameters[i].type));
+            candidate.fits.push_back(fit(request.arguments[i], parameters[i]));
             if (candidate.fits.back() == Fit::none) return std::nullopt;
+            candidate.types.push_back(parameters[i].spelling);
         }
+        candidate.lowered_name = image.lowered_name;
         return candidate;
     }
 
-    /// As in C++: at least as good for every argument and better for one, or no template where all is equal.
-    static bool better(const Candidate& a, const Candidate& b) {
-        bool some = !a.is_template && b.is_template;
-        for (std::size_t i = 0; i < a.fits.size(); ++i) {
-            if (a.fits[i] < b.fits[i]) return false;
-            some = some || a.fits[i] > b.fits[i];
-        }
-        return some;
+    static bool is_at_least_as_good(const Candidate& a, const Candidate& b) {
+        return std::equal(a.fits.begin(), a.fits.end(), b.fits.begin(), std::greater_equal<>());
     }
 
-    Candidate best(std::vector<Candidate> candidates, const std::vector<std::string>& refusals) const {
-        for (const Candidate& candidate : candidates) {
-            const bool wins = std::all_of(candidates.begin(), candidates.end(), [&](const Candidate& other) {
-                return &other == &candidate || better(candidate, other);
-            });
-            if (wins) return candidate;
+    /// As in C++: the best conversion of each argument first, then what is not a template, then the template that
+    /// is more specialized. Whether one is, the compiler says: functions of one type differ in nothing else.
+    std::optional<Candidate> winner(std::span<const Candidate> candidates) const {
+        const auto best = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& candidate) {
+            return std::all_of(candidates.begin(), candidates.end(),
+                               [&](const Candidate& other) { return is_at_least_as_good(candidate, other); });
+        });
+        if (best == candidates.end()) return std::nullopt;
+        std::vector<const Candidate*> tied;
+        for (const Candidate& each : candidates) {
+            if (is_at_least_as_good(each, *best)) tied.push_back(&each);
         }
+        if (tied.size() == 1) return *best;
+        const auto is_plain = [](const Candidate* each) { return !each->is_template; };
+        const auto plain = std::count_if(tied.begin(), tied.end(), is_plain);
+        if (plain == 1) return **std::find_if(tied.begin(), tied.end(), is_plain);
+        return plain == 0 ? most_specialized(tied) : std::nullopt;
+    }
+
+    std::optional<Candidate> most_specialized(std::span<const Candidate* const> tied) const {
+        const bool one_type = std::all_of(tied.begin(), tied.end(), [&](const Candidate* each) {
+            return each->types == tied.front()->types;
+        });
+        if (!one_type) return std::nullopt;
+        std::string name = request.name;
+        if (!request.given.positional.empty())
+            name += fmt::format("<{}>", fmt::join(request.given.positional, ", "));
+        const Instance wanted{request.name, overload_expression(name, tied.front()->types)};
+        try {
+            const auto image = request.compile(wanted);
+            const std::string& lowered_name = image->find(wanted.expression)->lowered_name;
+            const auto found = std::find_if(tied.begin(), tied.end(), [&](const Candidate* each) {
+                return each->lowered_name == lowered_name;
+            });
+            if (found != tied.end()) return **found;
+        } catch (const CompileError&) {  // ambiguous in C++ too
+        }
+        return std::nullopt;
+    }
+
+    Candidate best(std::span<const Candidate> candidates, const std::vector<std::string>& refusals) const {
+        if (auto candidate = winner(candidates)) return *candidate;
         std::vector<std::string> given;
         for (const ArgumentType& argument : request.arguments) given.push_back(describe(argument));
         std::vector<std::string> spellings;

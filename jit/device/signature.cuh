@@ -7,6 +7,10 @@ namespace bascule {
 template <int...>
 struct values {};
 
+/// A type as one word: `const same<int*>` is a const pointer.
+template <class T_>
+using same = T_;
+
 /// Stands for a template parameter when a template's signature is asked for.
 template <int>
 struct marker {};

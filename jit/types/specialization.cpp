@@ -73,7 +73,8 @@ class Deducer {
             pattern.kind == TypePattern::Kind::pointer || pattern.kind == TypePattern::Kind::view;
         if (pattern.element >= 0 && !element.empty()) {
             if (is_array && for_elements) {
-                claims.push_back({pattern.element, element, argument});
+                const bool is_const = type.readonly && !pattern.constant;  // T* binds const int
+                claims.push_back({pattern.element, (is_const ? "const " : "") + element, argument});
             } else if (is_array && pattern.kind == TypePattern::Kind::value) {
                 // As in C++, where an array that goes to `T x` makes T a pointer.
                 claims.push_back(
@@ -217,6 +218,32 @@ std::string parameter_list(const KernelDeclaration& kernel) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// `text` with the names of template parameters replaced by what `argument` says, where it says something.
+template <class ArgumentOf>
+std::string with_arguments(const std::string& text, const KernelDeclaration& kernel, ArgumentOf argument) {
+    const LexedText lexed = lex(text);
+    std::string out;
+    std::size_t copied = 0;
+    bool qualified = false;  // "Traits<T>::U" names another U than the template's
+    for (const Token& token : lexed.tokens) {
+        const bool is_name = token.kind == Token::Kind::word && !qualified;
+        qualified = token.is("::");
+        if (!is_name) continue;
+        for (std::size_t i = 0; i < kernel.template_parameters.size(); ++i) {
+            if (!token.is(kernel.template_parameters[i].name)) continue;
+            const std::string* replacement = argument(i);
+            if (replacement == nullptr) continue;
+            // `const T` is a const pointer where T is a pointer.
+            const bool is_compound = replacement->ends_with('*') || replacement->starts_with("const ");
+            const auto at = static_cast<std::size_t>(token.text.data() - text.data());
+            out += text.substr(copied, at - copied);
+            out += is_compound ? fmt::format("bascule::same<{}>", *replacement) : *replacement;
+            copied = at + token.text.size();
+        }
+    }
+    return out + text.substr(copied);
+}
+
 }  // namespace
 
 int pattern_index(std::span<const TypePattern> patterns, std::size_t arguments, std::size_t index) noexcept {
@@ -331,23 +358,36 @@ std::string instance_name(const KernelDeclaration& kernel, const Deduction& dedu
 
 std::string substituted(const std::string& text, const KernelDeclaration& kernel,
                         const Deduction& deduction) {
-    const LexedText lexed = lex(text);
-    std::string out;
-    std::size_t copied = 0;
-    bool qualified = false;  // "Traits<T>::U" names another U than the template's
-    for (const Token& token : lexed.tokens) {
-        const bool is_name = token.kind == Token::Kind::word && !qualified;
-        qualified = token.is("::");
-        if (!is_name) continue;
-        for (std::size_t i = 0; i < kernel.template_parameters.size(); ++i) {
-            if (!token.is(kernel.template_parameters[i].name) || deduction.entries[i].texts.size() != 1)
-                continue;
-            const auto at = static_cast<std::size_t>(token.text.data() - text.data());
-            out += text.substr(copied, at - copied) + deduction.entries[i].texts[0];
-            copied = at + token.text.size();
+    return with_arguments(text, kernel, [&](std::size_t i) -> const std::string* {
+        const std::vector<std::string>& texts = deduction.entries[i].texts;
+        return texts.size() == 1 ? &texts.front() : nullptr;
+    });
+}
+
+std::vector<std::string> substituted_types(const KernelDeclaration& kernel, const Deduction& deduction) {
+    std::vector<std::string> types;
+    for (const std::string& type : kernel.parameter_types) {
+        if (!type.ends_with("...")) {
+            types.push_back(substituted(type, kernel, deduction));
+            continue;
+        }
+        // A pack's parameter is as many as the longest pack in it has types.
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < deduction.entries.size(); ++i) {
+            if (kernel.template_parameters[i].is_pack)
+                count = std::max(count, deduction.entries[i].texts.size());
+        }
+        for (std::size_t at = 0; at < count; ++at) {
+            types.push_back(with_arguments(
+                type.substr(0, type.size() - 3), kernel, [&](std::size_t i) -> const std::string* {
+                    const std::vector<std::string>& texts = deduction.entries[i].texts;
+                    const bool is_pack = kernel.template_parameters[i].is_pack;
+                    const std::size_t place = is_pack ? at : 0;
+                    return place < texts.size() ? &texts[place] : nullptr;
+                }));
         }
     }
-    return out + text.substr(copied);
+    return types;
 }
 
 std::string overload_expression(const std::string& kernel, std::span<const std::string> types) {

@@ -59,6 +59,9 @@ std::string instance_name(const KernelDeclaration& kernel, const Deduction& dedu
 /// A type of the text with template parameters replaced by what they are, where they are known.
 std::string substituted(const std::string& text, const KernelDeclaration& kernel, const Deduction& deduction);
 
+/// The types of the function parameters, those of packs too, each for one argument.
+std::vector<std::string> substituted_types(const KernelDeclaration& kernel, const Deduction& deduction);
+
 /// The function parameter that argument `index` goes to: a pack takes all that are left over. -1 when there
 /// is none.
 int pattern_index(std::span<const TypePattern> patterns, std::size_t arguments, std::size_t index) noexcept;

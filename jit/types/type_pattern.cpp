@@ -32,10 +32,22 @@ class PatternReader {
         }
         TypePattern pattern = read_tokens(tokens);
         pattern.is_pack = is_pack;
+        pattern.constant = pattern.element >= 0 && has_const_elements(lexed.tokens, pattern.kind);
         return pattern;
     }
 
   private:
+    static bool has_const_elements(std::span<const Token> tokens, TypePattern::Kind kind) {
+        if (kind == TypePattern::Kind::value) return false;
+        bool inside = kind == TypePattern::Kind::pointer;
+        for (const Token& token : tokens) {
+            if (inside && token.is("const")) return true;
+            if (inside && (token.is("*") || token.is(","))) return false;
+            inside = inside || token.is("<");
+        }
+        return false;
+    }
+
     TypePattern read_tokens(std::span<const Token> tokens) {
         // Every auto counts, wherever it is.
         std::vector<int> mentioned;

@@ -24,7 +24,8 @@ struct TypePattern {
     Kind kind = Kind::fixed;
     int element = -1;  ///< the template parameter that is the value's or the elements' type; -1: a fixed type
     int rank = -1;     ///< the template parameter that is the view's number of dimensions; -1: a literal
-    bool is_pack = false;  ///< stands for any number of arguments: Ts... values
+    bool is_pack = false;   ///< stands for any number of arguments: Ts... values
+    bool constant = false;  ///< the elements are const whatever T is: const T*, array_view<const T>
 
     bool operator==(const TypePattern&) const = default;
 };

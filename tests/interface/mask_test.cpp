@@ -182,8 +182,8 @@ TEST_CASE("of two overloads a masked array takes the one with masked_view, anoth
     const ArgumentType without = type_of(plain);
     const ArgumentType with = type_of(masked(plain, array("|b1", {8})));
     CHECK_FALSE(without == with);
-    const ParameterType view = view_parameter("const float", "<f4", 1).type;
-    const ParameterType mask = masked_parameter(1).type;
+    const Parameter view = view_parameter("const float", "<f4", 1);
+    const Parameter mask = masked_parameter(1);
     CHECK(fit(with, mask) > fit(with, view));
     CHECK(fit(without, view) > fit(without, mask));
     CHECK(fit(without, mask) > Fit::none);
