@@ -75,6 +75,30 @@ std::shared_ptr<const MaskView> mask_for(const ArrayView& array, const ArrayView
     return std::make_shared<const MaskView>(std::move(view));
 }
 
+bool may_be_bits(const ArrayView& array, const ArrayView& mask) noexcept {
+    return mask.dtype == DType{DType::Kind::unsigned_integer, 1} && mask.c_contiguous && mask.ndim() == 1 &&
+           array.ndim() == 1 && mask.size >= (array.size + 7) / 8;
+}
+
+ArrayView as_bits(const ArrayView& array, const ArrayView& mask) {
+    ArrayView bits = mask;
+    bits.dtype = {DType::Kind::bit, 1};
+    bits.shape = array.shape;
+    bits.strides.resize(1);
+    bits.strides[0] = 1;
+    bits.size = array.size;
+    return bits;
+}
+
+void check_bytes_are_elements(const ArrayView& array, const ArrayView& mask) {
+    const bool ambiguous = array.size == 64 && mask.size == 64;
+    if (!ambiguous || !may_be_bits(array, mask) || !checked(Check::mask_bits)) return;
+    fail(ErrorKind::value, mask,
+         "64 bytes for 64 elements may be one byte an element, or one bit an element as in cuDF's masks. "
+         "Export "
+         "bools (typestr \"|b1\") or single bits (\"|t1\").");
+}
+
 ArrayView spread_mask(const ArrayView& array) {
     const MaskView& mask = *array.mask;
     if (mask.is_bits()) {

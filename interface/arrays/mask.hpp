@@ -22,6 +22,16 @@ struct MaskView {
 /// integers or single bits. Throws: ArgumentError (type, value) about the key 'mask', with what to do.
 std::shared_ptr<const MaskView> mask_for(const ArrayView& array, const ArrayView& mask);
 
+/// Whether a mask of one byte an element may be meant as one bit an element, as cuDF exports its masks since 26.02.
+bool may_be_bits(const ArrayView& array, const ArrayView& mask) noexcept;
+
+/// The bytes of such a mask as single bits, one an element of `array`.
+ArrayView as_bits(const ArrayView& array, const ArrayView& mask);
+
+/// Throws ArgumentError (value) where nothing tells bytes from bits: cuDF's masks have a multiple of 64 bytes, so
+/// that a column of 64 elements has as many as elements.
+void check_bytes_are_elements(const ArrayView& array, const ArrayView& mask);
+
 /// The array's mask as an array of the array's shape, with strides of 0 where it is broadcast. Throws:
 /// ArgumentError (not_supported) for single bits, which have no strides.
 ArrayView spread_mask(const ArrayView& array);

@@ -82,6 +82,7 @@ namespace bascule {
     X(mask_kind, 52)               \
     X(mask_shape, 52)              \
     X(mask_layout, 52)             \
+    X(mask_bits, 52)               \
     X(stream_zero, 54)             \
     X(stream_integer, 56)          \
     X(stream_range, 56)            \

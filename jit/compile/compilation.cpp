@@ -12,6 +12,7 @@
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/files/kept_source.hpp>
+#include <bascule/jit/headers/memory_headers.hpp>
 #include <bascule/jit/process/log.hpp>
 #include <bascule/jit/types/reflection.hpp>
 #include <bascule/jit/types/variable.hpp>
@@ -59,7 +60,7 @@ std::vector<std::string> all_options(const Program& program, const Nvrtc& nvrtc)
 std::vector<Nvrtc::Header> all_headers(const Program& program) {
     std::vector<Nvrtc::Header> headers = {{prelude_name, prelude_for(program)},
                                           {defines_name, defines_text(program.options)}};
-    for (const auto& [name, text] : program.options.headers) headers.push_back({name, text});
+    for (auto& [name, text] : memory_headers(program.options)) headers.push_back({name, std::move(text)});
     return headers;
 }
 

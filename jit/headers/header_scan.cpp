@@ -14,6 +14,7 @@
 #include <bascule/jit/headers/header_facts.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
+#include <bascule/jit/headers/memory_headers.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/text/lexer.hpp>
 
@@ -136,7 +137,7 @@ class Scan {
         // NVRTC looks beside the file that the program's name is, whether or not there is one.
         follow(include_directives(source.text), parent_of(program_name(source, options)), Owner::user,
                "the text");
-        for (const auto& [name, text] : options.headers) {
+        for (const auto& [name, text] : memory_headers(options)) {
             const IncludeDirectives directives = include_directives(text);
             // Without an #include it does not matter where the header is, nor what the working directory is.
             const std::string directory = directives.includes.empty() ? "" : parent_of(absolute(name));

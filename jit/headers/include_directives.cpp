@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <span>
 
 #include <bascule/jit/headers/include_directives.hpp>
@@ -162,6 +161,19 @@ class Walk {
     CommentEnds* ends_;
 };
 
+/// Nothing but blanks precedes it on its line, or the end of a comment.
+bool begins_line(std::string_view text, std::size_t sign) {
+    std::size_t before = sign;
+    while (before > 0 && blanks.find(text[before - 1]) != blanks.npos) --before;
+    return before == 0 || text[before - 1] == '\n' || (before >= 2 && text.substr(before - 2, 2) == "*/");
+}
+
+/// Whether a backslash joins the line that ends there to the next one.
+bool is_spliced(std::string_view text, std::size_t end) {
+    while (end > 0 && blanks.find(text[end - 1]) != blanks.npos) --end;
+    return end > 0 && text[end - 1] == '\\';
+}
+
 /// Takes whatever may be a directive for one, except in `hidden`, which is sorted.
 class Reader {
   public:
@@ -173,7 +185,7 @@ class Reader {
             if (hidden.contains(at)) continue;
             const std::size_t length = text_[at] == '%' ? 2 : 1;
             if (text_.substr(at + length, length) == text_.substr(at, length)) found_.pastes = true;
-            if (begins_line(at)) directive_at(at + length);
+            if (begins_line(text_, at)) directive_at(at + length);
         }
         read_words();
         return std::move(found_);
@@ -186,14 +198,6 @@ class Reader {
         if (digraph_ != text_.npos && digraph_ < from) digraph_ = text_.find("%:", from);
         if (hash_ != text_.npos && hash_ < from) hash_ = text_.find('#', from);
         return std::min(hash_, digraph_);
-    }
-
-    /// Nothing but blanks precedes it on its line, or the end of a comment.
-    bool begins_line(std::size_t sign) const {
-        std::size_t before = sign;
-        while (before > 0 && blanks.find(text_[before - 1]) != blanks.npos) --before;
-        return before == 0 || text_[before - 1] == '\n' ||
-               (before >= 2 && text_.substr(before - 2, 2) == "*/");
     }
 
     void directive_at(std::size_t behind_sign) {
@@ -352,6 +356,42 @@ IncludeDirectives read_splices(std::string_view text) {
     return found;
 }
 
+using Rename = std::function<std::optional<std::string>(const std::string&)>;
+
+/// One directive, without line splices, behind its sign.
+std::string with_renamed_headers(const std::string& directive, const Rename& rename) {
+    std::string renamed;
+    std::size_t copied = 0;
+    CommentEnds ends(directive);
+    Walk walk(directive, 0, ends);
+    const auto rename_next = [&] {
+        walk.skip_blanks();
+        const std::size_t begin = walk.place();
+        const std::optional<Include> include = walk.header();
+        if (!include || !include->quoted) return;
+        const std::optional<std::string> name = rename(include->name);
+        if (!name) return;
+        renamed += directive.substr(copied, begin - copied) + '"' + *name + '"';
+        copied = walk.place();
+    };
+    walk.skip_blanks();
+    const std::string_view first = walk.word();
+    if (first == "include" || first == "import") {
+        rename_next();
+    } else if (first == "if" || first == "elif") {
+        for (walk.skip_blanks(); !walk.at_end(); walk.skip_blanks()) {
+            const std::string_view word = walk.word();
+            if (word == "__has_include") {
+                walk.skip_blanks();
+                if (walk.accept('(')) rename_next();
+            } else if (word.empty()) {
+                walk.skip_piece();
+            }
+        }
+    }
+    return renamed + directive.substr(copied);
+}
+
 /// A NUL, or a carriage return that ends no line: some compilers end a line or a text there.
 bool has_odd_ends(std::string_view text) {
     for (std::size_t at = text.find('\r'); at != text.npos; at = text.find('\r', at + 1)) {
@@ -368,6 +408,29 @@ IncludeDirectives include_directives(std::string_view text) {
     IncludeDirectives found = text.find('\\') == text.npos ? read_joined(text, false) : read_splices(text);
     found.doubtful |= has_odd_ends(text);
     return found;
+}
+
+std::string with_renamed_includes(std::string_view text, const Rename& rename) {
+    std::string renamed;
+    std::size_t copied = 0;
+    const std::vector<Span> quoted = quotations(text, false).value_or(std::vector<Span>{});
+    Inside hidden(quoted);
+    for (std::size_t at = text.find_first_of("#%"); at < text.size(); at = text.find_first_of("#%", at + 1)) {
+        const std::size_t length = text[at] == '#' ? 1 : text.substr(at, 2) == "%:" ? 2 : 0;
+        if (length == 0 || at < copied || hidden.contains(at) || !begins_line(text, at)) continue;
+        // Up to the end of the line that the preprocessor sees.
+        std::size_t end = std::min(text.find('\n', at), text.size());
+        while (end < text.size() && is_spliced(text, end))
+            end = std::min(text.find('\n', end + 1), text.size());
+        const std::string_view lines = text.substr(at + length, end - at - length);
+        const std::string directive = unjoined(lines, true);
+        const std::string changed = with_renamed_headers(directive, rename);
+        if (changed == directive) continue;
+        renamed += std::string(text.substr(copied, at + length - copied)) + changed;
+        renamed.append(static_cast<std::size_t>(std::count(lines.begin(), lines.end(), '\n')), '\n');
+        copied = end;
+    }
+    return renamed + std::string(text.substr(copied));
 }
 
 bool can_paste_probe(const std::set<std::string>& fragments) {

@@ -2,6 +2,8 @@
 // asks of the file system.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -40,6 +42,11 @@ struct IncludeDirectives {
 /// Reads a text in linear time. Comments and literals are told apart from code where that decides, and where
 /// every compiler agrees on where they end.
 IncludeDirectives include_directives(std::string_view text);
+
+/// The text with other names in `#include "x"` and `__has_include("x")`, where `rename` gives one. Keeps the number
+/// of every line.
+std::string with_renamed_includes(
+    std::string_view text, const std::function<std::optional<std::string>(const std::string&)>& rename);
 
 /// Whether ## can make __has_include, __TIME__ or another such word of these.
 bool can_paste_probe(const std::set<std::string>& fragments);

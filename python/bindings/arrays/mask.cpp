@@ -1,5 +1,9 @@
 #include "arrays/mask.hpp"
 
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -28,6 +32,24 @@ struct BitMask {
     py::object owner;   // whose memory it is
     py::object stream;  // the bound stream's object, or None
 };
+
+constexpr std::array<std::string_view, 2> cudf = {"cudf", "pylibcudf"};
+/// Whose dtypes say what an element is.
+constexpr std::array<std::string_view, 8> exact_libraries = {"bascule", "cupy",       "jax",   "jaxlib",
+                                                             "numba",   "numba_cuda", "torch", "warp"};
+
+/// Whether the object's type, or one that it inherits from, is of one of these packages.
+bool comes_from(PyObject* object, std::span<const std::string_view> packages) {
+    if (object == nullptr) return false;
+    for (const py::handle base : py::tuple(py::type::of(object).attr("__mro__"))) {
+        const py::object module = py::getattr(base, "__module__", py::none());
+        if (!py::isinstance<py::str>(module)) continue;
+        const std::string name = module.cast<std::string>();
+        if (std::find(packages.begin(), packages.end(), name.substr(0, name.find('.'))) != packages.end())
+            return true;
+    }
+    return false;
+}
 
 ArrayView read_view(PyObject* mask, Home& home) {
     InterfaceSnapshot snapshot;
@@ -97,9 +119,18 @@ py::object invalid_on_host(const ArrayObject& array) {
 
 }  // namespace
 
-std::shared_ptr<const MaskView> read_mask(PyObject* mask, const ArrayView& array, Home& home) {
+std::shared_ptr<const MaskView> read_mask(PyObject* mask, PyObject* producer, const ArrayView& array,
+                                          Home& home) {
     try {
-        return mask_for(array, read_view(mask, home));
+        ArrayView view = read_view(mask, home);
+        if (may_be_bits(array, view)) {
+            if (comes_from(mask, cudf) || comes_from(producer, cudf)) {
+                view = as_bits(array, view);
+            } else if (!comes_from(mask, exact_libraries)) {
+                check_bytes_are_elements(array, view);
+            }
+        }
+        return mask_for(array, view);
     } catch (const ArgumentError& error) {
         fail_inside(error);
     }
@@ -113,10 +144,10 @@ void set_stream_device(ArrayView& view, Device device) {
     view.mask = std::make_shared<const MaskView>(std::move(mask));
 }
 
-void import_mask(ArrayObject& array, const py::object& mask, bool sync) {
+void import_mask(ArrayObject& array, const py::object& mask, PyObject* producer, bool sync) {
     if (!mask) return;
     Home home{.device = array.device, .decided = true};
-    const std::shared_ptr<const MaskView> read = read_mask(mask.ptr(), array.view, home);
+    const std::shared_ptr<const MaskView> read = read_mask(mask.ptr(), producer, array.view, home);
     ArrayView view = read->array;
     py::object stream = py::none();
     if (!sync) {

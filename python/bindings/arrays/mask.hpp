@@ -15,16 +15,17 @@
 namespace bascule::python {
 
 /// Reads the `__cuda_array_interface__` of `mask` once, as the mask of `array`, which was resolved at `home`:
-/// so is the mask. The caller keeps the object alive. Throws: ArgumentError about 'mask'; the object's own
+/// so is the mask. `producer` is the array's object, or null. The caller keeps the objects alive. Throws: ArgumentError about 'mask'; the object's own
 /// exception unchanged.
-std::shared_ptr<const MaskView> read_mask(PyObject* mask, const ArrayView& array, Home& home);
+std::shared_ptr<const MaskView> read_mask(PyObject* mask, PyObject* producer, const ArrayView& array,
+                                          Home& home);
 
 /// For a launch on another device: marks the streams of the array and of its mask as streams of `device`.
 void set_stream_device(ArrayView& view, Device device);
 
 /// Gives an imported array, whose stream is bound, the mask that its descriptor names; null does nothing. A
 /// mask that names no stream is bound to the array's; with sync=False to none. Throws: as read_mask.
-void import_mask(ArrayObject& array, const pybind11::object& mask, bool sync);
+void import_mask(ArrayObject& array, const pybind11::object& mask, PyObject* producer, bool sync);
 
 /// Makes the mask's object of an array whose view came from `source` by changed_with_mask.
 void derive_mask(ArrayObject& array, const ArrayObject& source);

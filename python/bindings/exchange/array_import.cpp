@@ -47,7 +47,7 @@ ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync,
     if (!sync || !interface_sync()) {
         array.view.has_stream = false;
         array.view.stream = 0;
-        import_mask(array, snapshot.mask, sync);
+        import_mask(array, snapshot.mask, producer, sync);
         return array;
     }
     py::object kept = array.owner;
@@ -65,7 +65,7 @@ ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync,
     } else {
         bind_stream(array, stream_to_bind(py::none(), device));
     }
-    import_mask(array, snapshot.mask, sync);
+    import_mask(array, snapshot.mask, producer, sync);
     return array;
 }
 

@@ -196,14 +196,15 @@ bool ArgumentReader::read_by_table(PyObject* argument, const TypeProfile& profil
     return true;
 }
 
-void ArgumentReader::read_mask_for(const Parameter& parameter, const py::object& mask, ArrayView& view) {
+void ArgumentReader::read_mask_for(PyObject* argument, const Parameter& parameter, const py::object& mask,
+                                   ArrayView& view) {
     // A parameter that takes no masks refuses any, readable or not. What the text alone tells of a parameter,
     // which has no size, is too little to say so.
     if (parameter.bytes > 0 && parameter.type.kind != ParameterType::Kind::masked_view) {
         view.mask = std::make_shared<const MaskView>();
         return;
     }
-    view.mask = read_mask(mask.ptr(), view, home_);
+    view.mask = read_mask(mask.ptr(), argument, view, home_);
     owners_->keep(mask.ptr(), view.size);
 }
 
@@ -243,7 +244,7 @@ ArrayView ArgumentReader::read_array(PyObject* argument, PyObject* descriptor, c
     // The interface itself is refused where a gradient is required.
     require_plain_state(argument, profile_of(Py_TYPE(argument)).state, view, false);
     find_home(view, home_);
-    if (mask) read_mask_for(parameter, mask, view);
+    if (mask) read_mask_for(argument, parameter, mask, view);
     if (needs_stream(view) || options_ != nullptr || !interface_sync()) find_order(argument, parameter, view);
     owners_->keep(argument, view);
     return view;

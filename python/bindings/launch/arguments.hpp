@@ -77,7 +77,8 @@ class ArgumentReader {
                        ArrayView& view);
     ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
     ArrayView read_array(PyObject* argument, PyObject* descriptor, const Parameter& parameter);
-    void read_mask_for(const Parameter& parameter, const pybind11::object& mask, ArrayView& view);
+    void read_mask_for(PyObject* argument, const Parameter& parameter, const pybind11::object& mask,
+                       ArrayView& view);
     std::optional<ArgumentValue> read_value(PyObject* argument);
     bool read_bytes(PyObject* argument, RawBytes& bytes);
     ArgumentValue read_void(PyObject* argument);
