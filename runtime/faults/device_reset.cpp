@@ -11,6 +11,7 @@
 #include <bascule/runtime/faults/bounds_report.hpp>
 #include <bascule/runtime/faults/device_reset.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
+#include <bascule/runtime/faults/reset_watch.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 
 namespace bascule {
@@ -22,8 +23,18 @@ void reset_emulated_devices() {
             "kernels run on a GPU, and only the emulated device can be reset. Restart the process.",
             {.library = "emulated device", .paths_tried = {}, .loader_message = {}});
     }
+    // Its end would be waited for by the thread that runs it.
+    std::size_t unused = 0;
+    if (Driver::get().api().cuMemGetInfo(&unused, &unused) == CUDA_ERROR_NOT_PERMITTED) {
+        throw CudaError(
+            "the device cannot be reset by what interrupts one of its kernels (the handler of a signal). "
+            "Raise an "
+            "exception there, which ends the kernel, and reset the device behind it.",
+            {.code = CUDA_ERROR_NOT_PERMITTED, .code_name = "CUDA_ERROR_NOT_PERMITTED"});
+    }
     static std::mutex& one_at_a_time = *new std::mutex;
     const std::lock_guard lock(one_at_a_time);
+    const ResetWatch::Reset reset;
     for (const Device device : Device::used()) {
         const KeptMark mark = kept_so_far();
         emulated->reset(device.ordinal());

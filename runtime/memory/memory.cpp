@@ -4,6 +4,7 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
+#include <bascule/runtime/faults/reset_watch.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
@@ -193,6 +194,7 @@ bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
                   std::span<const Producer> producers, const Owners& owners) {
     OwnersKept kept(stream, owners);
     if (bytes == 0) return true;
+    const ResetWatch resets;
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
     // Whether the driver fills pageable memory before it returns depends on its version: if it does, this is free.
@@ -213,6 +215,7 @@ bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
     order_producers_after(stream, ordered.get());
     if (!waits) return false;
     stream.synchronize();
+    resets.check("copying to the host");
     kept.finished();
     return true;
 }

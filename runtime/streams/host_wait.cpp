@@ -6,6 +6,7 @@
 #include <bascule/runtime/driver/memory_pool.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/faults/race_check.hpp>
+#include <bascule/runtime/faults/reset_watch.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
@@ -18,6 +19,7 @@ namespace bascule {
 void StreamRef::synchronize() const {
     require_no_capture(*this, "synchronize");
     const TracedCall call(CallKind::synchronize, [&] { return "synchronize " + name_of_stream(handle_); });
+    const ResetWatch resets;
     const KeptMark mark = kept_so_far();
     const Driver& driver = Driver::get();
     DriverResult code;
@@ -30,6 +32,7 @@ void StreamRef::synchronize() const {
     }
     if (code == CUDA_SUCCESS) note_finished(*this, mark);
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(*this, mark);
+    resets.check("waiting for a stream");
     if (code == CUDA_SUCCESS) return raise_races();
     const ContextGuard context(device_.context());  // the error names its device
     driver.check(code, native(), "waiting for what was enqueued");
@@ -62,12 +65,14 @@ bool EventRef::query() const {
 void EventRef::synchronize() const {
     if (NotedCapture::any()) require_no_capture(device_, "synchronize");
     const TracedCall call(CallKind::synchronize, [] { return "synchronize an event"; });
+    const ResetWatch resets;
     const Driver& driver = Driver::get();
     const ContextGuard context(device_.context());
     const RelaxedCapture relaxed;
     const DriverResult code = wait_watched(
         "an event", [&] { return driver.api().cuEventQuery(native_); },
         [&] { return driver.api().cuEventSynchronize(native_); });
+    resets.check("waiting for an event");
     driver.check(code, "waiting for an event");
     raise_races();
 }
@@ -77,6 +82,7 @@ void synchronize(Device device) {
     require_no_capture(device, "synchronize");
     const TracedCall call(CallKind::synchronize,
                           [&] { return fmt::format("synchronize device {}", device.ordinal()); });
+    const ResetWatch resets;
     const KeptMark mark = kept_so_far();
     const Driver& driver = Driver::get();
     DriverResult code;
@@ -94,6 +100,7 @@ void synchronize(Device device) {
     }
     if (code == CUDA_SUCCESS) note_finished(device, mark);
     if (code == CUDA_SUCCESS || loses_context(code)) release_finished(device, mark);
+    resets.check("waiting for the device");
     if (code == CUDA_SUCCESS) return raise_races();
     const ContextGuard context(device.context());  // the error names its device
     driver.check(code, "waiting for the device");

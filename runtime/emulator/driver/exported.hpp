@@ -2,7 +2,9 @@
 // driver's lock, and no exception leaves it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -22,12 +24,40 @@ std::tuple<Parameters...> parameters_of(CUresult (*)(Parameters...));
 template <std::size_t Index, auto Body>
 using Parameter = std::tuple_element_t<Index, decltype(parameters_of(Body))>;
 
+namespace detail {
+inline std::atomic<std::uint64_t> resets{0};
+inline std::atomic<bool> resetting{false};
+inline thread_local constinit bool resets_here = false;  // its own calls do not wait
+inline thread_local constinit std::uint64_t resets_before_call = 0;
+}  // namespace detail
+
+/// Resets of devices (bascule_emulated_reset) before the calling thread's present call. What a call enqueues is dropped
+/// by a reset that begins after that, whenever it was enqueued.
+inline std::uint64_t resets_before_call() noexcept { return detail::resets_before_call; }
+
+/// One call of the driver: it begins before a reset or after it, not while one goes on.
+class CallTime {
+  public:
+    CallTime() noexcept {
+        if (detail::resetting.load(std::memory_order_acquire) && !detail::resets_here)
+            detail::resetting.wait(true);
+        detail::resets_before_call = detail::resets.load(std::memory_order_acquire);
+    }
+    ~CallTime() { detail::resets_before_call = outer_; }
+    CallTime(const CallTime&) = delete;
+    CallTime& operator=(const CallTime&) = delete;
+
+  private:
+    std::uint64_t outer_ = detail::resets_before_call;
+};
+
 /// CUDA_ERROR_OUT_OF_MEMORY, with a report that says more; none replaces that of an earlier error.
 CUresult out_of_memory(const std::string& report = {}) noexcept;
 
 /// Calls the body. What it throws becomes a code: C programs cannot catch.
 template <auto Body, class... Arguments>
 CUresult guarded(Arguments... arguments) noexcept {
+    const CallTime time;
     const streams::DriverLock lock;
     try {
         return Body(arguments...);

@@ -36,6 +36,22 @@ struct ThreadStreams {
     }
 };
 
+/// Holds back the calls of other threads while a device is reset.
+class Resetting {
+  public:
+    Resetting() noexcept {
+        detail::resets_here = true;
+        detail::resetting.store(true);
+    }
+    ~Resetting() {
+        detail::resetting.store(false);
+        detail::resetting.notify_all();
+        detail::resets_here = false;
+    }
+    Resetting(const Resetting&) = delete;
+    Resetting& operator=(const Resetting&) = delete;
+};
+
 }  // namespace
 
 std::uint64_t thread_number() {
@@ -91,6 +107,7 @@ void Process::forget_all_in_child() noexcept {
     Process& process = get();
     if (process.initialised_.exchange(false)) process.forked_ = true;
     streams::DriverLock::forget();
+    detail::resetting.store(false);
 }
 
 /// Static objects that are destroyed after this still may call: they find their operations done, or run them.
@@ -171,11 +188,16 @@ void Process::destroy_context(Context& context) {
     context.interrupted = false;
 }
 
+std::uint64_t Process::resets() noexcept { return detail::resets.load(std::memory_order_relaxed); }
+
 void Process::reset(int device) {
-    resets_.fetch_add(1);
+    const Resetting resetting;
     std::vector<Context*> affected = contexts();
     std::erase_if(affected, [&](const Context* context) { return context->device != device; });
     for (Context* context : affected) context->error = CUDA_ERROR_CONTEXT_IS_DESTROYED;  // ends what runs
+    set_report("the device was reset during this call");
+    // Behind the error: a call that counts this reset finds the error, or begins when all is done.
+    detail::resets.fetch_add(1);
     for (Context* context : affected) context->graph.drain();
     scheduler_.exclusively([&] {
         const std::lock_guard lock(mutex_);
@@ -243,7 +265,15 @@ void Process::host_has_waited() {
 CUresult Context::take_error() noexcept {
     Process::get().host_has_waited();
     const CUresult lasting = error.load(std::memory_order_acquire);
+    if (Process::resets() != resets_before_call()) {
+        Process::get().set_report("the device was reset while this call waited");
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    }
     return lasting != CUDA_SUCCESS ? lasting : passing_error.exchange(CUDA_SUCCESS);
+}
+
+bool Context::executes(std::uint64_t resets_before) const noexcept {
+    return error.load(std::memory_order_acquire) == CUDA_SUCCESS && Process::resets() == resets_before;
 }
 
 CUresult out_of_memory(const std::string& report) noexcept {

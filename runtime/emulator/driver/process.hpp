@@ -122,8 +122,11 @@ struct Context {
 
     /// A fault: what comes later is not executed any more, as on a GPU. The first one stays, with its report.
     void fail(CUresult code, std::string report, const BasculeEmulatedFault& launch = {});
-    /// What a call that has waited returns: `error`, or `passing_error`, which is forgotten then.
+    /// What a call that has waited returns: `error`, or `passing_error`, which is forgotten then; or that a reset has
+    /// dropped what it waited for.
     CUresult take_error() noexcept;
+    /// Whether what a call has enqueued then is still to be done.
+    bool executes(std::uint64_t resets_before) const noexcept;
 };
 
 /// The one state of the process. Never destroyed: calls may come until the very end. A forked child has none:
@@ -166,7 +169,7 @@ class Process {
     /// Drops what is pending in the contexts of a device, and loses its memory (bascule_emulated_reset).
     void reset(int device);
     /// Counts resets: graphs that were captured before the last one have lost what they work on.
-    std::uint64_t resets() const noexcept { return resets_.load(std::memory_order_relaxed); }
+    static std::uint64_t resets() noexcept;
 
     /// What is pending in any context is never done, what runs ends soon, and those contexts have an error from now on.
     void drop_pending();
@@ -201,7 +204,6 @@ class Process {
     std::atomic<bool> initialised_{false};
     std::atomic<bool> forked_{false};
     std::atomic<std::uint64_t> next_id_{16};  // above the special stream handles
-    std::atomic<std::uint64_t> resets_{0};
     const Environment environment_;
     streams::Scheduler scheduler_;
     std::unique_ptr<memory::ManagedGuard> managed_guard_;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -86,16 +87,57 @@ def test_an_array_of_before_is_an_error_that_names_its_allocation(module: bascul
     assert (zeros().copy_to_host() == 0).all(), "the error does not cost the context"
 
 
-def test_an_array_of_before_as_another_librarys_is_an_error(module: bascule.Module) -> None:
-    class Foreign:
-        def __init__(self, array: bascule.DeviceArray) -> None:
-            self.array, self.__cuda_array_interface__ = array, dict(array.__cuda_array_interface__)
+class Foreign:
+    def __init__(self, array: bascule.DeviceArray) -> None:
+        self.array, self.__cuda_array_interface__ = array, dict(array.__cuda_array_interface__)
 
+
+@pytest.mark.parametrize("launched_before", [False, True])
+def test_an_array_of_before_as_another_librarys_is_an_error(module: bascule.Module, launched_before: bool) -> None:
     x = Foreign(zeros())
-    module.add[1, 64](x, 1)
-    bascule.emulated.reset()
-    with pytest.raises((bascule.CudaError, bascule.ArgumentError)):
+    if launched_before:
         module.add[1, 64](x, 1)
+    bascule.emulated.reset()
+    with pytest.raises(bascule.CudaError, match=LOST):
+        module.add[1, 64](x, 1)
+    with pytest.raises(bascule.CudaError, match=LOST):
+        bascule.as_cuda_array(x)
+    with pytest.raises(bascule.CudaError, match=LOST):
+        bascule.from_cuda_array_interface(x.__cuda_array_interface__)
+    assert (zeros().copy_to_host() == 0).all()
+
+
+@pytest.mark.parametrize("schedule", ["threads", "lazy", "eager"])
+def test_calls_of_other_threads_are_before_a_reset_or_after_it(schedule: str) -> None:
+    script = Path(__file__).with_name("resets_in_threads.py")
+    done = subprocess.run(
+        [sys.executable, script, "3"],
+        env={**os.environ, "BASCULE_EMULATED_SCHEDULE": schedule, "BASCULE_EMULATED_CHECKS": "memory"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    right, refused, wrong, faults = map(int, done.stdout.split())
+    assert right > 0
+    assert refused > 0
+    assert (wrong, faults, done.stderr) == (0, 0, "")
+
+
+def test_a_reset_in_a_signal_handler_ends_what_it_interrupts_with_an_error(module: bascule.Module) -> None:
+    """Under `lazy` the waiting thread itself runs the kernel, and cannot wait for its end."""
+    flags = bascule.pinned_array(2, "i4")
+    np.asarray(flags)[:] = 0
+    module.stop.prepare()
+    previous = signal.signal(signal.SIGALRM, lambda *_: bascule.emulated.reset())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(bascule.CudaError, match="reset"):
+            launch_and_wait(lambda: module.stop[1, 1](flags))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+        bascule.emulated.reset()
     assert (zeros().copy_to_host() == 0).all()
 
 

@@ -207,11 +207,12 @@ struct Job {
     bool cooperative = false;
     std::uint64_t stream = 0;  ///< the handle as it was given
     std::uint64_t site = 0;    ///< where the program launched it
+    std::uint64_t resets = emulated::driver::resets_before_call();
 
     /// After a fault nothing more runs in the context, as on a GPU.
     void operator()() const {
         Process& process = Process::get();
-        if (context->error.load() != CUDA_SUCCESS || !process.executes()) return;
+        if (!context->executes(resets) || !process.executes()) return;
         if (handle->library->unloaded) return fail_unloaded();
         emulated::machine::LaunchRequest request;
         request.kernel = handle->kernel;

@@ -254,8 +254,22 @@ EMULATED_API(cuMemGetAddressRange, CUdeviceptr* base, std::size_t* bytes, CUdevi
     return CUDA_SUCCESS;
 }
 
+namespace {
+
+/// What asks whose memory it is means to use it.
+CUresult refuse_lost(CUdeviceptr address) {
+    Process& process = Process::get();
+    if (!process.heap().is_lost(address)) return CUDA_SUCCESS;
+    process.set_report(
+        fmt::format("{:#x} is {}: make the array again", address, process.heap().describe(address, 1)));
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+}  // namespace
+
 EMULATED_API(cuPointerGetAttribute, void* value, CUpointer_attribute which, CUdeviceptr address) {
     EMULATED_NEEDS_CONTEXT();
+    EMULATED_CHECK(refuse_lost(address));
     const Allocation* allocation = find(address);
     if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
     write(value, which, allocation, address);
@@ -266,6 +280,7 @@ EMULATED_API(cuPointerGetAttribute, void* value, CUpointer_attribute which, CUde
 EMULATED_API(cuPointerGetAttributes, unsigned int count, CUpointer_attribute* which, void** values,
              CUdeviceptr address) {
     EMULATED_NEEDS_CONTEXT();
+    EMULATED_CHECK(refuse_lost(address));
     const Allocation* allocation = find(address);
     for (unsigned int i = 0; i < count; ++i) write(values[i], which[i], allocation, address);
     return CUDA_SUCCESS;

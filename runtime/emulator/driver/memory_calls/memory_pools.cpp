@@ -174,6 +174,10 @@ EMULATED_API(cuMemFreeAsync, CUdeviceptr address, CUstream handle) {
     const Allocation* known = process.heap().find_known(address);
     const bool is_base =
         known != nullptr && known->base == address && known->kind == Allocation::Kind::device;
+    if (!is_base && process.heap().is_lost(address)) {  // since a moment ago
+        free_at_once(address);
+        return CUDA_SUCCESS;
+    }
     if (!is_base || !process.begin_free(address)) {
         process.set_report(fmt::format("{:#x} cannot be freed: it is {}{}", address,
                                        process.heap().describe(address, 1),

@@ -170,8 +170,9 @@ CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream han
         move_rows(staged.data(), extent.width, reinterpret_cast<const std::byte*>(from.rows.address),
                   from.rows.pitch, extent);
     }
-    auto work = [&context, to, from, extent, name, staged = std::move(staged)] {
-        if (context.error.load() != CUDA_SUCCESS) return;
+    auto work = [&context, to, from, extent, name, staged = std::move(staged),
+                 resets = resets_before_call()] {
+        if (!context.executes(resets)) return;
         std::byte* target_bytes = bytes_of(to, extent, context, name, "destination");
         if (target_bytes == nullptr) return;
         note(to, extent, races::Access::write);
@@ -207,8 +208,8 @@ CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes,
     trace(BASCULE_EMULATED_FILL, handle, nullptr, extent.width * height, name);
 
     Context& context = *target.context;
-    auto work = [&context, to, extent, value, element_bytes, width, name] {
-        if (context.error.load() != CUDA_SUCCESS) return;
+    auto work = [&context, to, extent, value, element_bytes, width, name, resets = resets_before_call()] {
+        if (!context.executes(resets)) return;
         std::byte* bytes = bytes_of(to, extent, context, name, "destination");
         if (bytes == nullptr) return;
         note(to, extent, races::Access::write);

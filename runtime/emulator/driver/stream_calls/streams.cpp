@@ -136,9 +136,9 @@ EMULATED_API(cuLaunchHostFunc, CUstream handle, CUhostFn function, void* data) {
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
     emulated::driver::trace(BASCULE_EMULATED_HOST_FUNCTION, handle, nullptr, 0, "cuLaunchHostFunc");
-    auto work = [function, data, context = target.context] {
+    auto work = [function, data, context = target.context, resets = emulated::driver::resets_before_call()] {
         const emulated::streams::DriverLock lock;
-        if (context->error.load() == CUDA_SUCCESS) function(data);
+        if (context->executes(resets)) function(data);
     };
     if (gate.captures()) return gate.add(CapturedNode::Kind::host, std::move(work));
     target.context->graph.submit(*target.stream, std::move(work));

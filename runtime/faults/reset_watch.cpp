@@ -1,0 +1,33 @@
+#include <atomic>
+
+#include <cuda.h>
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/faults/reset_watch.hpp>
+
+namespace bascule {
+namespace {
+
+std::atomic<std::uint64_t> begun{0};
+std::atomic<std::uint64_t> ended{0};
+
+}  // namespace
+
+ResetWatch::ResetWatch() noexcept : ended_(ended.load(std::memory_order_acquire)) {}
+
+void ResetWatch::check(const char* doing) const {
+    if (begun.load(std::memory_order_acquire) == ended_) return;
+    throw CudaError(
+        fmt::format("{}: the device was reset (bascule.emulated.reset) during this call, which drops what is "
+                    "pending. Make the arrays again.",
+                    doing),
+        {.code = CUDA_ERROR_CONTEXT_IS_DESTROYED,
+         .code_name = "CUDA_ERROR_CONTEXT_IS_DESTROYED",
+         .doing = doing});
+}
+
+ResetWatch::Reset::Reset() noexcept { begun.fetch_add(1, std::memory_order_acq_rel); }
+ResetWatch::Reset::~Reset() { ended.fetch_add(1, std::memory_order_acq_rel); }
+
+}  // namespace bascule
