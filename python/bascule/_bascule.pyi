@@ -564,7 +564,7 @@ class CompileOptions:
         *,
         std: str = "c++17",
         defines: dict[str, str | int | bool | None] = ...,
-        include_paths: Sequence[str | PathLike[str]] = ...,
+        include_paths: Sequence[str | bytes | PathLike[str]] = ...,
         headers: dict[str, str] = ...,
         lineinfo: bool = False,
         debug: bool = False,
@@ -572,7 +572,7 @@ class CompileOptions:
         max_registers: int | None = None,
         arch: str | None = None,
         pch: bool | None = None,
-        keep_sources: str | PathLike[str] | None = None,
+        keep_sources: str | bytes | PathLike[str] | None = None,
         extra: Sequence[str] = ...,
     ) -> None: ...
     @property

@@ -21,7 +21,7 @@ _FILES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
 def compile(
     source: str | None = None,
     *,
-    file: str | os.PathLike[str] | None = None,
+    file: str | bytes | os.PathLike[str] | None = None,
     options: _bascule.CompileOptions | Mapping[str, Any] | Sequence[str] | None = None,
     name_expressions: Sequence[str] = (),
     **others: Any,
@@ -78,7 +78,7 @@ def compile(
         raise _errors.ArgumentTypeError(f"bascule.compile takes CUDA C++ as a str, got {type(source).__name__}{hint}")
     name_expressions = checked_name_expressions(name_expressions)
     if file is not None:
-        path = Path(file)
+        path = Path(os.fsdecode(file))
         module = _bascule._make_module(
             _text_of(os.fspath(path)),
             os.fspath(path),

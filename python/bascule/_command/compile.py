@@ -173,7 +173,7 @@ class _Files:
         if path is None:
             print(code.rstrip("\n\0"))  # type: ignore[arg-type]
             return
-        path.write_bytes(code if isinstance(code, bytes) else code.rstrip("\0").encode())
+        path.write_bytes(code if isinstance(code, bytes) else code.rstrip("\0").encode(errors="surrogateescape"))
         print(f"wrote {path}, {path.stat().st_size:,} bytes", file=sys.stderr)
 
 

@@ -85,8 +85,8 @@ bool is_ours(PyFrameObject* frame) {
 
 std::string describe_place(const py::object& code, int line) {
     const py::object file = code.attr("co_filename");
-    const std::string text =
-        py::str(py::module_::import("linecache").attr("getline")(file, line).attr("strip")());
+    const auto text =
+        py::module_::import("linecache").attr("getline")(file, line).attr("strip")().cast<std::string>();
     return fmt::format("{}:{}{}", display_name(file), line, text.empty() ? "" : ": " + text);
 }
 
@@ -168,9 +168,9 @@ std::string display_name(const py::handle& file) {
     const auto ipython = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("IPython").ptr()));
     if (!ipython) {
         if (PyErr_Occurred() != nullptr) throw py::error_already_set();
-        return py::str(file);
+        return py::str(file).cast<std::string>();
     }
-    return py::str(py::module_::import("bascule._places").attr("display")(file));
+    return py::str(py::module_::import("bascule._places").attr("display")(file)).cast<std::string>();
 }
 
 LaunchSite current_site() noexcept {

@@ -421,7 +421,7 @@ py::object compile_now(const Module& module) {
         compiled = module.compile(arch);
     }
     issue_compile_warnings(*compiled.image, module.source());
-    return py::str(to_string(compiled.origin));
+    return to_str(to_string(compiled.origin));
 }
 
 /// {"scale": [("float",), ("double",)]}: compiled together, the kernels in the same places.
@@ -532,7 +532,8 @@ Returns a coroutine; awaited, it gives the module. See Kernel.prepare_async.
         .def("_compile_ahead", [](const Module& self) { return compile_for_options(self, self); });
     module.def("_make_module", &make_module, "text"_a, "name"_a, "first_line"_a, "directory"_a, "options"_a,
                "name_expressions"_a);
-    module.def("_read_source", [](const std::string& path) { return read_source(path).text; });
+    // A kernel's own text is UTF-8: UnicodeDecodeError where it is not.
+    module.def("_read_source", [](const std::string& path) { return py::str(read_source(path).text); });
 }
 
 py::dict nvrtc_info() {

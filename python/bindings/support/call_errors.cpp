@@ -14,7 +14,7 @@ Dispatch pybind_dispatch = nullptr;  // one for all functions; written once, at 
 /// Replaces the error that is set, if it is pybind11's about the arguments.
 void describe_error(PyObject* const* arguments, Py_ssize_t flags, PyObject* names) {
     const py::error_already_set error;
-    const std::string text = py::str(error.value());
+    const auto text = py::str(error.value()).cast<std::string>();
     if (text.find("(): incompatible ") == std::string::npos) {
         py::error_already_set(error).restore();
         return;

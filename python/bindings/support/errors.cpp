@@ -44,7 +44,7 @@ std::pair<const char*, py::object> attribute(const char* name, py::object value)
 }
 std::pair<const char*, py::object> attribute(const char* name, int value) { return {name, py::int_(value)}; }
 std::pair<const char*, py::object> attribute(const char* name, const std::string& value) {
-    return {name, py::str(value)};
+    return {name, to_str(value)};
 }
 
 const char* class_of(ArgumentError::Kind kind) {
@@ -114,9 +114,11 @@ void translate(std::exception_ptr exception) {
         raise(error.code() == ENOENT ? "MissingFileError" : "FileError", error.what(),
               attribute("errno", error.code()), attribute("filename", error.path()));
     } catch (const CompileInterrupted& error) {
-        if (!raise_interruption(error.what())) PyErr_SetString(PyExc_KeyboardInterrupt, error.what());
+        if (!raise_interruption(error.what()))
+            PyErr_SetObject(PyExc_KeyboardInterrupt, to_str(error.what()).ptr());
     } catch (const WaitInterrupted& error) {
-        if (!raise_interruption(error.what())) PyErr_SetString(PyExc_KeyboardInterrupt, error.what());
+        if (!raise_interruption(error.what()))
+            PyErr_SetObject(PyExc_KeyboardInterrupt, to_str(error.what()).ptr());
     } catch (const RaceError& error) {
         raise("RaceError", error.what(), attribute("races", to_list(error.races())));
     } catch (const Error& error) {
@@ -181,7 +183,7 @@ void set_python_error() noexcept {
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::exception& error) {
-        PyErr_SetString(PyExc_RuntimeError, error.what());
+        PyErr_SetObject(PyExc_RuntimeError, to_str(error.what()).ptr());
     } catch (...) {
         PyErr_SetString(PyExc_SystemError, "an unknown C++ exception reached Python");
     }

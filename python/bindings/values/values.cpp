@@ -177,11 +177,11 @@ void set_defines(CompileOptions& options, py::handle value) {
 }
 
 std::string to_path(const char* option, const char* expected, py::handle value) {
-    if (!PyUnicode_Check(value.ptr()) && !py::hasattr(value, "__fspath__")) {
+    if (!PyUnicode_Check(value.ptr()) && !PyBytes_Check(value.ptr()) && !py::hasattr(value, "__fspath__")) {
         fail_option(option, expected, value);
     }
     const py::module_ os = py::module_::import("os");
-    auto path = to_text(option, expected, os.attr("fspath")(value));
+    auto path = to_text(option, expected, os.attr("fsdecode")(value));
     if (path.starts_with("~") && !os.attr("path").attr("isdir")(path).cast<bool>()) {
         throw ArgumentError(ErrorKind::value,
                             fmt::format("the option `{}` has \"{}\": `~` is not expanded. Use "
@@ -307,14 +307,14 @@ CompileOptions make_compile_options(const py::args& positional, const py::kwargs
 py::dict defines_of(const CompileOptions& options) {
     py::dict defines;
     for (const auto& [name, value] : options.defines) {
-        defines[py::str(name)] = value.empty() ? py::object(py::none()) : py::object(py::str(value));
+        defines[to_str(name)] = value.empty() ? py::object(py::none()) : py::object(to_str(value));
     }
     return defines;
 }
 
 py::dict headers_of(const CompileOptions& options) {
     py::dict headers;
-    for (const auto& [name, text] : options.headers) headers[py::str(name)] = text;
+    for (const auto& [name, text] : options.headers) headers[to_str(name)] = text;
     return headers;
 }
 
@@ -329,7 +329,7 @@ py::dict changed_options(const CompileOptions& options) {
     const auto add = [&](const char* name, bool changed, const py::object& value) {
         if (changed) given[name] = value;
     };
-    add("std", options.std != defaults.std, py::str(options.std));
+    add("std", options.std != defaults.std, to_str(options.std));
     add("defines", !options.defines.empty(), defines_of(options));
     add("include_paths", !options.include_paths.empty(), py::cast(options.include_paths));
     add("headers", !options.headers.empty(), headers_of(options));
@@ -339,7 +339,7 @@ py::dict changed_options(const CompileOptions& options) {
     add("max_registers", options.max_registers.has_value(), py::cast(options.max_registers));
     add("arch", options.arch.has_value(), arch_of(options));
     add("pch", options.pch.has_value(), py::cast(options.pch));
-    add("keep_sources", !options.keep_sources.empty(), py::str(options.keep_sources));
+    add("keep_sources", !options.keep_sources.empty(), to_str(options.keep_sources));
     add("extra", !options.extra.empty(), py::cast(options.extra));
     return given;
 }
@@ -391,7 +391,7 @@ extra : list of str, further NVRTC options, one per item
         .def_property_readonly("keep_sources",
                                [](const CompileOptions& o) {
                                    return o.keep_sources.empty() ? py::object(py::none())
-                                                                 : py::object(py::str(o.keep_sources));
+                                                                 : py::object(to_str(o.keep_sources));
                                })
         .def_property_readonly("extra", [](const CompileOptions& o) { return py::tuple(py::cast(o.extra)); })
         .def(
@@ -411,11 +411,11 @@ std::string repr_of(const Diagnostic& diagnostic) {
     const auto add = [&](const char* name, bool known, const py::object& value) {
         if (known) text += fmt::format(", {}={}", name, std::string(py::repr(value)));
     };
-    add("number", !diagnostic.number.empty(), py::str(diagnostic.number));
-    add("file", !diagnostic.file.empty(), py::str(diagnostic.file));
+    add("number", !diagnostic.number.empty(), to_str(diagnostic.number));
+    add("file", !diagnostic.file.empty(), to_str(diagnostic.file));
     add("line", diagnostic.line > 0, py::int_(diagnostic.line));
     add("column", diagnostic.column > 0, py::int_(diagnostic.column));
-    add("message", true, py::str(diagnostic.message));
+    add("message", true, to_str(diagnostic.message));
     if (!diagnostic.notes.empty()) text += fmt::format(", {} notes", diagnostic.notes.size());
     return fmt::format("<bascule.Diagnostic {}>", text);
 }

@@ -1,0 +1,59 @@
+// Text between C++ and Python: bytes that are no UTF-8, as in names of files and in lines of headers, become lone surrogates
+// and back, as Python has them in paths (PEP 383). Included before pybind11, so that every string goes this way.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <pybind11/cast.h>
+
+namespace bascule::python {
+
+/// A str, or null with MemoryError set.
+inline PyObject* new_text(std::string_view text) {
+    return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+}
+
+inline pybind11::str to_str(std::string_view text) {
+    PyObject* made = new_text(text);
+    if (made == nullptr) throw pybind11::error_already_set();
+    return pybind11::reinterpret_steal<pybind11::str>(made);
+}
+
+}  // namespace bascule::python
+
+namespace pybind11::detail {
+
+template <>
+struct type_caster<std::string> {
+    PYBIND11_TYPE_CASTER(std::string, const_name(PYBIND11_STRING_NAME));
+
+    bool load(handle source, bool) {
+        if (PyBytes_Check(source.ptr())) {
+            value.assign(PyBytes_AS_STRING(source.ptr()),
+                         static_cast<std::size_t>(PyBytes_GET_SIZE(source.ptr())));
+            return true;
+        }
+        if (!PyUnicode_Check(source.ptr())) return false;
+        Py_ssize_t size = 0;
+        if (const char* bytes = PyUnicode_AsUTF8AndSize(source.ptr(), &size)) {
+            value.assign(bytes, static_cast<std::size_t>(size));
+            return true;
+        }
+        PyErr_Clear();
+        const auto bytes =
+            reinterpret_steal<object>(PyUnicode_AsEncodedString(source.ptr(), "utf-8", "surrogateescape"));
+        if (!bytes) {
+            PyErr_Clear();
+            return false;
+        }
+        return load(bytes, false);
+    }
+    static handle cast(const std::string& text, return_value_policy, handle) {
+        handle made = bascule::python::new_text(text);
+        if (!made) throw error_already_set();
+        return made;
+    }
+};
+
+}  // namespace pybind11::detail
