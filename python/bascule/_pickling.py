@@ -5,6 +5,7 @@ Imported when something is pickled or unpickled.
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import types
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from bascule import _bascule, _errors
 from bascule._decorator import LaunchRule
 
 Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
+ReducedValue = tuple[Callable[..., Any], tuple[Any, ...], Any]
 
 _REFUSED = {
     "BoundLaunch": "it holds arrays. Pickle the kernel, and bind it to arrays of the receiving process",
@@ -25,16 +27,20 @@ _REFUSED = {
 }
 
 
-def reduce(self: Any) -> Reduced:
+def reduce(self: Any) -> Reduced | ReducedValue:
     """What `__reduce__` of the extension module's classes returns."""
-    return _REDUCERS.get(type(self), _refuse)(self)
+    reducers = (_REDUCERS[each] for each in type(self).__mro__ if each in _REDUCERS)
+    return next(reducers, _refuse)(self)
 
 
 def _refuse(self: Any) -> Reduced:
     name = type(self).__name__
-    raise _errors.ArgumentTypeError(
-        f"a bascule.{name} belongs to this process and cannot be pickled: {_REFUSED[name]}."
-    )
+    why = _REFUSED.get(name, "it describes something of this process. Pickle the values that are needed")
+    raise _errors.ArgumentTypeError(f"a bascule.{name} belongs to this process and cannot be pickled: {why}.")
+
+
+def _reduce_value(value: Any) -> ReducedValue:
+    return copyreg.__newobj__, (type(value),), value.__getstate__()  # type: ignore[attr-defined]
 
 
 def _reduce_device(device: _bascule.Device) -> Reduced:
@@ -107,9 +113,12 @@ def make_launcher(
     return launcher if sync and not peer else launcher.options(peer=peer, sync=sync)
 
 
-_REDUCERS: dict[type, Callable[[Any], Reduced]] = {
+_REDUCERS: dict[type, Callable[[Any], Reduced | ReducedValue]] = {
+    _bascule.CompileOptions: _reduce_value,
     _bascule.Device: _reduce_device,
+    _bascule.Diagnostic: _reduce_value,
     _bascule.Kernel: _reduce_kernel,
+    _bascule.LaunchConfig: _reduce_value,
     _bascule.Launcher: _reduce_launcher,
     _bascule.Module: _reduce_module,
 }

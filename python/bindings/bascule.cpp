@@ -4,6 +4,9 @@
 #include <bascule/interface/errors/language.hpp>
 
 #include "arrays/array_class.hpp"
+#include "classes/display.hpp"
+#include "classes/public_function.hpp"
+#include "classes/uninitialised.hpp"
 #include "context/cache_object.hpp"
 #include "context/debug_object.hpp"
 #include "context/device_object.hpp"
@@ -21,12 +24,10 @@
 #include "kernels/pickling.hpp"
 #include "launch/arguments.hpp"
 #include "support/call_errors.hpp"
-#include "support/display.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/gil_check.hpp"
 #include "support/names.hpp"
-#include "support/public_function.hpp"
 #include "values/dtype_object.hpp"
 
 namespace py = pybind11;
@@ -76,6 +77,8 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     bascule::python::bind_public_functions(module);
     bascule::python::bind_display(module);
     bascule::python::describe_call_errors(module);
+    bascule::python::bind_reduction(module);
+    bascule::python::refuse_uninitialised_objects(module);
     module.attr("__name__") = own_name;
 }
 

@@ -141,6 +141,11 @@ void Graph::launch(StreamRef stream) {
     order_producers_after(stream, producers.get());
 }
 
+std::span<const Owner> Graph::owners() const noexcept {
+    if (content_ == nullptr || content_.use_count() != 1) return {};
+    return content_->needs.owners;
+}
+
 std::size_t Graph::size() const {
     if (content_ == nullptr) return 0;
     std::size_t count = 0;

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
+#include <bascule/runtime/lifetime/owner.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
@@ -54,6 +56,8 @@ class Graph {
 
     /// Operations that were captured.
     std::size_t size() const;
+    /// Of what was captured; none while a launch of it may go on.
+    std::span<const Owner> owners() const noexcept;
     /// How often `end` has updated the executable graph, for tests.
     std::size_t updates() const noexcept { return updates_; }
 

@@ -34,7 +34,8 @@ std::size_t length(const ArrayObject& array) {
 }  // namespace
 
 void bind_arrays(py::module_& module) {
-    ArrayClass type(module, "DeviceArray", py::is_final(), R"(An array in device, pinned or managed memory.
+    ArrayClass type(module, "DeviceArray", py::is_final(), collected<ArrayObject>(),
+                    R"(An array in device, pinned or managed memory.
 
 Created by `to_device`, `device_array`, `pinned_array`, `managed_array` and `as_cuda_array`. Indexing returns a view of the same
 memory. Exports `__cuda_array_interface__` (version 3) with its bound stream, and `__dlpack__`, so that CuPy, PyTorch, Numba and others

@@ -103,10 +103,9 @@ ArrayObject new_array_like(const py::object& array, const py::object& stream) {
     if (const ArrayObject* own = as_array(array.ptr())) {
         view = own->view;
         device = own->device;
-    } else if (is_cuda_array(array)) {
-        const ArrayObject other = as_cuda_array(array, false);
-        view = other.view;
-        device = other.device;
+    } else if (const auto other = find_cuda_array(array, false)) {
+        view = other->view;
+        device = other->device;
     } else {
         view = host_view(numpy().attr("asarray")(array));
     }

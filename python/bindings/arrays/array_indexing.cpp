@@ -1,6 +1,7 @@
 #include "arrays/array_indexing.hpp"
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -120,7 +121,8 @@ void assign_from_host(const py::object& array, const py::object& given) {
 void assign(const py::object& array, const py::object& value) {
     require_writable(array.cast<const ArrayObject&>());
     if (as_array(value.ptr()) != nullptr) return copy_on_device(array, value, py::none());
-    if (is_cuda_array(value)) return copy_on_device(array, py::cast(as_cuda_array(value, true)), py::none());
+    if (auto other = find_cuda_array(value, true))
+        return copy_on_device(array, py::cast(*std::move(other)), py::none());
     if (is_number(value)) return fill(array, value, py::none());
     assign_from_host(array, value);
 }

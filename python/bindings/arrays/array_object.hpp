@@ -12,6 +12,7 @@
 #include <bascule/interface/arrays/plain_array.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 
+#include "classes/collected.hpp"
 #include "exchange/lent_tensor.hpp"
 
 namespace bascule::python {
@@ -44,6 +45,12 @@ struct ArrayObject {
     pybind11::object mask{};   ///< of view.mask: a DeviceArray or a BitMask, kept alive; null without
     LentTensor lent{};         ///< what C code borrows of it
     RememberedTraits plain{};  ///< not_plain also where it names no stream of its device
+
+    void visit_references(ReferenceVisitor& each) {
+        each(owner);
+        each(stream);
+        each(mask);
+    }
 };
 
 /// The Python class while its parts are bound.

@@ -9,7 +9,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 
-#include "support/callable_object.hpp"
+#include "classes/callable_object.hpp"
 
 namespace py = pybind11;
 

@@ -31,6 +31,11 @@ struct BitMask {
     ArrayView view;
     py::object owner;   // whose memory it is
     py::object stream;  // the bound stream's object, or None
+
+    void visit_references(ReferenceVisitor& each) {
+        each(owner);
+        each(stream);
+    }
 };
 
 constexpr std::array<std::string_view, 2> cudf = {"cudf", "pylibcudf"};
@@ -218,7 +223,7 @@ void bind_masks(py::module_& module, py::class_<ArrayObject>& type) {
 
 True is valid. The mask has the array's shape or broadcasts to it. numpy.ma uses the opposite convention: to_device and copy_to_host
 invert the mask.)");
-    py::class_<BitMask>(module, "BitMask", py::is_final(),
+    py::class_<BitMask>(module, "BitMask", py::is_final(), collected<BitMask>(),
                         R"(A mask with one bit per element, as cuDF uses.
 
 Elements are in C order, least significant bit first within a byte. Keeps the memory alive. Exports `__cuda_array_interface__` with typestr `|t1`.)")

@@ -52,6 +52,7 @@ class CurrentStream {
         } catch (...) {  // left already: nothing is current that should not be
         }
     }
+    const pybind11::object& object() const noexcept { return object_; }
     CurrentStream(const CurrentStream&) = delete;
     CurrentStream& operator=(const CurrentStream&) = delete;
 

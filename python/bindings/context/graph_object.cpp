@@ -4,6 +4,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,9 +14,11 @@
 #include <bascule/runtime/streams/graph.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
+#include "classes/collected.hpp"
 #include "context/current_stream.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
+#include "launch/owners.hpp"
 #include "support/gil.hpp"
 #include "support/without_gil.hpp"
 
@@ -30,8 +34,41 @@ struct GraphObject {
     Graph graph;
     std::mutex mutex;                   // of `graph`; taken without the GIL, which releasing owners takes
     std::atomic<bool> captured{false};  // once
+    std::atomic<std::thread::id> user;  // who holds `mutex`
     GilMutex entering;                  // of what follows
     std::unique_ptr<CurrentStream> current;  // of the block
+
+    /// The lock, and who has it.
+    struct Used {
+        explicit Used(GraphObject& object) : lock(object.mutex), user(object.user) {
+            user = std::this_thread::get_id();
+        }
+        ~Used() { user = std::thread::id(); }
+        Used(const Used&) = delete;
+        Used& operator=(const Used&) = delete;
+
+        const std::lock_guard<std::mutex> lock;
+        std::atomic<std::thread::id>& user;
+    };
+
+    /// `work(graph)` alone, without the GIL.
+    template <class Work>
+    auto use(const Work& work) {
+        const GilReleased released;
+        const Used alone(*this);
+        return work(graph);
+    }
+
+    /// What was captured is released with the graph, or by another capture: others of the cycle are cleared. While the graph
+    /// is used, somebody reaches it.
+    void visit_references(ReferenceVisitor& each) {
+        if (current != nullptr) each.only_look_at(current->object().ptr());
+        if (user == std::this_thread::get_id() || !mutex.try_lock()) return;
+        const std::lock_guard lock(mutex, std::adopt_lock);
+        for (const Owner& owner : graph.owners()) {
+            if (owner.release == &release_references) each.only_look_at(static_cast<PyObject*>(owner.object));
+        }
+    }
 };
 
 /// What is exchanged is left, or entered, by who calls this: not under the lock.
@@ -40,76 +77,71 @@ std::unique_ptr<CurrentStream> exchange_current(GraphObject& object, std::unique
     return std::exchange(object.current, std::move(with));
 }
 
-using GraphPointer = std::shared_ptr<GraphObject>;
-
 /// What `graph.update()` returns.
 struct UpdateObject {
-    GraphPointer graph;
+    py::object graph;
+
+    void visit_references(ReferenceVisitor& each) { each(graph); }
 };
 
-/// `work(graph)` alone, without the GIL.
-template <class Work>
-auto alone(GraphObject& object, const Work& work) {
-    const GilReleased released;
-    const std::lock_guard lock(object.mutex);
-    return work(object.graph);
+GraphObject& of(const py::object& self) { return self.cast<GraphObject&>(); }
+
+py::object stream_of(const py::object& self) {
+    return py::cast(StreamObject{nullptr, of(self).graph.stream(), self});
 }
 
-py::object stream_of(const GraphPointer& self) {
-    return py::cast(StreamObject{nullptr, self->graph.stream(), py::cast(self)});
-}
-
-void enter(const GraphPointer& self) {
-    alone(*self, [](Graph& graph) { graph.begin(); });
+py::object enter(const py::object& self) {
+    GraphObject& object = of(self);
+    object.use([](Graph& graph) { graph.begin(); });
     try {
-        exchange_current(*self, std::make_unique<CurrentStream>(stream_of(self), self->graph.stream()));
+        exchange_current(object, std::make_unique<CurrentStream>(stream_of(self), object.graph.stream()));
     } catch (...) {
-        alone(*self, [](Graph& graph) { graph.cancel(); });
+        object.use([](Graph& graph) { graph.cancel(); });
         throw;
     }
+    return self;
 }
 
-GraphPointer enter_first(const GraphPointer& self) {
-    if (self->captured) {
+py::object enter_first(const py::object& self) {
+    if (of(self).captured) {
         throw ArgumentError(
             ArgumentError::Kind::value,
             "the graph has already been captured. Use `with graph.update():` to capture again, or "
             "another bascule.Graph() to keep both.",
             {.field = "graph"});
     }
-    enter(self);
-    return self;
+    return enter(self);
 }
 
 /// An exception in the block discards the capture.
-void leave(const GraphPointer& self, const py::object& type) {
-    exchange_current(*self, nullptr).reset();
+void leave(GraphObject& object, const py::object& type) {
+    exchange_current(object, nullptr).reset();
     if (!type.is_none()) {
-        alone(*self, [](Graph& graph) { graph.cancel(); });
+        object.use([](Graph& graph) { graph.cancel(); });
         return;
     }
-    alone(*self, [](Graph& graph) { graph.end(); });
-    self->captured = true;
+    object.use([](Graph& graph) { graph.end(); });
+    object.captured = true;
 }
 
-void launch(const GraphPointer& self, const py::object& stream) {
-    const Device device = self->graph.device();
+void launch(GraphObject& object, const py::object& stream) {
+    const Device device = object.graph.device();
     const std::optional<StreamRef> given = to_stream(stream, device);
     const StreamRef chosen =
         choose_stream(given, given ? std::nullopt : current_stream(device), std::nullopt, device);
-    alone(*self, [&](Graph& graph) { graph.launch(chosen); });
+    object.use([&](Graph& graph) { graph.launch(chosen); });
 }
 
-std::size_t size(const GraphPointer& self) {
-    return alone(*self, [](Graph& graph) { return graph.size(); });
+std::size_t size(GraphObject& object) {
+    return object.use([](Graph& graph) { return graph.size(); });
 }
 
-std::string repr_of_graph(const GraphPointer& self) {
-    const std::string where = to_string(self->graph.device());
-    const bool capturing = alone(*self, [](Graph& graph) { return graph.capturing(); });
+std::string repr_of_graph(GraphObject& object) {
+    const std::string where = to_string(object.graph.device());
+    const bool capturing = object.use([](Graph& graph) { return graph.capturing(); });
     if (capturing) return fmt::format("<bascule.Graph being captured on {}>", where);
-    if (!self->captured) return fmt::format("<bascule.Graph of nothing on {}>", where);
-    const std::size_t count = size(self);
+    if (!object.captured) return fmt::format("<bascule.Graph of nothing on {}>", where);
+    const std::size_t count = size(object);
     return fmt::format("<bascule.Graph of {} operation{} on {}>", count, count == 1 ? "" : "s", where);
 }
 
@@ -142,30 +174,26 @@ array([64., 64., 64., 64.], dtype=float32))";
 
 void bind_graphs(py::module_& module) {
     // Types that signatures name come before the signatures.
-    py::class_<GraphObject, GraphPointer> type(module, "Graph", documentation);
-    py::class_<UpdateObject>(module, "GraphUpdate", "Returned by `bascule.Graph.update`, for `with`.")
-        .def("__enter__",
-             [](const UpdateObject& self) {
-                 enter(self.graph);
-                 return self.graph;
-             })
+    py::class_<GraphObject> type(module, "Graph", collected<GraphObject>(), documentation);
+    py::class_<UpdateObject>(module, "GraphUpdate", collected<UpdateObject>(),
+                             "Returned by `bascule.Graph.update`, for `with`.")
+        .def("__enter__", [](const UpdateObject& self) { return enter(self.graph); })
         .def("__exit__", [](const UpdateObject& self, const py::object& kind, const py::object&,
-                            const py::object&) { leave(self.graph, kind); });
+                            const py::object&) { leave(of(self.graph), kind); });
 
     type.def(py::init([] {
             const Device device = current_device();
-            return without_gil([&] { return std::make_shared<GraphObject>(device); });
+            return without_gil([&] { return std::make_unique<GraphObject>(device); });
         }))
         .def("__enter__", &enter_first)
-        .def("__exit__", [](const GraphPointer& self, const py::object& kind, const py::object&,
+        .def("__exit__", [](GraphObject& self, const py::object& kind, const py::object&,
                             const py::object&) { leave(self, kind); })
         .def_property_readonly("stream", &stream_of,
                                "The bascule.Stream that the `with` block captures. Nothing runs on it.")
         .def_property_readonly(
-            "device", [](const GraphPointer& self) { return self->graph.device(); },
-            "The device of the graph.")
+            "device", [](const GraphObject& self) { return self.graph.device(); }, "The device of the graph.")
         .def(
-            "update", [](const GraphPointer& self) { return UpdateObject{self}; },
+            "update", [](const py::object& self) { return UpdateObject{self}; },
             R"(Capture again: in `with graph.update():`, the block replaces the work of the graph for later launches.
 
 If the new work has the same topology (the same kinds of operations in the same order and on the same streams), the executable graph is
@@ -178,7 +206,7 @@ stream : where it is enqueued; None means the current stream, else the default s
 Launches of one graph run one after another.)")
         .def("__call__", &launch, "stream"_a = py::none(), "Same as `launch`.")
         .def("__len__", &size, "Number of captured operations.")
-        .def("__bool__", [](const GraphPointer&) { return true; })
+        .def("__bool__", [](const GraphObject&) { return true; })
         .def("__repr__", &repr_of_graph);
 }
 

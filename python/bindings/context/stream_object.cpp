@@ -219,7 +219,8 @@ py::object stream_object_or_current(const py::object& given, Device device, cons
 
 void bind_streams(py::module_& module) {
     // Both come before their functions, whose signatures name them.
-    py::class_<StreamObject> stream(module, "Stream", R"(A CUDA stream: work enqueued on it runs in order.
+    py::class_<StreamObject> stream(module, "Stream", collected<StreamObject>(),
+                                    R"(A CUDA stream: work enqueued on it runs in order.
 
 `bascule.stream()` creates a stream and owns it; `external_stream` and the default-stream functions borrow one. Any thread may use it.
 `with stream:` makes it the current stream: launches, copies, fills, new arrays and events in the block use it unless they are given

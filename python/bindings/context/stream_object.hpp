@@ -10,6 +10,8 @@
 #include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
+#include "classes/collected.hpp"
+
 namespace bascule::python {
 
 /// bascule.Stream: owns its stream, or borrows one.
@@ -17,6 +19,8 @@ struct StreamObject {
     std::shared_ptr<Stream> owned;  ///< null when borrowed
     StreamRef ref;
     pybind11::object foreign;  ///< the owner of a borrowed stream, if known
+
+    void visit_references(ReferenceVisitor& each) { each(foreign); }
 };
 
 /// bascule.Event.

@@ -23,6 +23,8 @@ struct ExportObject {
     py::object array;  // its DeviceArray
     int version = newest_version;
     bool names_stream = true;
+
+    void visit_references(ReferenceVisitor& each) { each(array); }
 };
 
 py::dict fields_of(const ArrayObject& array, int version, bool names_stream) {
@@ -78,7 +80,7 @@ py::dict interface_of(const ArrayView& view) {
 
 void bind_array_export(py::module_& module, ArrayClass& type) {
     py::class_<ExportObject>(
-        module, "ExportedArray",
+        module, "ExportedArray", collected<ExportObject>(),
         "An array that exports another version of `__cuda_array_interface__`; created by "
         "`DeviceArray.export`. Keeps the array alive.")
         .def_property_readonly("__cuda_array_interface__",

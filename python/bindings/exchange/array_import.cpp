@@ -1,5 +1,7 @@
 #include "exchange/array_import.hpp"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,8 +19,7 @@
 #include "exchange/interface_sync.hpp"
 #include "exchange/producer_streams.hpp"
 #include "support/gil.hpp"
-#include "support/names.hpp"
-#include "types/tensor_state.hpp"
+#include "types/type_profile.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -69,6 +70,16 @@ ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync,
     return array;
 }
 
+/// What as_cuda_array would read; null where there is nothing.
+py::object find_descriptor(const py::object& object) {
+    if (PyType_Check(object.ptr()) != 0) return {};
+    std::string absence;
+    py::object descriptor = get_interface(object.ptr(), profile_of(Py_TYPE(object.ptr())).interface, absence);
+    const bool is_one =
+        descriptor && (PyDict_Check(descriptor.ptr()) != 0 || py::hasattr(descriptor, "keys"));
+    return is_one ? descriptor : py::object();
+}
+
 ArrayObject from_cuda_array_interface(const py::object& descriptor, py::object owner, bool sync) {
     InterfaceSnapshot snapshot;
     read_descriptor(descriptor.ptr(), snapshot);
@@ -77,16 +88,14 @@ ArrayObject from_cuda_array_interface(const py::object& descriptor, py::object o
 
 }  // namespace
 
-bool is_cuda_array(const py::object& object) {
-    if (PyType_Check(object.ptr()) != 0) return false;
-    const auto descriptor = py::reinterpret_steal<py::object>(
-        into_python([&] { return PyObject_GetAttr(object.ptr(), names().cuda_array_interface); }));
-    if (!descriptor) {
-        if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw py::error_already_set();
-        PyErr_Clear();
-        return false;
-    }
-    return PyDict_Check(descriptor.ptr()) || py::hasattr(descriptor, "keys");
+bool is_cuda_array(const py::object& object) { return static_cast<bool>(find_descriptor(object)); }
+
+std::optional<ArrayObject> find_cuda_array(const py::object& object, bool sync) {
+    const py::object descriptor = find_descriptor(object);
+    if (!descriptor) return std::nullopt;
+    InterfaceSnapshot snapshot;
+    read_descriptor(descriptor.ptr(), snapshot);
+    return wrap(snapshot, object, sync, object.ptr());
 }
 
 ArrayObject as_cuda_array(const py::object& object, bool sync) {

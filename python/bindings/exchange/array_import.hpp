@@ -1,6 +1,8 @@
 // Other libraries' arrays as DeviceArrays: `as_cuda_array` and `from_cuda_array_interface`.
 #pragma once
 
+#include <optional>
+
 #include "arrays/array_object.hpp"
 
 namespace bascule::python {
@@ -11,6 +13,9 @@ ArrayObject as_cuda_array(const pybind11::object& object, bool sync);
 /// Whether `as_cuda_array` would find a descriptor to read. Reads the attribute as it does: an exception of
 /// the producer's other than AttributeError comes out.
 bool is_cuda_array(const pybind11::object& object);
+
+/// That view, where is_cuda_array says yes: the attribute is read once. Throws: as both.
+std::optional<ArrayObject> find_cuda_array(const pybind11::object& object, bool sync);
 
 void bind_array_import(pybind11::module_& module);
 

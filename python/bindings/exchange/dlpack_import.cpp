@@ -19,6 +19,7 @@
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
+#include "support/stack_room.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -260,6 +261,7 @@ py::object import_managed(dlpack::ManagedVersioned* managed) {
 
 DlpackMemory read_dlpack(PyObject* object, StreamRef stream, ImportedTensor& tensor) {
     if (PyType_Check(object)) return DlpackMemory::none;
+    require_stack(&tensor);
     const py::object method = attribute(object, names().dlpack);
     if (!method) return DlpackMemory::none;
     const dlpack::DeviceId where = ask_device(object);

@@ -24,6 +24,7 @@
 #include "support/integers.hpp"
 #include "support/names.hpp"
 #include "support/safe_repr.hpp"
+#include "support/stack_room.hpp"
 #include "types/type_profile.hpp"
 
 namespace py = pybind11;
@@ -415,32 +416,37 @@ std::string own_words(const std::string& message) {
 
 }  // namespace
 
-void detail::note_absence(std::string* absence) {
+std::string take_absence() {
     const bool absent = PyErr_ExceptionMatches(PyExc_AttributeError) != 0;
     if (checked(absent ? Check::attribute_error : Check::producer_exception) != absent) {
         throw py::error_already_set();
     }
     const py::error_already_set error;
-    if (absence != nullptr) *absence = own_words(utf8_of(py::str(error.value()).ptr()));
+    return own_words(utf8_of(py::str(error.value()).ptr()));
 }
 
-py::object detail::get_interface_by_name(PyObject* object, std::string* absence) {
+PyObject* detail::get_interface_by_name(PyObject* object) {
     auto descriptor = py::reinterpret_steal<py::object>(
         into_python([&] { return PyObject_GetAttr(object, names().cuda_array_interface); }));
-    if (!descriptor) {
-        note_absence(absence);
-    } else if (PyType_Check(object) && checked(Check::instance)) {
+    if (descriptor && PyType_Check(object) && checked(Check::instance)) {
         throw ArgumentError(ErrorKind::type,
                             fmt::format("got the class {}, not an array: pass an instance of it.",
                                         reinterpret_cast<PyTypeObject*>(object)->tp_name),
                             {.field = "__cuda_array_interface__"});
     }
+    return descriptor.release().ptr();
+}
+
+py::object get_interface(PyObject* object, PyObject* getter, std::string& absence) {
+    require_stack(&absence);
+    auto descriptor = py::reinterpret_steal<py::object>(call_interface(object, getter));
+    if (!descriptor) absence = take_absence();
     return descriptor;
 }
 
 bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
     const py::object descriptor =
-        get_interface(object, profile_of(Py_TYPE(object)).interface, &snapshot.absence);
+        get_interface(object, profile_of(Py_TYPE(object)).interface, snapshot.absence);
     if (!descriptor) return false;
     read_descriptor(descriptor.ptr(), snapshot);
     return true;

@@ -24,27 +24,29 @@ struct InterfaceSnapshot {
 
 namespace detail {
 
-/// Reading the attribute has raised. Clears an AttributeError, whose words go to `absence` as below. Throws: any other
-/// exception.
-void note_absence(std::string* absence);
-pybind11::object get_interface_by_name(PyObject* object, std::string* absence);
+/// As call_interface. Throws: ArgumentError for a class in place of an object.
+PyObject* get_interface_by_name(PyObject* object);
 
 }  // namespace detail
 
-/// `object.__cuda_array_interface__`, read exactly once, by the `interface` of its type's profile; null when it raises
-/// AttributeError, whose words go to `absence`, unless they are Python's own or it is null. Throws: ArgumentError for
-/// a class in place of an object; a producer's own exception unchanged.
-inline pybind11::object get_interface(PyObject* object, PyObject* getter, std::string* absence) {
-    if (getter == nullptr) return detail::get_interface_by_name(object, absence);
+/// `object.__cuda_array_interface__`, read exactly once, by the `interface` of its type's profile: a new reference, or null
+/// with Python's error set. Throws: ArgumentError for a class in place of an object.
+inline PyObject* call_interface(PyObject* object, PyObject* getter) {
+    if (getter == nullptr) return detail::get_interface_by_name(object);
     const descrgetfunc get = Py_TYPE(getter)->tp_descr_get;
     Py_INCREF(getter);  // the class may be changed meanwhile
     PyObject* const found =
         into_python([&] { return get(getter, object, reinterpret_cast<PyObject*>(Py_TYPE(object))); });
     Py_DECREF(getter);
-    if (found == nullptr) [[unlikely]]
-        detail::note_absence(absence);
-    return pybind11::reinterpret_steal<pybind11::object>(found);
+    return found;
 }
+
+/// After call_interface has failed: clears an AttributeError, and returns its words, unless they are Python's own. Throws:
+/// any other exception, unchanged.
+std::string take_absence();
+
+/// The same as call_interface; null when the attribute raises AttributeError, whose words go to `absence`. Throws: as both.
+pybind11::object get_interface(PyObject* object, PyObject* getter, std::string& absence);
 
 /// The descriptor of `object`, by all rules; what it masks goes to `mask`. Throws as read_interface.
 ArrayView read_view(PyObject* object, PyObject* descriptor, pybind11::object& mask);

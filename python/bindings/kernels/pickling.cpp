@@ -21,9 +21,6 @@ namespace {
 /// Objects that do not change, so that a copy is the object itself.
 constexpr const char* immutable[] = {"CompileOptions", "Device",   "Diagnostic", "Kernel",
                                      "LaunchConfig",   "Launcher", "Module"};
-/// Objects whose `__reduce__` is bascule._pickling's, which refuses those that belong to one process.
-constexpr const char* reduced[] = {"BoundLaunch", "Device",   "DeviceArray", "Event", "Graph",
-                                   "Kernel",      "Launcher", "Module",      "Stream"};
 
 /// The arguments of `_make_module` for a module of the same program.
 py::tuple module_recipe(const Module& module) {
@@ -89,9 +86,14 @@ void bind_pickling(py::module_& module) {
                    py::cpp_function([](const py::object& self, const py::object&) { return self; },
                                     py::is_method(type), py::name("__deepcopy__"), "memo"_a));
     }
-    for (const char* name : reduced) {
-        const py::object type = module.attr(name);
-        add_method(type, "__reduce__",
+}
+
+void bind_reduction(py::module_& module) {
+    for (const auto& [name, type] : module.attr("__dict__").cast<py::dict>()) {
+        const bool is_ours =
+            PyType_Check(type.ptr()) && type.attr("__module__").equal(module.attr("__name__"));
+        if (!is_ours) continue;
+        add_method(py::reinterpret_borrow<py::object>(type), "__reduce__",
                    py::cpp_function(
                        [](const py::object& self) {
                            return py::module_::import("bascule._pickling").attr("reduce")(self);

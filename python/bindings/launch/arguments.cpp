@@ -191,8 +191,10 @@ bool ArgumentReader::read_by_table(PyObject* argument, const TypeProfile& profil
     const bool may_write = !parameter.type.constant;
     if (profile.table == nullptr || !read_exchange(argument, profile, may_write, home_, *owners_, view))
         return false;
-    // What the text alone tells of a parameter is too little to say that the kernel writes.
-    require_plain_state(argument, profile.state, view, may_write && parameter.bytes > 0);
+    // What the text alone tells of a parameter is too little to say that the kernel writes. The table may have run
+    // Python code.
+    require_plain_state(argument, profile_of(Py_TYPE(argument)).state, view,
+                        may_write && parameter.bytes > 0);
     return true;
 }
 
@@ -251,17 +253,22 @@ ArrayView ArgumentReader::read_array(PyObject* argument, PyObject* descriptor, c
 }
 
 /// Everything that is neither a number nor an array of ours. The first of these that the object has: DLPack's
-/// exchange table, `__cuda_array_interface__`, `__dlpack__`.
-ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter) {
+/// exchange table, `__cuda_array_interface__`, `__dlpack__`. `absence` is why it has no interface, where that was asked
+/// already.
+ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter,
+                                           const std::string* absence) {
     if (auto value = read_value(argument)) return *std::move(value);
     ArrayView view;
     if (read_by_table(argument, profile_of(Py_TYPE(argument)), parameter, view)) return view;
-    std::string absence;
-    const TypeProfile profile = profile_of(Py_TYPE(argument));  // Python code may have run
-    if (const py::object descriptor = get_interface(argument, profile.interface, &absence)) {
-        view = read_array(argument, descriptor.ptr(), parameter);
-        if (!PyTuple_Check(argument)) remember_array(Py_TYPE(argument));  // a tuple may be a vector
-        return view;
+    std::string why;
+    if (absence == nullptr) {
+        const TypeProfile profile = profile_of(Py_TYPE(argument));  // Python code may have run
+        if (const py::object descriptor = get_interface(argument, profile.interface, why)) {
+            view = read_array(argument, descriptor.ptr(), parameter);
+            if (!PyTuple_Check(argument)) remember_array(Py_TYPE(argument));  // a tuple may be a vector
+            return view;
+        }
+        absence = &why;
     }
     if (is_host_array(argument)) {
         if (py::hasattr(argument, "ndim") && is_void(argument)) return read_void(argument);
@@ -280,11 +287,11 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
             tensor.view.stream_source = StreamSource::dlpack;
             return tensor.view;
         case DlpackMemory::host:
-            fail_host_array(argument, parameter, absence);
+            fail_host_array(argument, parameter, *absence);
         case DlpackMemory::none:
             break;
     }
-    fail_unknown(argument, parameter, absence);
+    fail_unknown(argument, parameter, *absence);
 }
 
 /// An array of ours, where it is not known to lie where the launch goes.
@@ -315,14 +322,15 @@ ArrayView ArgumentReader::own_view(const ArrayObject& own) {
     return view;
 }
 
-ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& parameter) {
+ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& parameter,
+                                       const std::string* absence) {
     if (const ArrayObject* own = as_array(argument)) {
         owners_->keep(argument, own->view);
         return own_view(*own);
     }
     if (argument == Py_None) return std::monostate{};
     if (const auto scalar = read_scalar(argument)) return *scalar;
-    return read_foreign(argument, parameter);
+    return read_foreign(argument, parameter, absence);
 }
 
 void ArgumentReader::check_chosen(PyObject* argument, int index, const Parameter& parameter) {
@@ -348,23 +356,31 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
     pack.set(index, read(argument, index, parameter));
 }
 
+/// Python's error says why.
+void ArgumentReader::set_without_interface(ArgumentPack& pack, int index, const Parameter& parameter,
+                                           PyObject* argument) {
+    const std::string absence = take_absence();
+    pack.set(index, read_any(argument, parameter, &absence));
+}
+
+/// A null descriptor is one that call_interface did not find.
 [[gnu::noinline]] void ArgumentReader::set_by_descriptor(ArgumentPack& pack, int index,
                                                          const Parameter& parameter, PyObject* argument,
                                                          PyObject* descriptor) {
+    if (descriptor == nullptr) return set_without_interface(pack, index, parameter, argument);
     pack.set(index, read_array(argument, descriptor, parameter));
 }
 
-/// An object of a type whose objects were arrays before. False where this one is not.
-[[gnu::always_inline]] inline bool ArgumentReader::set_by_interface(ArgumentPack& pack, int index,
+/// An object of a type whose objects were arrays before.
+[[gnu::always_inline]] inline void ArgumentReader::set_by_interface(ArgumentPack& pack, int index,
                                                                     const Parameter& parameter,
                                                                     PyObject* argument,
                                                                     RememberedType& known) {
     const bool usual = options_ == nullptr && interface_sync() && !known.profile.state.any;
-    const py::object descriptor = get_interface(argument, known.profile.interface, nullptr);
-    if (!descriptor) [[unlikely]]
-        return false;
     PlainArray plain;
-    if (usual && read_plainly(descriptor.ptr(), known.keys, plain, nullptr) &&
+    const auto descriptor =
+        py::reinterpret_steal<py::object>(call_interface(argument, known.profile.interface));
+    if (descriptor && usual && read_plainly(descriptor.ptr(), known.keys, plain, nullptr) &&
         (plain.stream != 0 || plain.version == 3) && fits(plain.traits, parameter.plain) &&
         plain.is_aligned() && is_known_at_home(plain.pointer, home_)) [[likely]] {
         owners_->keep(argument, plain.bytes);
@@ -373,7 +389,6 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
     } else {
         set_by_descriptor(pack, index, parameter, argument, descriptor.ptr());
     }
-    return true;
 }
 
 [[gnu::noinline]] void ArgumentReader::set_int(ArgumentPack& pack, int index, const Parameter& parameter,
@@ -397,7 +412,8 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
                 pack.set_fitting(index, parameter, plain.pointer, plain.stream);
                 return;
             }
-        } else if (known->profile.was_array && set_by_interface(pack, index, parameter, argument, *known)) {
+        } else if (known->profile.was_array) {
+            set_by_interface(pack, index, parameter, argument, *known);
             return;
         }
     }
@@ -444,7 +460,8 @@ void bind_arguments(py::module_& module) {
         .def("__repr__", [](const RawPointerObject& self) {
             return fmt::format("bascule.raw_pointer({:#x})", self.address);
         });
-    py::class_<RawBytesObject>(module, "RawBytes", "The bytes of a struct that is passed by value.")
+    py::class_<RawBytesObject>(module, "RawBytes", collected<RawBytesObject>(),
+                               "The bytes of a struct that is passed by value.")
         .def("__bytes__", [](const RawBytesObject& self) { return self.bytes; })
         .def("__len__", [](const RawBytesObject& self) { return py::len(self.bytes); })
         .def("__repr__", [](const RawBytesObject& self) {

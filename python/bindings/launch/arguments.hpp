@@ -14,6 +14,7 @@
 #include <bascule/runtime/streams/stream.hpp>
 
 #include "arrays/array_object.hpp"
+#include "classes/collected.hpp"
 #include "launch/launch_options.hpp"
 #include "launch/owners.hpp"
 #include "types/type_profile.hpp"
@@ -30,6 +31,8 @@ struct RawPointerObject {
 /// bascule.raw_bytes(buffer): the bytes as they were then.
 struct RawBytesObject {
     pybind11::bytes bytes;
+
+    void visit_references(ReferenceVisitor& each) { each.only_look_at(bytes.ptr()); }
 };
 
 /// Reads the arguments of one launch, each once. Arrays join `owners`; what was borrowed from buffers stays
@@ -59,7 +62,8 @@ class ArgumentReader {
     Device device() const noexcept { return home_.device; }
 
   private:
-    ArgumentValue read_any(PyObject* argument, const Parameter& parameter);
+    ArgumentValue read_any(PyObject* argument, const Parameter& parameter,
+                           const std::string* absence = nullptr);
     StreamRef consumer() const;
     void find_order(PyObject* argument, const Parameter& parameter, ArrayView& view);
     ArrayView own_view(const ArrayObject& own);
@@ -68,14 +72,15 @@ class ArgumentReader {
     void set_int(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
     void set_other(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
                    WorkStream& work_stream);
-    bool set_by_interface(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
+    void set_by_interface(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
                           RememberedType& known);
     void set_by_descriptor(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
                            PyObject* descriptor);
     void set_by_rules(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
+    void set_without_interface(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
     bool read_by_table(PyObject* argument, const TypeProfile& profile, const Parameter& parameter,
                        ArrayView& view);
-    ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter);
+    ArgumentValue read_foreign(PyObject* argument, const Parameter& parameter, const std::string* absence);
     ArrayView read_array(PyObject* argument, PyObject* descriptor, const Parameter& parameter);
     void read_mask_for(PyObject* argument, const Parameter& parameter, const pybind11::object& mask,
                        ArrayView& view);

@@ -15,10 +15,10 @@
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "arrays/array_object.hpp"
+#include "classes/callable_object.hpp"
 #include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
 #include "launch/launch_facts.hpp"
-#include "support/callable_object.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -53,10 +53,12 @@ struct Binding {
 
     Binding(LaunchState& state, const CallArguments& arguments) : launch(state, arguments) {}
 
+    ~Binding() { hand_over(); }
+
     /// What a launch may still use, code included, is kept until it is done. A stream that others own may be gone by now, and
     /// the driver must not be asked about it: each launch there has handed its owners over.
-    ~Binding() {
-        for (const UsedStream& used : streams) {
+    void hand_over() noexcept {
+        for (const UsedStream& used : std::exchange(streams, {})) {
             if (!used.stays) continue;
             OwnerList copies;
             copies.keep(launch.owners().current());
@@ -75,10 +77,23 @@ struct Arguments {
 
 class Bound {
   public:
-    Bound(std::shared_ptr<LaunchState> the_state, Arguments arguments)
-        : state(std::move(the_state)), arguments_(std::move(arguments)) {}
+    Bound(py::object launcher, LaunchState& the_state, Arguments arguments)
+        : state(the_state), launcher_(std::move(launcher)), arguments_(std::move(arguments)) {}
 
-    const std::shared_ptr<LaunchState> state;  // longer than its bindings
+    LaunchState& state;  // the launcher's
+
+    /// What a launch may still use is kept by the queue of its stream from now on, before anything is cleared.
+    void finalize() noexcept { arguments_.binding->hand_over(); }
+    /// The arrays are held by the binding too, which stays as it is: others of the cycle are cleared.
+    void visit_references(ReferenceVisitor& each) {
+        each.only_look_at(launcher_.ptr());
+        each.only_look_at(arguments_.positional.ptr());
+        each.only_look_at(arguments_.named.ptr());
+        if (arguments_.binding.use_count() != 1) return;  // a launch uses it
+        const Owners owners = arguments_.binding->launch.owners().current();
+        for (std::size_t i = 0; i < owners.count; ++i)
+            each.only_look_at(static_cast<PyObject*>(owners.objects[i]));
+    }
 
     Arguments arguments() const {
         const std::lock_guard lock(mutex_);
@@ -95,6 +110,7 @@ class Bound {
     }
 
   private:
+    const py::object launcher_;  // longer than its bindings
     mutable GilMutex mutex_;
     Arguments arguments_;
 };
@@ -158,8 +174,8 @@ std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const La
 /// another stream in the thread where the binding goes; and while a graph of ours is being captured, because it has
 /// owners of its own.
 void launch_bound(Bound& bound) {
-    const LaunchPlan& plan = bound.state->plan;
-    if (!bound.state->launches) return;
+    const LaunchPlan& plan = bound.state.plan;
+    if (!bound.state.launches) return;
     const std::shared_ptr<Binding> binding = bound.binding();
     const StreamRef stream = binding->launch.stream();
     const std::uint32_t launches =
@@ -190,7 +206,7 @@ PyObject* call_bound(PyObject* self, PyObject* const*, std::size_t flags, PyObje
 /// Nothing changes when an argument is refused.
 void bind_again(Bound& bound, const py::tuple& arguments, const py::object& keywords) {
     const UnpackedArguments unpacked(arguments, keywords);
-    bound.replace({arguments, keywords, std::make_shared<Binding>(*bound.state, unpacked.get())});
+    bound.replace({arguments, keywords, std::make_shared<Binding>(bound.state, unpacked.get())});
 }
 
 PyObject* rebind(PyObject* self, PyObject* arguments, PyObject* keywords) {
@@ -213,8 +229,7 @@ PyObject* repr_of_bound(PyObject* self) {
         const Bound& bound = held_by<Bound>(self);
         const std::shared_ptr<const Binding> binding = bound.binding();
         const std::string& name = binding->launch.function().expression();
-        if (!bound.state->launches)
-            return py::str(fmt::format("<bascule.BoundLaunch {} over nothing>", name));
+        if (!bound.state.launches) return py::str(fmt::format("<bascule.BoundLaunch {} over nothing>", name));
         const LaunchConfig& config = binding->launch.config();
         return py::str(fmt::format("<bascule.BoundLaunch {}[{}, {}]>", name, bascule::to_string(config.grid),
                                    bascule::to_string(config.block)));
@@ -228,7 +243,7 @@ py::dict facts_of_bound(const py::object& self) {
     const Arguments arguments = bound.arguments();
     const PreparedLaunch& launch = arguments.binding->launch;
     py::dict facts =
-        launch_facts(*bound.state, launch.function(), bound.state->launches ? &launch.config() : nullptr);
+        launch_facts(bound.state, launch.function(), bound.state.launches ? &launch.config() : nullptr);
     facts["positional"] = arguments.positional;
     facts["named"] = arguments.named;
     return facts;
@@ -254,7 +269,7 @@ PyMethodDef bound_methods[] = {
 
 }  // namespace
 
-py::object make_bound_launch(std::shared_ptr<LaunchState> state, const CallArguments& arguments) {
+py::object make_bound_launch(py::object launcher, LaunchState& state, const CallArguments& arguments) {
     py::list positional;
     for (Py_ssize_t i = 0; i < arguments.positional; ++i) positional.append(py::handle(arguments.objects[i]));
     py::object named = py::none();
@@ -266,9 +281,9 @@ py::object make_bound_launch(std::shared_ptr<LaunchState> state, const CallArgum
         }
         named = keywords;
     }
-    Arguments bound{py::tuple(positional), named, std::make_shared<Binding>(*state, arguments)};
+    Arguments bound{py::tuple(positional), named, std::make_shared<Binding>(state, arguments)};
     return make_callable(bound_type, &call_bound,
-                         std::make_unique<Bound>(std::move(state), std::move(bound)));
+                         std::make_unique<Bound>(std::move(launcher), state, std::move(bound)));
 }
 
 void register_bound_launch(py::module_& module) {

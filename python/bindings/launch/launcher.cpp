@@ -14,12 +14,12 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
+#include "classes/callable_object.hpp"
 #include "context/call_site.hpp"
 #include "launch/bound_launch.hpp"
 #include "launch/explanation.hpp"
 #include "launch/launch_facts.hpp"
 #include "launch/prepared_launch.hpp"
-#include "support/callable_object.hpp"
 #include "values/values.hpp"
 
 namespace py = pybind11;
@@ -29,10 +29,7 @@ namespace {
 
 PyTypeObject* launcher_type = nullptr;
 
-/// Shared with the bound launches that it makes.
-using State = std::shared_ptr<LaunchState>;
-
-LaunchState& state_of(PyObject* self) noexcept { return *held_by<State>(self); }
+LaunchState& state_of(PyObject* self) noexcept { return held_by<LaunchState>(self); }
 
 PyObject* call_launcher(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* keywords) {
     return guarded([&] {
@@ -87,7 +84,8 @@ PyObject* explain(PyObject* self, PyObject* const* arguments, Py_ssize_t positio
 
 PyObject* bind(PyObject* self, PyObject* const* arguments, Py_ssize_t positional, PyObject* keywords) {
     return guarded([&] {
-        return make_bound_launch(held_by<State>(self), {arguments, positional, keywords});
+        return make_bound_launch(py::reinterpret_borrow<py::object>(self), state_of(self),
+                                 {arguments, positional, keywords});
     });
 }
 
@@ -164,7 +162,7 @@ PyMethodDef launcher_methods[] = {
 py::object make_launcher_at(LaunchSite site, const Kernel& kernel, LaunchPlan plan) {
     plan.site = site;
     return make_callable(launcher_type, &call_launcher,
-                         std::make_unique<State>(std::make_shared<LaunchState>(kernel, std::move(plan))));
+                         std::make_unique<LaunchState>(kernel, std::move(plan)));
 }
 
 // --- kernel[grid, block, stream, shared_bytes]
@@ -247,8 +245,8 @@ const LaunchState& state_of_launcher(py::handle launcher) {
 }
 
 void register_launcher(py::module_& module) {
-    launcher_type = register_callable<State>(module, "bascule.Launcher", launcher_documentation,
-                                             launcher_methods, &repr_of_launcher);
+    launcher_type = register_callable<LaunchState>(module, "bascule.Launcher", launcher_documentation,
+                                                   launcher_methods, &repr_of_launcher);
     module.def("_launcher_facts", &facts_of_launcher);
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/kernel_loading.hpp"
 #include "launch/arguments.hpp"
 #include "support/gil.hpp"
+#include "support/stack_room.hpp"
 
 namespace bascule::python {
 namespace {
@@ -70,6 +71,7 @@ PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& argument
         if (start.stream) stream = &entered_.emplace(*start.stream);
     }
     ArgumentReader reader(device_, owners_, stream, options);
+    require_stack(&reader);  // an argument's own code may launch with the argument
     if (resolved_.loaded != nullptr && seen == nullptr) [[likely]] {
         pack_.emplace(resolved_.loaded->image->signature);
         if (options != nullptr) prepare_pack(*pack_, options);

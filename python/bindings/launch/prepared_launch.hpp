@@ -12,6 +12,7 @@
 #include <bascule/runtime/kernels/launch.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
+#include "classes/collected.hpp"
 #include "context/current_stream.hpp"
 #include "context/debug_object.hpp"
 #include "launch/call_arguments.hpp"
@@ -56,6 +57,13 @@ class LaunchState {
         return known != nullptr ? *known : resolve_now(undecided);
     }
     const ResolvedLaunch& resolve_on(Device device);
+
+    void finalize() noexcept {}
+    void visit_references(ReferenceVisitor& each) {
+        each.only_look_at(plan.stream_object.ptr());
+        // Launchers that `options` made of each other share them.
+        if (plan.options.use_count() == 1) each.only_look_at(plan.options->kept.ptr());
+    }
 
   private:
     const ResolvedLaunch& resolve_now(std::unique_ptr<ResolvedLaunch>& undecided);

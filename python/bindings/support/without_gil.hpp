@@ -60,6 +60,16 @@ inline pybind11::object entry_of(PyObject* dict, const char* key) {
 #endif
 }
 
+/// What the class or a base has in its dict, as Python looks up the attributes of its objects, whatever the metaclass is;
+/// null where none has it.
+inline pybind11::object class_attribute(PyTypeObject* type, PyObject* name) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    return pybind11::reinterpret_steal<pybind11::object>(_PyType_LookupRef(type, name));
+#else
+    return pybind11::reinterpret_borrow<pybind11::object>(_PyType_Lookup(type, name));
+#endif
+}
+
 /// A copy of another owner's dict, to iterate over while Python code runs.
 inline pybind11::dict copy_of(pybind11::handle dict) {
     PyObject* copy = PyDict_Copy(dict.ptr());

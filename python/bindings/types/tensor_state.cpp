@@ -5,6 +5,7 @@
 #include <bascule/interface/errors/error.hpp>
 
 #include "support/names.hpp"
+#include "support/without_gil.hpp"
 
 namespace py = pybind11;
 
@@ -27,9 +28,10 @@ bool is_true(PyObject* answer) {
 /// A getter of the type is called directly, as the attribute would call it.
 bool requires_grad(PyObject* object, const TensorState& state) {
     return is_true(into_python([&] {
-        PyObject* const getter = state.requires_grad_getter;
-        if (getter == nullptr) return PyObject_GetAttr(object, names().requires_grad);
-        return Py_TYPE(getter)->tp_descr_get(getter, object, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+        const auto getter = py::reinterpret_borrow<py::object>(state.requires_grad_getter);
+        if (!getter) return PyObject_GetAttr(object, names().requires_grad);
+        return Py_TYPE(getter.ptr())
+            ->tp_descr_get(getter.ptr(), object, reinterpret_cast<PyObject*>(Py_TYPE(object)));
     }));
 }
 
@@ -68,17 +70,17 @@ const Refusal& refusal_of(StateObstacle obstacle) noexcept {
 
 }  // namespace
 
-TensorState find_tensor_state(PyTypeObject* type) {
-    const auto has = [&](PyObject* name) { return _PyType_Lookup(type, name) != nullptr; };
+TensorState find_tensor_state(PyTypeObject* type, py::object& getter) {
+    const auto has = [&](PyObject* name) { return static_cast<bool>(class_attribute(type, name)); };
     TensorState state;
-    state.has_requires_grad = has(names().requires_grad);
+    getter = class_attribute(type, names().requires_grad);
+    state.has_requires_grad = static_cast<bool>(getter);
     state.has_is_conj = has(names().is_conj);
     state.has_is_neg = has(names().is_neg);
     state.any = state.has_requires_grad || state.has_is_conj || state.has_is_neg;
-    PyObject* const getter = _PyType_Lookup(type, names().requires_grad);  // whatever the metaclass is
     const bool is_getter =
-        getter != nullptr && (Py_TYPE(getter) == &PyGetSetDescr_Type || Py_TYPE(getter) == &PyProperty_Type);
-    if (is_getter && type->tp_getattro == PyObject_GenericGetAttr) state.requires_grad_getter = getter;
+        getter && (Py_TYPE(getter.ptr()) == &PyGetSetDescr_Type || Py_TYPE(getter.ptr()) == &PyProperty_Type);
+    if (is_getter && type->tp_getattro == PyObject_GenericGetAttr) state.requires_grad_getter = getter.ptr();
     return state;
 }
 

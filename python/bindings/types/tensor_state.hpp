@@ -14,15 +14,15 @@ namespace bascule::python {
 
 /// How the objects of a type tell.
 struct TensorState {
-    PyObject* requires_grad_getter = nullptr;  ///< borrowed from the type; null: by the attribute
+    PyObject* requires_grad_getter = nullptr;  ///< kept by who remembers this; null: by the attribute
     bool has_requires_grad = false;
     bool has_is_conj = false;
     bool has_is_neg = false;
     bool any = false;  ///< one of these
 };
 
-/// None for types that have no such state.
-TensorState find_tensor_state(PyTypeObject* type);
+/// None for types that have no such state. `getter` keeps the one that the result borrows.
+TensorState find_tensor_state(PyTypeObject* type, pybind11::object& getter);
 
 namespace detail {
 

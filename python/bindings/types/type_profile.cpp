@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "support/gil.hpp"
 #include "support/names.hpp"
@@ -62,12 +63,18 @@ bool has_attribute(PyObject* object, PyObject* name, py::object& value) {
 /// Whether `object.name` means `descriptor`'s getter: it is a property or a getset of the type itself, which come
 /// before everything else, and the type looks attributes up as object does. Its objects are no classes.
 bool is_whole_lookup(PyTypeObject* type, PyObject* descriptor) noexcept {
-    return Py_TYPE(type) == &PyType_Type && type->tp_getattro == PyObject_GenericGetAttr &&
+    return type->tp_getattro == PyObject_GenericGetAttr &&
            !PyType_FastSubclass(type, Py_TPFLAGS_TYPE_SUBCLASS) &&
            (Py_TYPE(descriptor) == &PyProperty_Type || Py_TYPE(descriptor) == &PyGetSetDescr_Type);
 }
 
-TypeProfile look_up(PyTypeObject* type) {
+/// The descriptors that a profile borrows.
+struct Descriptors {
+    py::object interface;
+    py::object requires_grad;
+};
+
+TypeProfile look_up(PyTypeObject* type, Descriptors& descriptors) {
     auto* object = reinterpret_cast<PyObject*>(type);
     TypeProfile profile;
     py::object value;
@@ -76,19 +83,44 @@ TypeProfile look_up(PyTypeObject* type) {
         profile.table = find_table(PyCapsule_GetPointer(value.ptr(), exchange_capsule));
         if (profile.table != nullptr) profile.never_readonly = is_never_readonly(type);
     }
-    profile.has_interface = has_attribute(object, names().cuda_array_interface, value);
-    if (profile.has_interface && is_whole_lookup(type, value.ptr())) profile.interface = value.ptr();
-    if (profile.table != nullptr || profile.has_interface) profile.state = find_tensor_state(type);
+    // What getattr(type, ...) returns is what a descriptor makes of the class, and not the descriptor.
+    descriptors.interface = class_attribute(type, names().cuda_array_interface);
+    profile.has_interface = static_cast<bool>(descriptors.interface);
+    if (profile.has_interface && is_whole_lookup(type, descriptors.interface.ptr()))
+        profile.interface = descriptors.interface.ptr();
+    if (profile.table != nullptr || profile.has_interface)
+        profile.state = find_tensor_state(type, descriptors.requires_grad);
     return profile;
+}
+
+/// Releasing the descriptors may run Python code, which may remember another type there.
+void forget(RememberedType& known) {
+    while (known.type != nullptr) {
+        known.type = nullptr;
+        const Descriptors released{
+            py::reinterpret_steal<py::object>(std::exchange(known.profile.interface, nullptr)),
+            py::reinterpret_steal<py::object>(
+                std::exchange(known.profile.state.requires_grad_getter, nullptr))};
+    }
 }
 
 }  // namespace
 
 TypeProfile detail::look_up_profile(PyTypeObject* type) {
     const unsigned int before = version_tag(type);
-    const TypeProfile profile = look_up(type);
+    Descriptors descriptors;
+    TypeProfile profile = look_up(type, descriptors);
+    RememberedType& place = place_of(type);
+    forget(place);
     // A tag of 0 names no state. The lookup gives the type its tag, so the second time is remembered.
-    if (before != 0 && version_tag(type) == before) place_of(type) = {type, before, profile, {}};
+    if (before != 0 && version_tag(type) == before) {
+        place = {type, before, profile, {}};
+        Py_XINCREF(profile.interface);
+        Py_XINCREF(profile.state.requires_grad_getter);
+    } else {  // nobody keeps them
+        profile.interface = nullptr;
+        profile.state.requires_grad_getter = nullptr;
+    }
     return profile;
 }
 

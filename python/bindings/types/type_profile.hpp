@@ -29,8 +29,8 @@ struct KeyPlaces {
 /// How objects of one type are read and ordered. A small value.
 struct TypeProfile {
     const dlpack::ExchangeTable* table = nullptr;  ///< null: the type offers none that this Bascule knows
-    /// The type's own descriptor for `__cuda_array_interface__`, borrowed from the type, where getting the attribute
-    /// means calling it and nothing else; else null.
+    /// The type's own descriptor for `__cuda_array_interface__`, where getting the attribute means calling it and nothing
+    /// else; else null. What is remembered of the type owns it.
     PyObject* interface = nullptr;
     /// How the type's arrays are ordered where they name no stream; null: not asked for. Good while
     /// `policy_generation` is the number of the registrations.
@@ -43,7 +43,8 @@ struct TypeProfile {
 };
 
 /// What was found for a type in one state of it: whoever changes the type, or takes its place in memory, gets
-/// another tag.
+/// another tag. Owns the descriptors of the profile: while Python replaces one in the type's dict, the old one is
+/// released before the tag changes.
 struct RememberedType {
     PyTypeObject* type = nullptr;
     unsigned int tag = 0;

@@ -1,4 +1,4 @@
-#include "support/public_function.hpp"
+#include "classes/public_function.hpp"
 
 #include <cstdlib>
 #include <frameobject.h>
@@ -49,8 +49,14 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, Py
     const auto& function = *reinterpret_cast<PublicFunction*>(self);
     if (function.results != nullptr && PyVectorcall_NARGS(flags) == 1 && names == nullptr &&
         PyUnicode_CheckExact(arguments[0])) {
+#if PY_VERSION_HEX >= 0x030D0000
+        PyObject* known = nullptr;  // another thread may replace the entry meanwhile
+        PyDict_GetItemRef(function.results, arguments[0], &known);
+        if (known != nullptr) return known;
+#else
         if (PyObject* known = PyDict_GetItemWithError(function.results, arguments[0]))
             return Py_NewRef(known);
+#endif
         PyErr_Clear();
     }
     return into_python([&]() -> PyObject* {

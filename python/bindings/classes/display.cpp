@@ -1,8 +1,8 @@
-#include "support/display.hpp"
+#include "classes/display.hpp"
 
 #include <string>
 
-#include "support/callable_object.hpp"
+#include "classes/callable_object.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

@@ -8,6 +8,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include "classes/collected.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 
@@ -47,8 +48,8 @@ pybind11::object make_callable(PyTypeObject* type, vectorcallfunc call, std::uni
     return pybind11::reinterpret_steal<pybind11::object>(reinterpret_cast<PyObject*>(object));
 }
 
-/// A heap type `name` ("bascule.Launcher") in the module. The strings and `methods` live as long as the
-/// process.
+/// A heap type `name` ("bascule.Launcher") in the module, whose T has `visit_references(ReferenceVisitor&)` and
+/// `finalize()`, which the collector calls before it clears anything. The strings and `methods` live as long as the process.
 template <class T>
 PyTypeObject* register_callable(pybind11::module_& module, const char* name, const char* documentation,
                                 PyMethodDef* methods, reprfunc repr) {
@@ -58,11 +59,28 @@ PyTypeObject* register_callable(pybind11::module_& module, const char* name, con
     };
     const destructor deallocate = [](PyObject* self) {
         PyTypeObject* type = Py_TYPE(self);
+        PyObject_GC_UnTrack(self);
         delete &held_by<T>(self);
         type->tp_free(self);
         Py_DECREF(type);
     };
+    const auto visit_held = [](PyObject* self, ReferenceVisitor visitor) {
+        T* const held = reinterpret_cast<CallableObject<T>*>(self)->held;
+        if (held != nullptr) held->visit_references(visitor);
+        return visitor.result();
+    };
+    const traverseproc traverse = [](PyObject* self, visitproc visit, void* arg) {
+        Py_VISIT(Py_TYPE(self));
+        return decltype(visit_held){}(self, {visit, arg});
+    };
+    const inquiry clear = [](PyObject* self) {
+        return decltype(visit_held){}(self, ReferenceVisitor::that_clears());
+    };
+    const destructor finalize = [](PyObject* self) { held_by<T>(self).finalize(); };
     PyType_Slot slots[] = {
+        {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+        {Py_tp_clear, reinterpret_cast<void*>(clear)},
+        {Py_tp_finalize, reinterpret_cast<void*>(finalize)},
         {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
         {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
         {Py_tp_repr, reinterpret_cast<void*>(repr)},
@@ -72,7 +90,8 @@ PyTypeObject* register_callable(pybind11::module_& module, const char* name, con
         {0, nullptr},
     };
     PyType_Spec spec = {name, static_cast<int>(sizeof(CallableObject<T>)), 0,
-                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                            Py_TPFLAGS_DISALLOW_INSTANTIATION,
                         slots};
     PyObject* type = PyType_FromSpec(&spec);
     if (type == nullptr) throw pybind11::error_already_set();

@@ -1,0 +1,66 @@
+// What Python's collector of cycles needs to know of a class whose C++ value holds Python objects.
+#pragma once
+
+#include <utility>
+
+#include <pybind11/pybind11.h>
+
+namespace bascule::python {
+
+/// Passed to a value's `visit_references`, which names each reference that the value alone holds, once. The collector
+/// either looks at them, or clears them, when nobody reaches the object any more.
+class ReferenceVisitor {
+  public:
+    ReferenceVisitor(visitproc visit, void* argument) noexcept : visit_(visit), argument_(argument) {}
+    static ReferenceVisitor that_clears() noexcept { return {nullptr, nullptr}; }
+
+    /// Cleared, it is None, so that what is left of the object can still be asked.
+    void operator()(pybind11::object& held) {
+        if (visit_ != nullptr) {
+            only_look_at(held.ptr());
+        } else if (held) {
+            const pybind11::object released = std::exchange(held, pybind11::none());
+        }
+    }
+    /// A reference that lasts as long as the value; null is none.
+    void only_look_at(PyObject* held) {
+        if (visit_ != nullptr && held != nullptr && result_ == 0) result_ = visit_(held, argument_);
+    }
+    int result() const noexcept { return result_; }
+
+  private:
+    visitproc visit_;  // null: clears
+    void* argument_;
+    int result_ = 0;
+};
+
+namespace detail {
+
+/// An object whose value another one owns, or that has none yet, holds nothing.
+template <class T>
+int visit_instance(PyObject* self, ReferenceVisitor visitor) {
+    const pybind11::detail::value_and_holder value =
+        reinterpret_cast<pybind11::detail::instance*>(self)->get_value_and_holder();
+    if (value.holder_constructed()) value.value_ptr<T>()->visit_references(visitor);
+    return visitor.result();
+}
+
+}  // namespace detail
+
+/// For py::class_<T>, where T has `visit_references(ReferenceVisitor&)`: cycles through its objects are collected.
+template <class T>
+pybind11::custom_type_setup collected() {
+    return pybind11::custom_type_setup([](PyHeapTypeObject* heap_type) {
+        PyTypeObject& type = heap_type->ht_type;
+        type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+        type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+            Py_VISIT(Py_TYPE(self));
+            return detail::visit_instance<T>(self, {visit, arg});
+        };
+        type.tp_clear = [](PyObject* self) {
+            return detail::visit_instance<T>(self, ReferenceVisitor::that_clears());
+        };
+    });
+}
+
+}  // namespace bascule::python

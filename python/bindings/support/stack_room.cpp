@@ -1,0 +1,45 @@
+#include "support/stack_room.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <pthread.h>
+
+#include <pybind11/pybind11.h>
+
+namespace bascule::python {
+namespace {
+
+constexpr std::uintptr_t unknown = std::numeric_limits<std::uintptr_t>::max();
+constexpr std::size_t most_room = std::size_t{512} << 10;  // several launches' of the largest kind
+
+constinit thread_local std::uintptr_t stack_begin = 0;
+
+/// Sets both; no address is too low where the system does not tell.
+void find_stack() noexcept {
+    stack_begin = detail::lowest_address = 0;
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+    void* begin = nullptr;
+    std::size_t size = 0;
+    if (pthread_attr_getstack(&attributes, &begin, &size) == 0) {
+        stack_begin = reinterpret_cast<std::uintptr_t>(begin);
+        detail::lowest_address = stack_begin + std::min(most_room, size / 4);
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+}  // namespace
+
+constinit thread_local std::uintptr_t detail::lowest_address = unknown;
+
+void detail::look_at_stack(std::uintptr_t address) {
+    if (lowest_address == unknown) find_stack();
+    // Below the thread's own stack is the stack of a coroutine.
+    if (address >= lowest_address || address < stack_begin) return;
+    PyErr_SetString(PyExc_RecursionError,
+                    "maximum recursion depth exceeded: reading an argument reads it again");
+    throw pybind11::error_already_set();
+}
+
+}  // namespace bascule::python
