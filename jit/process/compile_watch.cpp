@@ -8,6 +8,7 @@
 
 #include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/jit/process/exit_gate.hpp>
+#include <bascule/jit/process/log.hpp>
 
 namespace bascule {
 namespace {
@@ -53,7 +54,6 @@ void wait_for_end(const CompileWatch& watch, const std::string& what, const std:
             throw CompileInterrupted("NVRTC was compiling " + what +
                                      " and goes on; its image will be in the cache.");
     }
-    end.get();
 }
 
 /// Signals are for the program's threads; those that a fault of the thread itself raises cannot be blocked.
@@ -64,25 +64,45 @@ void block_signals() noexcept {
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-/// Null when the system has no more threads.
-std::shared_ptr<std::promise<void>> run_on_thread(const std::function<void()>& work) {
-    auto promise = std::make_shared<std::promise<void>>();
+/// Work on a thread of its own. Others wait for its end, whoever asked for it, so that its messages come after it.
+struct Job {
+    std::promise<void> promise;
+    LogMessages messages;
+};
+
+/// The same on this thread.
+void run_here(const std::function<void()>& work) {
+    LogMessages messages;
     try {
-        std::thread([promise, work] {
-            const InsideNvrtc until_stored;
+        const MessagesHeld held(messages);
+        work();
+    } catch (const std::exception&) {
+        log(messages);
+        throw;
+    }
+    log(messages);
+}
+
+/// Null when the system has no more threads.
+std::shared_ptr<Job> run_on_thread(const std::function<void()>& work) {
+    auto job = std::make_shared<Job>();
+    try {
+        std::thread([job, work] {
+            const BeforeTheEnd until_stored;
             block_signals();
             on_compile_thread = true;
             try {
+                const MessagesHeld held(job->messages);
                 work();
-                promise->set_value();
+                job->promise.set_value();
             } catch (...) {
-                promise->set_exception(std::current_exception());
+                job->promise.set_exception(std::current_exception());
             }
         }).detach();
     } catch (const std::system_error&) {
         return nullptr;
     }
-    return promise;
+    return job;
 }
 
 }  // namespace
@@ -95,15 +115,19 @@ bool is_compile_thread() noexcept { return on_compile_thread; }
 
 void run_watched(const std::string& what, const std::function<void()>& work) {
     const CompileWatch* watch = watch_here();
-    const auto promise = watch != nullptr ? run_on_thread(work) : nullptr;
-    if (promise == nullptr) return work();
-    wait_for_end(*watch, what, promise->get_future().share());
+    const auto job = watch != nullptr ? run_on_thread(work) : nullptr;
+    if (job == nullptr) return run_here(work);
+    const std::shared_future<void> end = job->promise.get_future().share();
+    wait_for_end(*watch, what, end);
+    log(job->messages);
+    end.get();
 }
 
 void wait_watched(const std::string& what, const std::shared_future<void>& end) {
     const CompileWatch* watch = watch_here();
     if (watch == nullptr) return end.get();
     wait_for_end(*watch, what, end);
+    end.get();
 }
 
 }  // namespace bascule

@@ -6,6 +6,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/process/exit_gate.hpp>
 
 namespace bascule {
@@ -16,12 +17,37 @@ std::atomic<bool> closed{false};
 thread_local std::int64_t inside_here = 0;
 thread_local bool closed_here = false;
 
+std::atomic<std::int64_t> in_nvrtc{0};
+thread_local std::int64_t in_nvrtc_here = 0;
+std::atomic<bool> nvrtc_is_lost{false};
+
 /// A forked child has the thread that forked and no other.
-void forget_other_threads() noexcept { inside.store(inside_here); }
+void forget_other_threads() noexcept {
+    inside.store(inside_here);
+    if (in_nvrtc.exchange(in_nvrtc_here) != in_nvrtc_here) nvrtc_is_lost.store(true);
+}
 
 }  // namespace
 
-InsideNvrtc::InsideNvrtc() noexcept {
+InsideNvrtc::InsideNvrtc() {
+    if (nvrtc_is_lost.load()) {
+        throw LibraryError(
+            "this process was forked while another thread of its parent was compiling, and NVRTC cannot be "
+            "used in it. "
+            "Start the process with multiprocessing's 'spawn' or 'forkserver', or fork while nothing is "
+            "compiled.",
+            {.library = "NVRTC"});
+    }
+    in_nvrtc.fetch_add(1);
+    ++in_nvrtc_here;
+}
+
+InsideNvrtc::~InsideNvrtc() {
+    --in_nvrtc_here;
+    in_nvrtc.fetch_sub(1);
+}
+
+BeforeTheEnd::BeforeTheEnd() noexcept {
     inside.fetch_add(1);
     if (closed.load() && !closed_here) {
         inside.fetch_sub(1);
@@ -30,7 +56,7 @@ InsideNvrtc::InsideNvrtc() noexcept {
     ++inside_here;
 }
 
-InsideNvrtc::~InsideNvrtc() {
+BeforeTheEnd::~BeforeTheEnd() {
     --inside_here;
     inside.fetch_sub(1);
 }

@@ -1,17 +1,30 @@
-// Keeps the end of the process and NVRTC apart: a thread that still compiles then would find the library's
-// static objects destroyed.
+// Keeps the end of the process, and forks, apart from NVRTC: a thread that still compiles at the end would find the
+// library's static objects destroyed, and a child that is forked while another thread compiles finds its locks taken.
 #pragma once
 
 namespace bascule {
 
-/// One is made around the calls of NVRTC, on the stack. The end of the process waits for those that are made,
-/// and whoever would make one after that, on another thread, stops there for good.
+/// One is made on the stack around what must be done before the process ends. The end waits for those that are made, and
+/// whoever would make one after that, on another thread, stops there for good.
+class BeforeTheEnd {
+  public:
+    BeforeTheEnd() noexcept;
+    ~BeforeTheEnd();
+    BeforeTheEnd(const BeforeTheEnd&) = delete;
+    BeforeTheEnd& operator=(const BeforeTheEnd&) = delete;
+};
+
+/// The same around the calls of NVRTC. Throws: LibraryError in a child that was forked while another thread was there: it
+/// would wait for ever for a lock of NVRTC's.
 class InsideNvrtc {
   public:
-    InsideNvrtc() noexcept;
+    InsideNvrtc();
     ~InsideNvrtc();
     InsideNvrtc(const InsideNvrtc&) = delete;
     InsideNvrtc& operator=(const InsideNvrtc&) = delete;
+
+  private:
+    BeforeTheEnd before_the_end_;
 };
 
 /// Says that libraries were loaded: what the process does at its end goes backwards, so that a gate that was

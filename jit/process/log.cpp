@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <bascule/jit/process/log.hpp>
 
@@ -31,6 +32,10 @@ void print_message(const char* logger, LogLevel, const std::string& message) noe
     std::fprintf(stderr, "%s: %s\n", logger, message.c_str());
 }
 
+constinit thread_local int handlers_running = 0;
+constexpr int most_handlers = 2;
+constinit thread_local LogMessages* held = nullptr;
+
 constexpr LogHandler standard_error{&environment_wants, &print_message};
 std::atomic<const LogHandler*> current{&standard_error};
 
@@ -44,14 +49,29 @@ std::atomic<bool>& memory_hits() noexcept {
 void set_log_handler(const LogHandler& handler) noexcept { current.store(&handler); }
 
 bool logs(const char* logger, LogLevel level) noexcept {
+    if (handlers_running == most_handlers) return false;
     const bool wanted = current.load()->wants(logger, level);
     if (level == LogLevel::debug && logger == cache_logger) memory_hits().store(wanted);
     return wanted;
 }
 
-void log(const char* logger, LogLevel level, const std::string& message) noexcept {
+void log(const char* logger, LogLevel level, const std::string& message) {
+    if (handlers_running == most_handlers) return;
+    if (held != nullptr) {
+        held->push_back({logger, level, message});
+        return;
+    }
+    ++handlers_running;
     current.load()->write(logger, level, message);
+    --handlers_running;
 }
+
+void log(const LogMessages& messages) {
+    for (const auto& [logger, level, text] : messages) log(logger, level, text);
+}
+
+MessagesHeld::MessagesHeld(LogMessages& list) noexcept : outer_(std::exchange(held, &list)) {}
+MessagesHeld::~MessagesHeld() { held = outer_; }
 
 bool logs_memory_hits() noexcept { return memory_hits().load(std::memory_order_relaxed); }
 

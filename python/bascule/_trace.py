@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-from types import TracebackType
 from typing import Any
 
 from bascule import _bascule, _errors
@@ -20,29 +19,28 @@ class Trace:
         self._path = None if path is None else os.fspath(path)
         self._limit = limit
         self._state = "not started"
+        self._process = 0
         self._ranges = False
         self._threads: dict[int, str] = {}
         self._recorded: dict[str, Any] = {}
         self._events: list[dict[str, Any]] | None = None
 
-    def __enter__(self) -> Trace:
+    # Of the extension module, so that no signal handler can come between them and what they begin and end.
+    __enter__ = _bascule._enter_trace
+    __exit__ = _bascule._exit_trace
+
+    def _prepare(self) -> int:
+        """What comes before the recording; returns the limit."""
         if self._state != "not started":
             raise _errors.Error("this trace was recorded already: make another one with bascule.trace().")
+        self._process = os.getpid()
         self._name_threads()
-        _bascule._begin_trace(self._limit)
-        self._state = "recording"
-        self._begin_ranges()
-        return self
+        return self._limit
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def _finish(self, error: BaseException | None) -> None:
+        """What comes after it; `error` ended the block."""
         self._end_ranges()
         self._name_threads()
-        try:
-            self._recorded = _bascule._end_trace()
-        finally:
-            self._state = "recorded"
         if self.dropped:
             _errors.warn(
                 f"the trace lacks {self.dropped} calls, because it records {self._limit:,} at most. "
@@ -106,6 +104,13 @@ class Trace:
     def _require_recorded(self) -> None:
         if self._state == "recording":
             raise _errors.Error("the trace is still being recorded: leave the `with` block first.")
+        if self._state == "recorded by another process":
+            raise _errors.Error(
+                f"process {self._process} records this trace, and this process was forked from it meanwhile: begin "
+                "another trace here with bascule.trace()."
+            )
+        if self._state == "interrupted":
+            raise _errors.Error("nothing was recorded: the end of the trace was interrupted.")
         if self._state == "not started":
             raise _errors.Error("nothing was recorded: `with bascule.trace() as trace:` records what its block does.")
 
@@ -129,6 +134,7 @@ class Trace:
         if self._ranges:
             from bascule import _trace_ranges
 
+            self._ranges = False
             _trace_ranges.end_ranges()
 
 

@@ -2,6 +2,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <pthread.h>
 #include <tuple>
 #include <unistd.h>
 #include <unordered_map>
@@ -70,6 +72,13 @@ std::shared_ptr<trace::Recording>& current() {
     return *recording;
 }
 
+/// A forked child records nothing: the trace, whose locks its other threads may hold, is its parent's.
+void stop_in_child() noexcept {
+    set_watch(Watch::record, false);
+    static_cast<void>(new (std::nothrow) std::shared_ptr<trace::Recording>(std::move(current())));
+    recording_mutex.unlock();
+}
+
 }  // namespace
 
 const char* to_string(CallKind kind) noexcept {
@@ -101,6 +110,9 @@ const char* to_string(CallKind kind) noexcept {
 }
 
 void trace::begin_recording(std::size_t limit) {
+    static const int handlers =
+        pthread_atfork([] { recording_mutex.lock(); }, [] { recording_mutex.unlock(); }, &stop_in_child);
+    static_cast<void>(handlers);
     const std::lock_guard lock(recording_mutex);
     if (current() != nullptr) {
         throw Error(

@@ -8,7 +8,8 @@
 
 namespace bascule {
 
-/// Begins to record the calls of all threads, at most `limit` of them. Throws: Error while another trace is recorded.
+/// Begins to record the calls of all threads, at most `limit` of them. A child that is forked meanwhile records nothing.
+/// Throws: Error while another trace is recorded.
 void start_trace(std::size_t limit);
 /// Ends it, after it has waited for the work that was recorded. Never throws for a device that is lost: what it was
 /// doing has no times then. Throws: Error where no trace is recorded.

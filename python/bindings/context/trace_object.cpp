@@ -3,6 +3,7 @@
 #include "context/trace_object.hpp"
 
 #include <memory>
+#include <unistd.h>
 #include <utility>
 
 #include <pybind11/stl.h>
@@ -49,6 +50,14 @@ py::dict describe_record(const TraceRecord& record) {
     return found;
 }
 
+void stop_quietly() noexcept {
+    try {
+        const GilReleased released;
+        stop_trace();
+    } catch (const std::exception&) {  // what began it fails with a better reason
+    }
+}
+
 py::dict end_trace() {
     RecordedTrace trace;
     {
@@ -63,6 +72,39 @@ py::dict end_trace() {
     }
     return py::dict("begin"_a = trace.recorded.begin, "end"_a = trace.recorded.end, "records"_a = records,
                     "devices"_a = devices, "dropped"_a = trace.dropped);
+}
+
+/// Trace.__enter__ and __exit__. No signal handler of Python's runs between these statements, so that none can leave a trace
+/// that nobody ends.
+py::object enter_trace(const py::object& self) {
+    const auto limit = self.attr("_prepare")().cast<std::size_t>();
+    {
+        const GilReleased released;
+        start_trace(limit);
+    }
+    try {
+        self.attr("_begin_ranges")();
+        self.attr("_state") = "recording";
+    } catch (...) {
+        stop_quietly();
+        throw;
+    }
+    return self;
+}
+
+void exit_trace(const py::object& self, const py::object&, const py::object& error, const py::object&) {
+    if (self.attr("_process").cast<pid_t>() != getpid()) {
+        self.attr("_state") = "recorded by another process";
+        return;
+    }
+    self.attr("_state") = "interrupted";
+    self.attr("_recorded") = end_trace();
+    self.attr("_state") = "recorded";
+    self.attr("_finish")(error);
+}
+
+py::cpp_function method(const char* name, auto function) {
+    return py::cpp_function(function, py::name(name), py::is_method(py::none()));
 }
 
 // --- Ranges of a profiler
@@ -140,8 +182,8 @@ std::uint64_t add_python_hook(const py::object& before, const py::object& after,
 }  // namespace
 
 void bind_traces(py::module_& module) {
-    module.def("_begin_trace", &start_trace, "limit"_a, py::call_guard<GilReleased>());
-    module.def("_end_trace", &end_trace);
+    module.attr("_enter_trace") = method("__enter__", &enter_trace);
+    module.attr("_exit_trace") = method("__exit__", &exit_trace);
 #ifdef BASCULE_TEST_HOOKS
     module.def("_advance_trace_clock", [](std::int64_t nanoseconds) { trace_clock_advance += nanoseconds; });
 #endif

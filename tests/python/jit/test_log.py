@@ -223,3 +223,95 @@ def test_without_the_variable_logging_is_not_imported(tmp_path):
     )
     before, after = run(program, "", tmp_path).stdout.split()
     assert before == after
+
+
+# --- Handlers that compile --------------------------------------------------------------------------------------------
+
+COMPILING_HANDLER = """
+import logging, threading
+import bascule
+
+options = bascule.CompileOptions(arch="compute_80")
+compiled = 0
+
+class Compiles(logging.Handler):
+    def emit(self, record):
+        global compiled
+        compiled += 1
+        TEXT
+
+log = logging.getLogger("bascule")
+log.setLevel(logging.DEBUG)
+log.addHandler(Compiles())
+
+def outer(i):
+    for j in range(3):
+        bascule.compile(f"__global__ void k(int* p) {{ *p = {10 * i + j}; }}", options=options)
+        bascule.compile("__global__ void every(int* p) { *p = 1; } // each thread's", options=options)
+
+threads = [threading.Thread(target=outer, args=(i,)) for i in range(THREADS)]
+for thread in threads:
+    thread.start()
+outer(9)
+for thread in threads:
+    thread.join()
+assert 4 <= compiled < 200, compiled
+"""
+
+
+@pytest.mark.parametrize("threads", [0, 3])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bascule.compile(f'__global__ void inner(int* p) {{ *p = {compiled}; }}', options=options)",
+        "bascule.compile('__global__ void inner(int* p) { *p = 0; }', options=options)",
+        # In the thread that asked: NVRTC's own messages come from another one.
+        "'from disk' in record.getMessage() or bascule.compile(f'__global__ void inner(int* p) {{ *p = {compiled}; }}',"
+        " options=options)",
+        "bascule.compile('__global__ void every(int* p) { *p = 1; } // each thread\\'s', options=options)",
+    ],
+    ids=["new texts", "one text", "in the thread that asked", "the same text"],
+)
+def test_a_handler_that_compiles_for_each_message_ends(text, threads, tmp_path):
+    program = COMPILING_HANDLER.replace("TEXT", text).replace("THREADS", str(threads))
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "BASCULE_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_handler_that_waits_for_another_threads_compile_ends():
+    """It holds its own lock meanwhile, which the other thread's messages need."""
+    program = """
+import logging, threading
+import bascule
+
+options = bascule.CompileOptions(arch="compute_80")
+hold = bascule._bascule._hold_compiles
+slow = "__global__ void slow(int* p) { *p = 1; }"
+other = threading.Thread(target=lambda: bascule.compile(slow, options=options))
+
+class Waits(logging.Handler):
+    def emit(self, record):
+        if threading.current_thread() is threading.main_thread():
+            hold(True)
+            other.start()
+            threading.Timer(0.3, hold, [False]).start()
+            bascule.compile(slow, options=options)
+            log.removeHandler(self)
+
+log = logging.getLogger("bascule")
+log.setLevel(logging.DEBUG)
+log.addHandler(Waits())
+bascule.compile("__global__ void k(int* p) { *p = 1; }", options=options)
+other.join()
+"""
+    if not hasattr(bascule._bascule, "_hold_compiles"):
+        pytest.skip("this build cannot hold a compile")
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import bascule
+
 from .processes import USE, run
 
 WORK = """
@@ -100,6 +102,113 @@ stop.set()
 for thread in threads:
     thread.join()
 """
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+COMPILES = """
+import signal
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 on warns of such a fork
+
+def text(n):
+    return f"__global__ void forked(int* p) {{ *p = {n}; }} // {os.environ['OF_TEST']}"
+
+def compiled_in_child(n, before=lambda: None):
+    # What a forked child says of a compile.
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(30)
+        before()
+        try:
+            bascule.compile(text(n), options=options)
+            answer = b"compiled"
+        except bascule.LibraryError as error:
+            answer = str(error).encode()
+        os.write(write, answer)
+        os._exit(0)
+    os.close(write)
+    assert os.waitpid(child, 0)[1] == 0, "it hung"
+    return os.read(read, 10_000).decode()
+
+options = bascule.CompileOptions(arch="compute_80")
+hold = bascule._bascule._hold_compiles
+"""
+
+
+@pytest.mark.parametrize("thread", ["threading.Thread", "main"])
+def test_a_child_forked_while_nvrtc_compiles_says_what_to_do_and_the_parent_compiles_on(thread: str) -> None:
+    if not hasattr(bascule._bascule, "_hold_compiles"):
+        pytest.skip("this build cannot hold a compile")
+    begin = """
+others = [threading.Thread(target=bascule.compile, args=(text(1),), kwargs={"options": options})]
+others[0].start()
+"""
+    if thread == "main":  # interrupted, so that the compile goes on without it
+        begin = """
+others = []
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+try:
+    bascule.compile(text(1), options=options)
+except KeyboardInterrupt:
+    pass
+signal.signal(signal.SIGALRM, signal.SIG_DFL)
+"""
+    ended = run(
+        COMPILES
+        + "hold(True)\n"
+        + begin
+        + """
+time.sleep(0.3)  # it is held
+for _ in range(10):
+    said = compiled_in_child(2, lambda: hold(False))
+    assert "forked while another thread" in said and "'spawn'" in said, said
+hold(False)
+for other in others:
+    other.join()
+bascule.compile(text(1), options=options)
+bascule.compile(text(3), options=options)
+""",
+        OF_TEST=f"held {thread}",
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_a_child_forked_after_a_compile_compiles() -> None:
+    ended = run(
+        COMPILES
+        + """
+for n in range(20):
+    bascule.compile(text(n), options=options)
+    assert compiled_in_child(100 + n) == "compiled"
+""",
+        OF_TEST="after",
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_children_forked_in_the_midst_of_real_compiles_never_hang() -> None:
+    ended = run(
+        COMPILES
+        + """
+bascule.compile(text(1000), options=options)  # which imports what it needs: Python's locks are Python's
+stop = threading.Event()
+def loop():
+    n = 1000
+    while not stop.is_set():
+        n += 1
+        bascule.compile(text(n), options=options)
+thread = threading.Thread(target=loop)
+thread.start()
+for n in range(20):
+    said = compiled_in_child(n)
+    assert said == "compiled" or "'spawn'" in said, said
+stop.set()
+thread.join()
+""",
+        OF_TEST="midst",
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -362,3 +364,115 @@ def test_a_wrong_argument_is_named(arguments, error, said, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=said):
         bascule.trace(**arguments)
+
+
+# --- Signals and forks ------------------------------------------------------------------------------------------------
+
+
+class Interrupts:
+    """A signal handler that raises at the n-th line of Python that runs from now on."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def trace(self, frame, event, argument):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return self.trace
+
+
+@pytest.mark.parametrize("nth", range(1, 60, 2))
+@pytest.mark.parametrize("where", ["begin", "end"])
+def test_an_interrupt_while_a_trace_begins_or_ends_leaves_none_behind(module, where, nth, tmp_path):
+    x = ones()
+    before = sys.gettrace()
+    interrupts = Interrupts(nth)
+    try:
+        trace = bascule.trace(tmp_path / "run.json")
+        if where == "begin":
+            sys.settrace(interrupts.trace)
+        with trace:
+            module.scale[1, 64](x, 2, 64)
+            if where == "end":
+                sys.settrace(interrupts.trace)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    with bascule.trace() as again:
+        module.scale[1, 64](x, 2, 64)
+    assert spans(again, "kernel", host=False)
+
+
+def test_a_real_signal_at_any_time_leaves_no_trace_behind():
+    program = """
+import signal, bascule
+raised = 0
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+for n in range(1, 300):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, n * 1e-6)
+        with bascule.trace():
+            pass
+        with bascule.trace():
+            pass
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        raised += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+with bascule.trace() as trace:
+    pass
+assert raised > 20, raised
+assert trace.events
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_block_that_is_interrupted_is_a_trace_as_far_as_it_came():
+    trace = bascule.trace()
+    with pytest.raises(KeyboardInterrupt), trace:
+        raise KeyboardInterrupt
+    assert trace.events
+    with pytest.raises(bascule.Error, match="recorded already"):
+        trace.__enter__()
+
+
+FORKS = """
+import os, sys
+import bascule
+
+options = bascule.CompileOptions(arch="compute_80")
+parents, childs = sys.argv[1:]
+trace = bascule.trace(parents)
+with trace:
+    bascule.compile("__global__ void k() {} // before", options=options)
+    child = os.fork()
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+    bascule.compile("__global__ void k() {} // after", options=options)
+if child:
+    sys.exit()
+try:
+    trace.events
+    os._exit(3)
+except bascule.Error as error:
+    assert str(os.getppid()) in str(error) and "forked" in str(error), error
+if os.path.exists(parents):
+    os._exit(4)
+with bascule.trace(childs):
+    pass
+os._exit(0)
+"""
+
+
+def test_a_fork_inside_a_trace_leaves_the_trace_to_the_parent(tmp_path):
+    files = [tmp_path / "parent.json", tmp_path / "child.json"]
+    ended = subprocess.run(
+        [sys.executable, "-c", FORKS, *map(str, files)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    events = [read(file)["traceEvents"] for file in files]
+    compiles = [[event for event in each if event.get("cat") == "compile"] for each in events]
+    assert [len(each) for each in compiles] == [2, 0]
