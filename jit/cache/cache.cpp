@@ -1,5 +1,6 @@
 #include <atomic>
 #include <cstdio>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -25,6 +26,9 @@ namespace {
 std::atomic<int> disabled{0};  // how many Cache::Disabled live
 std::atomic<Cache::Observer> lookup_observer{nullptr};
 
+/// Of one program while its headers are being edited: an image may be made in several runs of the compiler.
+constexpr int most_compiles_in_a_row = 3;
+
 void print(const std::string& warning) { std::fprintf(stderr, "bascule: %s\n", warning.c_str()); }
 
 std::vector<SearchPath> search_paths(const Nvrtc& nvrtc) {
@@ -41,6 +45,18 @@ std::string description_of(const Program& program) {
     std::string names = program.instances.front().expression;
     if (program.instances.size() > 1) names += fmt::format(" and {} more", program.instances.size() - 1);
     return fmt::format("{} of {}", names, program.source.name);
+}
+
+/// Of `Program::headers`: it concerns who asks, and not who waits for the same key.
+struct HeadersChanged : Error {
+    using Error::Error;
+};
+
+[[noreturn]] void fail_changed(const Program& program, const std::string& what) {
+    throw HeadersChanged(fmt::format(
+        "{} since {}:{} was compiled, and the compiler would have to be asked about that code again: compile "
+        "the text again, or restore the header.",
+        what, program.source.name, program.source.first_line));
 }
 
 std::string absolute_or_empty(const std::string& directory) {
@@ -83,25 +99,36 @@ struct Cache::State {
     }
 
     /// `place` of a new entry, where there is none.
-    std::optional<Lookup> take_from_disk(const CacheKey& key, const std::string& directory, int& place) {
-        const DiskCache::Found found = disk.load(key, directory);
+    std::optional<Lookup> take_from_disk(const CacheKey& key, const WantedHeaders& wanted, int& place) {
+        const DiskCache::Found found = disk.load(key, wanted);
         place = found.place;
         const CacheEntry& entry = found.entry;
         if (entry.image == nullptr) return std::nullopt;
         memory.keep(key, {entry.image, entry.headers});
-        return Lookup{entry.image, Origin::disk};
+        return Lookup{entry.image, Origin::disk, entry.headers};
     }
 
-    std::shared_ptr<const Image> compile_and_keep(const Program& program, const Nvrtc& nvrtc,
-                                                  const CacheKey& key, const HeaderScan& scan, int place) {
-        std::shared_ptr<const Image> image = compile(program, nvrtc, &scan.manifest);
+    Lookup compile_and_keep(const Program& program, const Nvrtc& nvrtc, const CacheKey& key,
+                            const HeaderScan& scan, int place) {
+        const Lookup made = compile_from(program, nvrtc, scan, &scan.manifest);
+        if (!made.headers_known) return made;
+        memory.keep(key, {made.image, made.headers});
+        if (!nvrtc.identity().empty()) disk.store(key, place, scan.manifest, *made.image);
+        return made;
+    }
+
+    /// `reached`: for precompiled headers, or null.
+    Lookup compile_from(const Program& program, const Nvrtc& nvrtc, const HeaderScan& scan,
+                        const HeaderManifest* reached) {
+        if (program.headers != nullptr && scan.certain && !scan.manifest.is_equivalent(*program.headers))
+            fail_changed(program, program.headers->difference(scan.manifest.directory));
+        Lookup made{.image = compile(program, nvrtc, reached)};
         // A header that was edited during the compile: the image may be of either text.
-        if (!scan.manifest.untouched()) return image;
-        auto headers =
-            scan.manifest.empty() ? nullptr : std::make_shared<const HeaderManifest>(scan.manifest);
-        memory.keep(key, {image, headers});
-        if (!nvrtc.identity().empty()) disk.store(key, place, scan.manifest, *image);
-        return image;
+        made.headers_known = scan.certain && scan.manifest.untouched();
+        if (program.headers != nullptr && !made.headers_known) fail_changed(program, "a header has changed");
+        if (made.headers_known && !scan.manifest.empty())
+            made.headers = std::make_shared<const HeaderManifest>(scan.manifest);
+        return made;
     }
 
     MemoryCache memory;
@@ -187,11 +214,12 @@ Cache::Lookup Cache::find_or_compile(const Program& asked) {
 
 /// For this caller and no other.
 Cache::Lookup Cache::compile_alone(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc) {
-    const auto image = std::make_shared<std::shared_ptr<const Image>>();
-    run_watched(description_of(program), [state = state_, image, program, nvrtc] {
-        *image = state->compile(program, *nvrtc, nullptr);
+    const auto made = std::make_shared<Lookup>();
+    run_watched(description_of(program), [state = state_, made, program, nvrtc] {
+        const HeaderScan scan = scan_headers(program.source, program.options, search_paths(*nvrtc));
+        *made = state->compile_from(program, *nvrtc, scan, nullptr);
     });
-    return {*image, Origin::compiled};
+    return *made;
 }
 
 Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc,
@@ -199,29 +227,33 @@ Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const
     const CacheKey key = key_of(program, *nvrtc);
     search.hash_high = key.hash_high;
     search.hash_low = key.hash_low;
-    const std::string directory = absolute_or_empty(program.source.directory);
-    // Ends: a round without an outcome is one in which another thread made the image of other headers than
-    // ours.
-    while (true) {
-        if (auto image = state_->memory.find(key, directory)) return {std::move(image), Origin::memory};
+    const WantedHeaders wanted{absolute_or_empty(program.source.directory), program.headers};
+    // Ends: a round without an outcome is one in which another thread made the image of other headers than ours, or one
+    // of a few in which a header was edited during the compile.
+    for (int rounds = 1;; ++rounds) {
+        if (const MemoryCache::Entry known = state_->memory.find(key, wanted); known.image != nullptr)
+            return {known.image, Origin::memory, known.headers};
         struct Round {
             std::optional<Lookup> outcome;
             int place = 0;  // on disk, of a new entry
             bool certain = true;
             std::string doubt;
+            std::exception_ptr changed;
         };
         const auto round = std::make_shared<Round>();
         const auto find = [&] {  // others that want this program wait here
-            if (auto image = state_->memory.find(key, directory)) {
-                round->outcome = {std::move(image), Origin::memory};
+            if (const MemoryCache::Entry known = state_->memory.find(key, wanted); known.image != nullptr) {
+                round->outcome = {known.image, Origin::memory, known.headers};
                 return true;
             }
-            round->outcome = state_->take_from_disk(key, directory, round->place);
+            round->outcome = state_->take_from_disk(key, wanted, round->place);
             if (round->outcome) return true;
-            if (logs(cache_logger, LogLevel::info)) search.why = state_->disk.why_missing(key, directory);
+            if (logs(cache_logger, LogLevel::info))
+                search.why = state_->disk.why_missing(key, wanted.source_directory);
             return false;
         };
-        const auto make = [state = state_, round, key, directory, program, nvrtc] {
+        const bool again = rounds < most_compiles_in_a_row;
+        const auto make = [state = state_, round, key, wanted, program, nvrtc, again] {
             const HeaderScan scan = scan_headers(program.source, program.options, search_paths(*nvrtc));
             round->certain = scan.certain;
             round->doubt = scan.doubt;
@@ -229,16 +261,22 @@ Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const
             // Among processes too: whoever had the lock before has most likely stored it.
             const bool stored = !nvrtc->identity().empty();
             const auto lock = stored ? state->disk.lock(key) : std::nullopt;
-            if (lock) round->outcome = state->take_from_disk(key, directory, round->place);
+            if (lock) round->outcome = state->take_from_disk(key, wanted, round->place);
             if (round->outcome) return;
-            round->outcome = {state->compile_and_keep(program, *nvrtc, key, scan, round->place),
-                              Origin::compiled};
+            try {
+                Lookup made = state->compile_and_keep(program, *nvrtc, key, scan, round->place);
+                const bool edited = !made.headers_known && !scan.manifest.holds(wanted.source_directory);
+                if (!edited || !again) round->outcome = std::move(made);
+            } catch (const HeadersChanged&) {
+                round->changed = std::current_exception();
+            }
         };
         state_->memory.run_once(key, description_of(program), find, make);
         if (round->outcome) {
             if (round->outcome->origin == Origin::compiled) state_->disk.sweep_if_due();
             return *round->outcome;
         }
+        if (round->changed) std::rethrow_exception(round->changed);
         // The headers are not known, so nothing can be shared: each thread compiles its own, at the same time.
         if (!round->certain) {
             search.why = "it is compiled each time, because " + round->doubt;

@@ -45,7 +45,12 @@ class Cache {
     struct Lookup {
         std::shared_ptr<const Image> image;
         Origin origin = Origin::compiled;
+        /// That it was made from; null: none.
+        std::shared_ptr<const HeaderManifest> headers{};
+        /// False: what the program reads is not proven, or something of it changed during the compile.
+        bool headers_known = true;
     };
+    /// Throws Error where `program.headers` asks for headers that are not there any more and were not compiled before.
     /// An architecture that is not named by the options and that NVRTC does not know yet becomes the newest one that it
     /// does, in PTX alone. Throws: what Compiler::compile throws; CompileInterrupted, where a watch is set (jit/process/compile_watch).
     Lookup image(const Program& program);

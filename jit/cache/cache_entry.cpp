@@ -141,7 +141,7 @@ std::string to_bytes(const CacheKey& key, const HeaderManifest& headers, const I
     return std::string(reinterpret_cast<const char*>(&preamble), sizeof preamble) + content;
 }
 
-EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const std::string& source_directory,
+EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const WantedHeaders& wanted,
                         CacheEntry& entry) {
     const std::optional<std::string_view> content = verified(bytes);
     if (!content) return EntryVerdict::useless;
@@ -150,7 +150,7 @@ EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const std::
     if (const std::string_view manifest = in.text(); !manifest.empty()) {
         std::optional<HeaderManifest> headers = HeaderManifest::from_bytes(manifest);
         if (!headers) return EntryVerdict::useless;
-        if (!headers->holds(source_directory)) return EntryVerdict::other_headers;
+        if (!wanted.accept(*headers)) return EntryVerdict::other_headers;
         entry.headers = std::make_shared<const HeaderManifest>(std::move(*headers));
     }
     Image image;

@@ -25,12 +25,12 @@ std::string to_bytes(const CacheKey& key, const HeaderManifest& headers, const I
 /// What an entry is worth to a program of this key.
 enum class EntryVerdict {
     good,
-    other_headers,  ///< intact, of this key, and made from headers that are not the ones here and now
+    other_headers,  ///< intact, of this key, and made from other headers
     useless,        ///< damaged, of another version of ours, or of another key with the same hash
 };
 
-/// Believes nothing that it has not verified. `source_directory`: of the program that asks.
-EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const std::string& source_directory,
+/// Believes nothing that it has not verified.
+EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const WantedHeaders& wanted,
                         CacheEntry& entry);
 
 /// The beginning of an entry, unverified but for its digest; views of its bytes.

@@ -21,7 +21,7 @@ DiskCache::DiskCache(std::string directory, WarningHandler warn, CacheLimit limi
       limit_problem_(std::move(limit.problem)),
       limit_bytes_(limit.bytes) {}
 
-DiskCache::Found DiskCache::load(const CacheKey& key, const std::string& source_directory) {
+DiskCache::Found DiskCache::load(const CacheKey& key, const WantedHeaders& wanted) {
     if (directory().empty()) return {};
     std::optional<int> free;
     int oldest = 0;
@@ -43,7 +43,7 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const std::string& source_
                 break;
         }
         CacheEntry entry;
-        switch (read_entry(file.bytes, key, source_directory, entry)) {
+        switch (read_entry(file.bytes, key, wanted, entry)) {
             case EntryVerdict::good:
                 if (is_outdated(file.modified_ns, now)) {
                     directory_.stamp(entry_name(key.hash_high, key.hash_low, place), now);

@@ -32,9 +32,8 @@ class DiskCache {
         CacheEntry entry;  ///< without an image: none was found
         int place = 0;     ///< where to store an image that was not found: a free place, or the oldest
     };
-    /// The entry of `key` whose headers are as they are here and now. Notes that it was used, at most once an
-    /// hour.
-    Found load(const CacheKey& key, const std::string& source_directory);
+    /// The entry of `key` that was made from such headers. Notes that it was used, at most once an hour.
+    Found load(const CacheKey& key, const WantedHeaders& wanted);
     /// The right to compile `key` among the processes that use the directory, so that others wait for what this one
     /// stores. Nothing where that cannot be had within half a minute: then two processes compile the same.
     std::optional<CacheDirectory::Lock> lock(const CacheKey& key) const;

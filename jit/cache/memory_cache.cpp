@@ -19,19 +19,19 @@ struct MemoryCache::Flight {
     std::uint64_t generation = fork_generation();
 };
 
-std::shared_ptr<const Image> MemoryCache::find(const CacheKey& key, const std::string& source_directory) {
+MemoryCache::Entry MemoryCache::find(const CacheKey& key, const WantedHeaders& wanted) {
     std::vector<Entry> candidates;
     {
         const std::lock_guard lock(fork_safe_mutex());
         const auto known = entries_.find(key);
-        if (known == entries_.end()) return nullptr;
-        if (known->second.front().headers == nullptr) return known->second.front().image;
+        if (known == entries_.end()) return {};
+        if (known->second.front().headers == nullptr) return known->second.front();
         candidates = known->second;
     }
     for (const Entry& entry : candidates) {
-        if (entry.headers == nullptr || entry.headers->holds(source_directory)) return entry.image;
+        if (entry.headers == nullptr || wanted.accept(*entry.headers)) return entry;
     }
-    return nullptr;
+    return {};
 }
 
 void MemoryCache::keep(const CacheKey& key, Entry entry) {

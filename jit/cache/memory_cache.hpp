@@ -26,8 +26,8 @@ class MemoryCache {
         std::shared_ptr<const HeaderManifest> headers;  ///< null: it was made from none
     };
 
-    /// The image of `key` whose headers are as they are here and now, or null.
-    std::shared_ptr<const Image> find(const CacheKey& key, const std::string& source_directory);
+    /// The image of `key` that was made from such headers; without an image when there is none.
+    Entry find(const CacheKey& key, const WantedHeaders& wanted);
     /// Another header state of `key`; the oldest gives way.
     void keep(const CacheKey& key, Entry entry);
     void clear();

@@ -170,7 +170,8 @@ void refuse_old(const Nvrtc& nvrtc) {
 
 PrecompiledHeader::PrecompiledHeader(const Program& program, const Nvrtc& nvrtc,
                                      const std::vector<std::string>& options,
-                                     const std::vector<Nvrtc::Header>& texts, const HeaderManifest* headers) {
+                                     const std::vector<Nvrtc::Header>& texts, const HeaderManifest* headers)
+    : headers_(headers) {
     const std::optional<bool> asked = program.options.pch;
     if (asked == true && !nvrtc.has_precompiled_headers()) refuse_old(nvrtc);
     if (asked == false || headers == nullptr || headers->empty() || !nvrtc.has_precompiled_headers()) return;
@@ -221,12 +222,14 @@ bool PrecompiledHeader::accepts(const Nvrtc::Result& result) {
         });
     const bool good =
         !concerns_file && only_own_text && !result.bad_option && (result.succeeded || !diagnostics.empty());
+    // Of other headers than those it is known by, if one changed meanwhile.
+    const bool is_of_headers = creates_ && headers_->untouched();
     std::error_code missing;
     const std::uint64_t bytes = std::filesystem::file_size(file_->path(), missing);
     std::vector<std::shared_ptr<const File>> removed;  // without the lock
     const std::lock_guard lock(fork_safe_mutex());
     Entry& entry = table().entries[key_];
-    const bool created = creates_ && good && !missing;
+    const bool created = is_of_headers && good && !missing;
     if (created) {
         entry = {Entry::State::ready, file_, bytes, ++table().uses};
         creates_ = false;
@@ -234,7 +237,8 @@ bool PrecompiledHeader::accepts(const Nvrtc::Result& result) {
         removed = keep_within(most_bytes, table().entries);
     } else if (concerns_file || (creates_ && entry.state == Entry::State::writing)) {
         removed.push_back(std::move(entry.file));
-        entry = {.state = Entry::State::unusable, .file = nullptr};
+        const bool spoilt = !concerns_file && good && !is_of_headers;  // another compile may write it
+        entry = {.state = spoilt ? Entry::State::seen : Entry::State::unusable, .file = nullptr};
     }
     return good ||
            (creates_ && result.succeeded && !concerns_file);  // a warning about a header is no failure

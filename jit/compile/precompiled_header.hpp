@@ -21,7 +21,7 @@ namespace bascule {
 class PrecompiledHeader {
   public:
     /// `options` and `texts`: what NVRTC gets for this program. `headers`: those that the program reaches; null when
-    /// they are not known. Throws: ArgumentError (value) when CompileOptions::pch asks for what this NVRTC cannot do.
+    /// they are not known; outlives this. Throws: ArgumentError (value) when CompileOptions::pch asks for what this NVRTC cannot do.
     PrecompiledHeader(const Program& program, const Nvrtc& nvrtc, const std::vector<std::string>& options,
                       const std::vector<Nvrtc::Header>& texts, const HeaderManifest* headers);
     /// A file that was written and not kept is given up.
@@ -39,6 +39,7 @@ class PrecompiledHeader {
 
   private:
     std::string key_;
+    const HeaderManifest* headers_;
     bool creates_ = false;
     int first_line_behind_ = 1;  ///< of the text's first declaration
     std::string program_name_;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <fcntl.h>
@@ -21,6 +22,8 @@ Place place_of(const struct stat& status) {
     return place;
 }
 
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
+
 }  // namespace
 
 Place place_at(const std::string& path) noexcept {
@@ -43,16 +46,20 @@ std::optional<std::string> read_file(const std::string& path) {
     struct stat status {};
     bool good = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
     std::string text;
-    if (good) text.resize(static_cast<std::size_t>(status.st_size));
     std::size_t got = 0;
-    while (good && got < text.size()) {
+    if (good)
+        text.resize(std::min<std::uint64_t>(static_cast<std::uint64_t>(status.st_size), most_bytes) + 1);
+    while (good) {
         const ssize_t count = read(file, text.data() + got, text.size() - got);
         if (count < 0 && errno == EINTR) continue;
-        good = count > 0;  // shorter than its size: it is being written
-        if (good) got += static_cast<std::size_t>(count);
+        if (count == 0) break;
+        if (count > 0) got += static_cast<std::size_t>(count);
+        good = count > 0 && got <= most_bytes;
+        if (got == text.size()) text.resize(2 * got);
     }
     close(file);
     if (!good) return std::nullopt;
+    text.resize(got);
     return text;
 }
 

@@ -35,7 +35,8 @@ Place place_at(const std::string& path) noexcept;
 /// What a compiler finds that looks for a header there: it passes over a file that it may not read.
 PlaceKind includable_at(const std::string& path) noexcept;
 
-/// The content of a regular file, or nothing when it cannot be read to its end.
+/// The content of a regular file to its end, whatever its size says; nothing when it cannot be read,
+/// or has more than 1 GiB.
 std::optional<std::string> read_file(const std::string& path);
 
 /// Nanoseconds since 1970, by the clock that files are stamped with.

@@ -1,7 +1,9 @@
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
+#include <random>
 #include <system_error>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/files/environment.hpp>
+#include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/files/kept_source.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
 
@@ -36,18 +39,23 @@ void keep_source(const Source& source, const CompileOptions& options) {
     if (options.keep_sources.empty()) return;
     const std::filesystem::path path = program_name(source, options);
     std::error_code error;
-    if (std::filesystem::file_size(path, error) == source.text.size() && !error) return;  // named by its hash
+    const bool is_link = std::filesystem::is_symlink(path, error);
+    if (!is_link && read_file(path) == source.text) return;
     std::filesystem::create_directories(path.parent_path(), error);
     if (error) fail_kept(path.parent_path(), error.value());
-    // Renamed when it is whole: another process may write the same.
-    const std::string temporary = fmt::format("{}.{}", path.string(), getpid());
+    // Renamed when it is whole: another process may write the same. A link that somebody has put there is not followed.
+    std::random_device random;
+    const std::string temporary = fmt::format("{}.{:08x}{:08x}", path.string(), random(), random());
+    const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    std::FILE* stream = file < 0 ? nullptr : fdopen(file, "wb");
+    if (stream == nullptr) fail_kept(temporary, errno);
     errno = 0;
-    std::ofstream file(temporary, std::ios::binary);
-    file << source.text;
-    file.close();
-    if (!file) fail_kept(temporary, errno == 0 ? EIO : errno);
-    std::filesystem::rename(temporary, path, error);
-    if (error) fail_kept(path, error.value());
+    const bool written = std::fwrite(source.text.data(), 1, source.text.size(), stream) == source.text.size();
+    const bool closed = std::fclose(stream) == 0;
+    if (written && closed && std::rename(temporary.c_str(), path.c_str()) == 0) return;
+    const int code = errno == 0 ? EIO : errno;
+    unlink(temporary.c_str());
+    fail_kept(path, code);
 }
 
 std::string keep_sources_from_environment() {

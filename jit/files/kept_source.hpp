@@ -11,7 +11,7 @@ namespace bascule {
 /// `keep_sources`.
 std::string program_name(const Source& source, const CompileOptions& options);
 
-/// Writes that file, unless it is there already. Throws: FileError that names the option.
+/// Writes that file, unless it is there with this text; a link there is replaced. Throws: FileError that names the option.
 void keep_source(const Source& source, const CompileOptions& options);
 
 /// The directory that BASCULE_KEEP_SOURCES names, for options without one; empty: none.

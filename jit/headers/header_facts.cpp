@@ -44,7 +44,8 @@ std::shared_ptr<const HeaderFacts> facts_of(const std::string& path, const FileI
     facts->identity = identity;
     facts->read_ns = now_ns();
     const std::optional<std::string> text = read_file(path);
-    if (!text || place_at(path).identity != identity) return nullptr;
+    // Where its size says nothing (/proc), its times say nothing either.
+    if (!text || text->size() != identity.bytes || place_at(path).identity != identity) return nullptr;
     facts->digest = digest_of(*text);
     facts->directives = include_directives(*text);
     known_headers().add(path, facts);

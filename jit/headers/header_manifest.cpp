@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -39,6 +40,21 @@ bool have_same_aliases(const std::vector<TrackedFile>& files, const std::vector<
         if (now_to_then.emplace(after, before).first->second != before) return false;
     }
     return true;
+}
+
+/// Which of them count as a toolkit's depends on when they are looked at.
+std::vector<TrackedFile> all_files(const HeaderManifest& manifest) {
+    std::vector<TrackedFile> files = manifest.user.files;
+    if (auto toolkit = TrackedHeaders::from_bytes(manifest.toolkit))
+        files.insert(files.end(), toolkit->files.begin(), toolkit->files.end());
+    std::ranges::sort(files, {}, &TrackedFile::path);
+    return files;
+}
+
+std::vector<TrackedPlace> sorted_places(const HeaderManifest& manifest) {
+    std::vector<TrackedPlace> places = manifest.user.places;
+    std::ranges::sort(places, {}, [](const TrackedPlace& place) { return std::tie(place.path, place.kind); });
+    return places;
 }
 
 /// Toolkit sections that this process has found as they say. A toolkit that is replaced under a running
@@ -168,9 +184,21 @@ bool HeaderManifest::holds(const std::string& source_directory) const {
     return true;
 }
 
+bool HeaderManifest::is_equivalent(const HeaderManifest& other) const {
+    if (directory != other.directory || working_directory != other.working_directory) return false;
+    const std::vector<TrackedFile> ours = all_files(*this), theirs = all_files(other);
+    const auto same = [](const TrackedFile& a, const TrackedFile& b) {
+        return a.path == b.path && a.digest == b.digest;
+    };
+    if (!std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), same)) return false;
+    std::vector<FileIdentity> identities;
+    for (const TrackedFile& file : theirs) identities.push_back(file.identity);
+    return have_same_aliases(ours, identities) && sorted_places(*this) == sorted_places(other);
+}
+
 bool HeaderManifest::untouched() const {
     if (!working_directory.empty() && working_directory != bascule::working_directory()) return false;
-    if (!user.untouched()) return false;
+    if (!way.untouched() || !user.untouched()) return false;
     if (toolkit.empty()) return true;
     const std::optional<TrackedHeaders> headers = TrackedHeaders::from_bytes(toolkit);
     return headers && headers->untouched();

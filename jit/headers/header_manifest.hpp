@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/files/file_identity.hpp>
+#include <bascule/jit/headers/path_components.hpp>
 
 namespace bascule {
 
@@ -62,6 +64,8 @@ struct HeaderManifest {
     /// by their digest with what this process has verified before.
     std::string toolkit;
     Digest toolkit_digest;
+    PathComponents
+        way;  ///< to all of these; only in the process and for the compile that the manifest is made for
 
     /// Without headers neither a directory nor anything in it counts.
     bool empty() const noexcept { return user.empty() && toolkit.empty(); }
@@ -70,11 +74,23 @@ struct HeaderManifest {
     bool holds(const std::string& source_directory) const;
     /// Whether the compile that has just ended cannot have read others.
     bool untouched() const;
+    /// Whether both say the same headers, by their content, wherever and whenever they were looked at.
+    bool is_equivalent(const HeaderManifest& other) const;
     /// The first thing that makes `holds` false, as a sentence without its end; for people.
     std::string difference(const std::string& source_directory) const;
 
     std::string to_bytes() const;
     static std::optional<HeaderManifest> from_bytes(std::string_view bytes);
+};
+
+/// Which headers an image may have been made from.
+struct WantedHeaders {
+    std::string source_directory;                   ///< of the program that asks
+    std::shared_ptr<const HeaderManifest> given{};  ///< equivalent ones alone; null: those of here and now
+
+    bool accept(const HeaderManifest& made_from) const {
+        return given == nullptr ? made_from.holds(source_directory) : made_from.is_equivalent(*given);
+    }
 };
 
 /// `path` as it is from the root; relative to the working directory.

@@ -48,56 +48,103 @@ std::string join(const std::string& directory, const std::string& name) {
     return directory.ends_with('/') ? directory + name : directory + "/" + name;
 }
 
+constexpr bool contains(std::span<const std::string_view> names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
+
+/// Whether each of some options of ptxas, with commas between, is known to read no file: "-v,-O3".
+bool ptxas_leaves_files_alone(std::string_view options) {
+    static constexpr std::string_view harmless[] = {"--allow-expensive-optimizations",
+                                                    "-allow-expensive-optimizations",
+                                                    "--def-load-cache",
+                                                    "-dlcm",
+                                                    "--def-store-cache",
+                                                    "-dscm",
+                                                    "--disable-optimizer-constants",
+                                                    "-disable-optimizer-constants",
+                                                    "--disable-warnings",
+                                                    "-w",
+                                                    "--fmad",
+                                                    "-fmad",
+                                                    "--generate-line-info",
+                                                    "-lineinfo",
+                                                    "--maxrregcount",
+                                                    "-maxrregcount",
+                                                    "--opt-level",
+                                                    "-O",
+                                                    "-O0",
+                                                    "-O1",
+                                                    "-O2",
+                                                    "-O3",
+                                                    "--verbose",
+                                                    "-v",
+                                                    "--warn-on-double-precision-use",
+                                                    "-warn-double-usage",
+                                                    "--warn-on-local-memory-usage",
+                                                    "-warn-lmem-usage",
+                                                    "--warn-on-spills",
+                                                    "-warn-spills"};
+    while (true) {
+        const std::size_t comma = options.find(',');
+        const std::string_view option = options.substr(0, comma);
+        if (!contains(harmless, name_of(option)) || option.find_first_of(" \t\"'@") != option.npos)
+            return false;
+        if (comma == options.npos) return true;
+        options.remove_prefix(comma + 1);
+    }
+}
+
 /// Whether a raw option changes neither which files a compile reads nor where it looks for them. One that is
 /// not known here may.
 bool leaves_files_alone(std::string_view option) {
-    static constexpr std::array<std::string_view, 44> harmless = {"--use_fast_math",
-                                                                  "-use_fast_math",
-                                                                  "--ftz",
-                                                                  "-ftz",
-                                                                  "--prec-sqrt",
-                                                                  "-prec-sqrt",
-                                                                  "--prec-div",
-                                                                  "-prec-div",
-                                                                  "--fmad",
-                                                                  "-fmad",
-                                                                  "--maxrregcount",
-                                                                  "-maxrregcount",
-                                                                  "--restrict",
-                                                                  "-restrict",
-                                                                  "--extra-device-vectorization",
-                                                                  "-extra-device-vectorization",
-                                                                  "--relocatable-device-code",
-                                                                  "-rdc",
-                                                                  "--generate-line-info",
-                                                                  "-lineinfo",
-                                                                  "--dopt",
-                                                                  "-dopt",
-                                                                  "--ptxas-options",
-                                                                  "-Xptxas",
-                                                                  "--diag-suppress",
-                                                                  "-diag-suppress",
-                                                                  "--diag-error",
-                                                                  "-diag-error",
-                                                                  "--diag-warn",
-                                                                  "-diag-warn",
-                                                                  "--disable-warnings",
-                                                                  "-w",
-                                                                  "--device-as-default-execution-space",
-                                                                  "-default-device",
-                                                                  "--default-device",
-                                                                  "--device-int128",
-                                                                  "-device-int128",
-                                                                  "--builtin-move-forward",
-                                                                  "-builtin-move-forward",
-                                                                  "--brief-diagnostics",
-                                                                  "-brief-diag",
-                                                                  "--minimal",
-                                                                  "-minimal",
-                                                                  "--no-cache"};
-    const std::string_view name = option.substr(0, option.find('='));
-    return std::find(harmless.begin(), harmless.end(), name) != harmless.end() &&
-           option.find("file") == option.npos;
+    static constexpr std::string_view harmless[] = {"--use_fast_math",
+                                                    "-use_fast_math",
+                                                    "--ftz",
+                                                    "-ftz",
+                                                    "--prec-sqrt",
+                                                    "-prec-sqrt",
+                                                    "--prec-div",
+                                                    "-prec-div",
+                                                    "--fmad",
+                                                    "-fmad",
+                                                    "--maxrregcount",
+                                                    "-maxrregcount",
+                                                    "--restrict",
+                                                    "-restrict",
+                                                    "--extra-device-vectorization",
+                                                    "-extra-device-vectorization",
+                                                    "--relocatable-device-code",
+                                                    "-rdc",
+                                                    "--generate-line-info",
+                                                    "-lineinfo",
+                                                    "--dopt",
+                                                    "-dopt",
+                                                    "--diag-suppress",
+                                                    "-diag-suppress",
+                                                    "--diag-error",
+                                                    "-diag-error",
+                                                    "--diag-warn",
+                                                    "-diag-warn",
+                                                    "--disable-warnings",
+                                                    "-w",
+                                                    "--device-as-default-execution-space",
+                                                    "-default-device",
+                                                    "--default-device",
+                                                    "--device-int128",
+                                                    "-device-int128",
+                                                    "--builtin-move-forward",
+                                                    "-builtin-move-forward",
+                                                    "--brief-diagnostics",
+                                                    "-brief-diag",
+                                                    "--minimal",
+                                                    "-minimal",
+                                                    "--no-cache"};
+    const std::string_view name = name_of(option);
+    if (name == "-Xptxas" || name == "--ptxas-options")
+        return option != name && ptxas_leaves_files_alone(option.substr(name.size() + 1));
+    return contains(harmless, name);
 }
 
 /// Headers that a directory of CUDA's headers has at least one of.
@@ -184,8 +231,11 @@ class Scan {
     void add_search_path(const SearchPath& added) {
         search_.push_back(absolute(added.path));
         if (has_cuda_headers(search_.back()))
-            roots_.push_back({join(search_.back(), ""), added.installed_ns});
+            roots_.push_back({join(search_.back(), ""), is_finished(added) ? added.installed_ns : 0});
     }
+
+    /// What is being installed may still change without a later time than that of the installation.
+    bool is_finished(const SearchPath& toolkit) const { return toolkit.installed_ns <= user_.taken_ns; }
 
     std::string absolute(const std::string& path) {
         if (!path.starts_with('/')) used_working_directory_ = true;
@@ -251,30 +301,34 @@ class Scan {
         });
     }
 
-    static Owner owner_of(const std::string& path, const ToolkitRoot* root, bool installed) {
+    /// By its name.
+    static Owner owner_of(const std::string& path, const ToolkitRoot* root) {
         static constexpr std::array<std::string_view, 3> cccl = {"cub", "cuda", "thrust"};
-        static constexpr std::array<std::string_view, 16> beginnings = {"builtin_types",
-                                                                        "channel_descriptor",
-                                                                        "common_functions",
-                                                                        "cooperative_groups",
-                                                                        "crt",
-                                                                        "cuda",
-                                                                        "device_",
-                                                                        "driver_",
-                                                                        "host_",
-                                                                        "library_types",
-                                                                        "math_",
-                                                                        "mma.h",
-                                                                        "nv",
-                                                                        "sm_",
-                                                                        "surface_",
-                                                                        "vector_"};
+        static constexpr std::string_view beginnings[] = {"builtin_types",
+                                                          "channel_descriptor",
+                                                          "common_functions",
+                                                          "cooperative_groups",
+                                                          "crt",
+                                                          "cuComplex",
+                                                          "cuda",
+                                                          "curand",
+                                                          "device_",
+                                                          "driver_",
+                                                          "host_",
+                                                          "library_types",
+                                                          "math_",
+                                                          "mma.h",
+                                                          "nv",
+                                                          "sm_",
+                                                          "surface_",
+                                                          "texture_",
+                                                          "vector_"};
         if (root == nullptr) return Owner::user;
         const std::string part = first_part(path, *root);
         if (std::find(cccl.begin(), cccl.end(), part) != cccl.end()) return Owner::cccl;
-        const bool named_so = std::any_of(beginnings.begin(), beginnings.end(),
-                                          [&](std::string_view each) { return part.starts_with(each); });
-        return installed || named_so ? Owner::toolkit : Owner::user;
+        const bool named_so =
+            std::ranges::any_of(beginnings, [&](std::string_view each) { return part.starts_with(each); });
+        return named_so ? Owner::toolkit : Owner::user;
     }
 
     /// `cub` of `ROOT/cub/block/block_reduce.cuh`.
@@ -327,15 +381,17 @@ class Scan {
 
     void add_file(const std::string& path) {
         if (!files_.insert(path).second) return;
+        scan_.manifest.way.add(path);  // before it is read
         const FileIdentity identity = place_at(path).identity;
         const std::shared_ptr<const HeaderFacts> facts = facts_of(path, identity);
         bytes_ += identity.bytes;
         if (facts == nullptr) return fail(path + " cannot be read");
         if (files_.size() > most_files || bytes_ > most_bytes)
             return fail("it includes too many headers, or too large ones");
-        // What came into a toolkit's directory later is a user's.
+        // What came into a toolkit's directory later is a user's, and so is what no toolkit has.
         const ToolkitRoot* root = root_of(path);
-        const bool installed = root != nullptr && identity.changed_ns <= root->installed_ns;
+        const Owner owner = owner_of(path, root);
+        const bool installed = owner != Owner::user && identity.changed_ns <= root->installed_ns;
         (installed ? toolkit_ : user_).files.push_back({path, identity, facts->digest});
         // Under another spelling of its path a file is tracked again, and not followed again: else one that
         // includes itself as "../here/x.h" would never end.
@@ -343,12 +399,14 @@ class Scan {
         const FileIdentity place = place_at(join(directory, "")).identity;
         const bool is_new =
             followed_.insert({identity.device, identity.inode, place.device, place.inode}).second;
-        if (is_new) waiting_.push_back({facts, directory, owner_of(path, root, installed), path});
+        if (is_new) waiting_.push_back({facts, directory, owner, path});
     }
 
     /// A place in a toolkit too: a header that comes there later is noticed.
     void add_place(const std::string& path, PlaceKind kind) {
-        if (places_.insert(path + static_cast<char>(kind)).second) user_.places.push_back({path, kind});
+        if (!places_.insert(path + static_cast<char>(kind)).second) return;
+        user_.places.push_back({path, kind});
+        kind == PlaceKind::missing ? scan_.manifest.way.add_missing(path) : scan_.manifest.way.add(path);
     }
 
     /// The shallowest of its directories that is missing represents all that is looked for below it.

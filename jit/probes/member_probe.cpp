@@ -88,14 +88,14 @@ const ScalarTuple* first_element(const std::variant<Scalar, ScalarTuple>& value,
 
 }  // namespace
 
-std::vector<StructMember> read_members(const ProbedText& text, const std::string& cpp_type,
+std::vector<StructMember> read_members(const ProbedProgram& probed, const std::string& cpp_type,
                                        const ScalarTuple& like) {
     const std::size_t count = like.elements.size();
     if (count == 0) fail_count(cpp_type, like, "more");
     if (count > most_probed_members) fail_count(cpp_type, like, "fewer");
     std::vector<ProbedMember> found;
     try {
-        found = probe_members(text, cpp_type, binding_of(count), expressions_of(count));
+        found = probe_members(probed, cpp_type, binding_of(count), expressions_of(count));
     } catch (const CompileError& error) {
         explain_binding(error.details().log, cpp_type, like);
     }
@@ -107,7 +107,7 @@ std::vector<StructMember> read_members(const ProbedText& text, const std::string
         member.extents = found[i].extents;
         if (member.type.element_kind != ParameterType::Element::structure) continue;
         if (const ScalarTuple* inner = first_element(like.elements[i], member.extents.size()))
-            member.members = read_members(text, member.type.element, *inner);
+            member.members = read_members(probed, member.type.element, *inner);
     }
     return members;
 }

@@ -60,12 +60,14 @@ std::string text_of(const std::string& cpp_type, const std::string& helpers,
 
 }  // namespace
 
-std::vector<ProbedMember> probe_members(const ProbedText& text, const std::string& cpp_type,
+std::vector<ProbedMember> probe_members(const ProbedProgram& probed, const std::string& cpp_type,
                                         const std::string& helpers,
                                         const std::vector<MemberExpression>& members) {
-    Program program{text.source, text.options, text.arch, {{kernel, kernel}}, Program::Purpose::code};
-    program.source.text += text_of(cpp_type, helpers, members);
-    const std::shared_ptr<const Image> image = text.cache.image(program).image;
+    Program question = probed.program;
+    question.instances = {{kernel, kernel}};
+    question.functions_too = false;
+    question.source.text += text_of(cpp_type, helpers, members);
+    const std::shared_ptr<const Image> image = probed.ask(std::move(question));
     const auto addresses = initial_value(image->ptx, places);
     const auto extents = initial_value(image->ptx, shapes);
     const KernelImage* answer = image->find(kernel);

@@ -8,17 +8,9 @@
 #include <vector>
 
 #include <bascule/interface/arguments/signature.hpp>
-#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/probes/probed_program.hpp>
 
 namespace bascule {
-
-/// The text that a probe is appended to, and how it is compiled.
-struct ProbedText {
-    const Source& source;
-    const CompileOptions& options;
-    Arch arch;
-    Cache& cache;
-};
 
 /// One member to ask about, in C++ of an object that is called `probed_object`.
 struct MemberExpression {
@@ -42,7 +34,7 @@ inline constexpr std::size_t most_probed_members = 400;
 /// Asks about members of the struct that the text calls `cpp_type` ("ns::Particle"). `helpers` is C++ that the
 /// expressions need. The probe is a program of its own in the cache. Throws: CompileError where an expression is
 /// refused; ArgumentError where the answer cannot be read; LibraryError.
-std::vector<ProbedMember> probe_members(const ProbedText& text, const std::string& cpp_type,
+std::vector<ProbedMember> probe_members(const ProbedProgram& probed, const std::string& cpp_type,
                                         const std::string& helpers,
                                         const std::vector<MemberExpression>& members);
 

@@ -130,7 +130,7 @@ std::vector<StructField> place(const std::vector<StructField>& given, std::uint3
 }
 
 /// The given fields in the compiler's places; throws where they differ in more than that.
-std::vector<StructField> find_places(const ProbedText& text, const std::string& cpp_type,
+std::vector<StructField> find_places(const ProbedProgram& probed, const std::string& cpp_type,
                                      const StructLayout& given, const std::vector<Node>& nodes,
                                      LayoutSource source) {
     std::vector<MemberExpression> members;
@@ -140,7 +140,7 @@ std::vector<StructField> find_places(const ProbedText& text, const std::string& 
     }
     std::vector<ProbedMember> found;
     try {
-        found = probe_members(text, cpp_type, "", members);
+        found = probe_members(probed, cpp_type, "", members);
     } catch (const CompileError& error) {
         explain_fields(error.details().log, cpp_type, source);
     }
@@ -151,7 +151,7 @@ std::vector<StructField> find_places(const ProbedText& text, const std::string& 
 
 }  // namespace
 
-void check_layout(const ProbedText& text, const DeclaredStruct& declared, const StructLayout& given,
+void check_layout(const ProbedProgram& probed, const DeclaredStruct& declared, const StructLayout& given,
                   LayoutSource source) {
     std::vector<Node> nodes;
     collect(given.fields, "", "", nodes);
@@ -161,7 +161,7 @@ void check_layout(const ProbedText& text, const DeclaredStruct& declared, const 
              bytes_advice);
     }
     StructLayout found{declared.bytes, {}};
-    if (!nodes.empty()) found.fields = find_places(text, declared.cpp_type, given, nodes, source);
+    if (!nodes.empty()) found.fields = find_places(probed, declared.cpp_type, given, nodes, source);
     const std::string difference = describe_difference(given, found, declared.cpp_type, source);
     if (!difference.empty()) throw ArgumentError(ErrorKind::type, difference);
 }

@@ -21,7 +21,7 @@ struct DeclaredStruct {
 ///
 /// Throws: ArgumentError (type) with what differs, or with the reason why the compiler does not report it
 /// (private members, bit-fields); LibraryError.
-void check_layout(const ProbedText& text, const DeclaredStruct& declared, const StructLayout& given,
+void check_layout(const ProbedProgram& probed, const DeclaredStruct& declared, const StructLayout& given,
                   LayoutSource source = LayoutSource::dtype);
 
 }  // namespace bascule

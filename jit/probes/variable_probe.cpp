@@ -59,11 +59,13 @@ Variable read_variable(const KernelImage& image) {
 
 }  // namespace
 
-Variable reflect_variable(Cache& cache, Program program, const std::string& name) {
-    program.purpose = Program::Purpose::variable;
-    program.instances = {{name, "&" + name}};
-    program.arch.is_virtual = true;  // the same text to the compiler, and no machine code is made
-    return read_variable(cache.image(program).image->kernels.at(0));
+Variable reflect_variable(const ProbedProgram& probed, const std::string& name) {
+    Program question = probed.program;
+    question.purpose = Program::Purpose::variable;
+    question.instances = {{name, "&" + name}};
+    question.functions_too = false;
+    question.arch.is_virtual = true;  // the same text to the compiler, and no machine code is made
+    return read_variable(probed.ask(std::move(question))->kernels.at(0));
 }
 
 }  // namespace bascule

@@ -3,15 +3,12 @@
 
 #include <string>
 
-#include <bascule/jit/cache/cache.hpp>
-#include <bascule/jit/text/program.hpp>
+#include <bascule/jit/probes/probed_program.hpp>
 #include <bascule/jit/types/variable.hpp>
 
 namespace bascule {
 
-/// Asks the compiler, through the cache. `program` says text, options and architecture; its instances and its
-/// purpose do not matter. Throws: CompileError; its `name_expression` is set where the text is right and the
-/// name is not.
-Variable reflect_variable(Cache& cache, Program program, const std::string& name);
+/// Throws: CompileError; its `name_expression` is set where the text is right and the name is not; as `ask`.
+Variable reflect_variable(const ProbedProgram& probed, const std::string& name);
 
 }  // namespace bascule

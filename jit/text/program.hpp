@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <bascule/jit/text/source.hpp>
 
 namespace bascule {
+
+struct HeaderManifest;
 
 /// A kernel that a compile is asked for by a name of its own: an instance of a template.
 struct Instance {
@@ -31,6 +34,8 @@ struct Program {
     std::vector<Instance> instances{};  ///< none: every function of the text that is not a template
     Purpose purpose = Purpose::code;
     bool functions_too = false;  ///< beside the instances every function that is not a template
+    /// The headers that it must be made from, because another image was; null: those of here and now.
+    std::shared_ptr<const HeaderManifest> headers{};
 };
 
 }  // namespace bascule

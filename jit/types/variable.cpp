@@ -81,6 +81,20 @@ bool is_in_constant_memory(std::string_view name, std::string_view ptx) noexcept
     return false;
 }
 
+bool has_variables(std::string_view ptx) noexcept {
+    // A declaration begins with its state space; instructions name it behind others of their parts: "ld.global.u32".
+    for (const std::string_view space : {".global", ".const"}) {
+        for (std::size_t at = ptx.find(space); at != ptx.npos; at = ptx.find(space, at + 1)) {
+            const char before = at == 0 ? '\n' : ptx[at - 1];
+            const char after = at + space.size() < ptx.size() ? ptx[at + space.size()] : '\n';
+            const bool in_instruction = name_letters.find(before) != name_letters.npos;
+            const bool whole = name_letters.find(after) == name_letters.npos;
+            if (whole && (!in_instruction || after != '.')) return true;
+        }
+    }
+    return false;
+}
+
 // --- The text's own variables
 
 namespace {

@@ -30,6 +30,9 @@ std::string name_in_image(const Variable& variable, std::string_view ptx);
 /// Whether the variable that this PTX calls `name` is a `__constant__` one.
 bool is_in_constant_memory(std::string_view name, std::string_view ptx) noexcept;
 
+/// Whether this PTX has variables that outlive a launch: `__device__`, `__constant__` and static ones, constants too.
+bool has_variables(std::string_view ptx) noexcept;
+
 /// The names of the variables that the text declares itself, as messages list them: what headers, macros and
 /// templates bring is not seen.
 std::vector<std::string> find_variables(std::string_view text);

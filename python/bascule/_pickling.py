@@ -82,7 +82,10 @@ def recipe(module: _bascule.Module) -> tuple[Any, ...]:
     return _bascule._module_recipe(module)
 
 
-@functools.lru_cache(maxsize=1024)
+_MOST_MODULES = 1024
+_modules: dict[tuple[Any, ...], _bascule.Module] = {}
+
+
 def shared_module(
     text: str,
     name: str,
@@ -91,8 +94,17 @@ def shared_module(
     options: _bascule.CompileOptions,
     name_expressions: tuple[str, ...],
 ) -> _bascule.Module:
-    """The process's module of this program, for all that is unpickled: what is loaded once serves all its kernels."""
-    return _bascule._make_module(text, name, first_line, directory, options, name_expressions)
+    """The process's module of this program, for all that is unpickled: what is loaded once serves all its kernels.
+
+    Another one when a header has changed since.
+    """
+    key = (text, name, first_line, directory, options, name_expressions)
+    module = _modules.get(key)
+    if module is None or not _bascule._is_current(module):
+        if len(_modules) >= _MOST_MODULES:
+            _modules.clear()
+        module = _modules[key] = _bascule._make_module(*key)
+    return module
 
 
 def find_kernel(module: tuple[Any, ...], reference: tuple[Any, ...]) -> _bascule.Kernel:

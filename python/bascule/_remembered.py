@@ -1,7 +1,8 @@
 """Modules of texts that were compiled before, so that compiling one again costs little more than a dict lookup.
 
-Only texts that read no file, because their image cannot change, and that have no variables, because modules do not
-share those. Everything else goes to the cache, which checks the headers first.
+Only texts that read no file, because their image cannot change, and whose code has no variables, because modules do
+not share those; templates, whose instances are compiled later, may have some. Everything else goes to the cache, which
+checks the headers first.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def keep(text: str, options: _bascule.CompileOptions | None, module: _bascule.Mo
         return
     if _bascule._cache_is_disabled():
         return
-    if not _bascule._can_be_shared(text, _bascule.CompileOptions() if options is None else options):
+    if not _bascule._can_be_shared(module):
         return
     if options is None:
         modules[text] = module

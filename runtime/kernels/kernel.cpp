@@ -28,32 +28,57 @@ namespace {
         {.log = image.log, .name_expression = name, .options = {}, .architecture = to_string(image.arch)});
 }
 
-void compare_structure(KernelFunction& function, const ProbedText& text, const ArgumentPack& args,
-                       const LayoutClaim& claim) {
+/// Made when the compiler must be asked, which most launches with structs need not.
+class LazyProbe {
+  public:
+    LazyProbe(const Kernel& kernel, Device device) : kernel_(kernel), device_(device) {}
+    const ProbedProgram& get() {
+        if (!probed_) probed_.emplace(kernel_.probed(device_));
+        return *probed_;
+    }
+
+  private:
+    const Kernel& kernel_;
+    Device device_;
+    std::optional<ProbedProgram> probed_;
+};
+
+KernelFunction::Structs& structs_of(KernelFunction& function, Device device, LazyProbe& probe) {
+    const Unit::Loaded* loaded = function.unit.existing(device);
+    const std::shared_ptr<const Image>& image = loaded != nullptr ? loaded->image : probe.get().made.image;
+    const std::lock_guard lock(function.comparing);
+    for (KernelFunction::Structs& known : function.structs) {
+        if (known.image == image) return known;
+    }
+    return function.structs.emplace_back(KernelFunction::Structs{image, {}, {}});
+}
+
+void compare_structure(KernelFunction& function, KernelFunction::Structs& structs, LazyProbe& probe,
+                       const ArgumentPack& args, const LayoutClaim& claim) {
     {
         const std::lock_guard lock(function.comparing);
         const auto same = [&](const auto& known) {
             return known.first == claim.argument && known.second == *claim.layout;
         };
-        if (std::any_of(function.compared.begin(), function.compared.end(), same)) return;
+        if (std::any_of(structs.compared.begin(), structs.compared.end(), same)) return;
     }
     const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
     try {
-        check_layout(text, {parameter.type.element, parameter.type.dtype.itemsize}, *claim.layout,
+        check_layout(probe.get(), {parameter.type.element, parameter.type.dtype.itemsize}, *claim.layout,
                      claim.source);
     } catch (const ArgumentError& error) {
         throw error.with_argument(claim.argument, parameter.name);
     }
     const std::lock_guard lock(function.comparing);
-    function.compared.emplace_back(claim.argument, *claim.layout);
+    structs.compared.emplace_back(claim.argument, *claim.layout);
 }
 
-void write_tuple(KernelFunction& function, const ProbedText& text, ArgumentPack& args,
-                 const TupleClaim& claim) {
+void write_tuple(KernelFunction& function, KernelFunction::Structs& structs, LazyProbe& probe,
+                 ArgumentPack& args, const TupleClaim& claim) {
     std::shared_ptr<const std::vector<StructMember>> members;
     {
         const std::lock_guard lock(function.comparing);
-        if (const auto known = function.members.find(claim.argument); known != function.members.end())
+        if (const auto known = structs.members.find(claim.argument); known != structs.members.end())
             members = known->second;
     }
     if (members != nullptr) {
@@ -63,13 +88,13 @@ void write_tuple(KernelFunction& function, const ProbedText& text, ArgumentPack&
     const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
     try {
         members = std::make_shared<const std::vector<StructMember>>(
-            read_members(text, parameter.type.element, claim.tuple));
+            read_members(probe.get(), parameter.type.element, claim.tuple));
     } catch (const ArgumentError& error) {
         throw error.with_argument(claim.argument, parameter.name);
     }
     args.set_members(claim, *members);  // which refuses a tuple that does not tell all members
     const std::lock_guard lock(function.comparing);
-    function.members.emplace(claim.argument, std::move(members));
+    structs.members.emplace(claim.argument, std::move(members));
 }
 
 }  // namespace
@@ -131,12 +156,20 @@ const LoadedKernel* Kernel::existing(Device device) const {
     return function().loaded[static_cast<std::size_t>(device.ordinal())].load(std::memory_order_acquire);
 }
 
+ProbedProgram Kernel::probed(Device device) const {
+    Unit& unit = function().unit;
+    const Arch arch = module_.state_->options.arch.value_or(device.arch());
+    return {unit.program(arch), unit.compile(arch), module_.state_->cache};
+}
+
 void Kernel::fit_structures(ArgumentPack& args, Device device) const {
-    const ModuleState& module = *module_.state_;
-    const ProbedText text{module.source, module.options, module.options.arch.value_or(device.arch()),
-                          module.cache};
-    for (const LayoutClaim& claim : args.layout_claims()) compare_structure(function(), text, args, claim);
-    for (const TupleClaim& claim : args.tuple_claims()) write_tuple(function(), text, args, claim);
+    if (!args.has_claims()) return;
+    LazyProbe probe(*this, device);
+    KernelFunction& function = this->function();
+    KernelFunction::Structs& structs = structs_of(function, device, probe);
+    for (const LayoutClaim& claim : args.layout_claims())
+        compare_structure(function, structs, probe, args, claim);
+    for (const TupleClaim& claim : args.tuple_claims()) write_tuple(function, structs, probe, args, claim);
 }
 
 void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& args, const Owners& owners,

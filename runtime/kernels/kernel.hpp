@@ -10,6 +10,7 @@
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/probes/probed_program.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 #include <bascule/jit/types/specialization.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
@@ -90,6 +91,11 @@ class Module {
     /// That image, loaded for `device`. Throws: as `compile`, and CudaError.
     std::shared_ptr<const Library> library(Device device) const;
 
+    /// Whether all that was compiled of it so far would be compiled from the same headers here and now. Compiles what is
+    /// of unknown headers. Throws: CompileError, LibraryError.
+    bool is_current() const;
+    /// Whether nothing that a launch can need has variables. False before it is compiled.
+    bool is_stateless() const;
     /// Whether the host may have written to variables of this text: their values are in no other module of it.
     bool exposes_variables() const noexcept;
     void note_exposed_variables() const noexcept;
@@ -172,6 +178,8 @@ class Kernel {
     std::optional<Provenance> provenance(Device device) const;  ///< none when it was not loaded yet
     std::shared_ptr<const Library> library(Device device) const;
 
+    /// For questions about the code that is loaded for `device`, or would be.
+    ProbedProgram probed(Device device) const;
     /// Compares the structures among the arguments, field by field, with the structs that the kernel
     /// declares, and writes the tuples that are for structs: the compiler is asked once for each. Launching does
     /// it too. Throws: ArgumentError with the difference.

@@ -27,9 +27,7 @@ namespace bascule {
 /// One image per architecture, loaded once per device: the functions of a text, instances of its templates, or both.
 class Unit {
   public:
-    struct Loaded {
-        std::shared_ptr<const Image> image;
-        Origin origin = Origin::compiled;
+    struct Loaded : Cache::Lookup {
         std::shared_ptr<const Library> library;  // of an architecture: devices of the same kind share it
     };
 
@@ -43,7 +41,10 @@ class Unit {
           functions_too_(functions_too) {}
 
     const std::vector<Instance>& instances() const noexcept { return instances_; }
+    Program program(Arch arch) const;
     Cache::Lookup compile(Arch arch);
+    /// Whether a compile now would read the headers of all that was compiled.
+    bool is_current() const;
     std::shared_ptr<const Image> compiled(Arch arch) const;
     /// One that was compiled, for whichever architecture, or null.
     std::shared_ptr<const Image> any_compiled() const;
@@ -82,11 +83,15 @@ struct KernelFunction {
     std::array<std::atomic<int>, max_devices> best_block{};  // without dynamic shared memory; 0: not asked
     std::mutex loading;
     std::vector<std::unique_ptr<const LoadedKernel>> owned;
-    std::mutex comparing;  // guards what follows; not held while asking the compiler
-    std::vector<std::pair<int, StructLayout>>
-        compared;  // structures with the layout that parameter `first` declares
-    std::map<int, std::shared_ptr<const std::vector<StructMember>>>
-        members;  // of the struct that a parameter is
+    /// What the compiler said of parameters of one image that are structs.
+    struct Structs {
+        std::shared_ptr<const Image> image;
+        std::vector<std::pair<int, StructLayout>>
+            compared;  ///< with the layout that parameter `first` declares
+        std::map<int, std::shared_ptr<const std::vector<StructMember>>> members;
+    };
+    std::mutex comparing;         // guards what follows; not held while asking the compiler
+    std::deque<Structs> structs;  // never moved
 };
 
 struct KernelFamily;

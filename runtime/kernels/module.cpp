@@ -1,5 +1,6 @@
 // A module: the kernels of a text by name, and their images.
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +10,8 @@
 #include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/jit/files/kept_source.hpp>
+#include <bascule/jit/probes/probed_program.hpp>
+#include <bascule/jit/types/variable.hpp>
 #include <bascule/runtime/driver/driver_limit.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/faults/source_places.hpp>
@@ -105,6 +108,28 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
 const Source& Module::source() const noexcept { return state_->source; }
 const CompileOptions& Module::options() const noexcept { return state_->options; }
 Cache& Module::cache() const noexcept { return state_->cache; }
+bool Module::is_current() const {
+    std::vector<const Unit*> units;
+    {
+        const std::lock_guard lock(state_->growing);
+        for (const Unit& unit : state_->units) units.push_back(&unit);
+    }
+    return std::all_of(units.begin(), units.end(), [](const Unit* unit) { return unit->is_current(); });
+}
+
+bool Module::is_stateless() const {
+    const std::shared_ptr<const Image> image = state_->main->any_compiled();
+    if (image == nullptr || has_variables(image->ptx)) return false;
+    // An instance is an image of its own, which may have variables.
+    const auto may_have_template = [](const std::string& text) {
+        return std::ranges::any_of(std::array{"template", "##", "%:", "\\"},
+                                   [&](const char* part) { return text.find(part) != text.npos; });
+    };
+    return !may_have_template(state_->source.text) &&
+           std::ranges::none_of(state_->options.defines,
+                                [&](const auto& define) { return may_have_template(define.second); });
+}
+
 bool Module::exposes_variables() const noexcept { return state_->exposes_variables; }
 void Module::note_exposed_variables() const noexcept { state_->exposes_variables = true; }
 
@@ -295,13 +320,7 @@ std::shared_ptr<const Library> Module::library(Device device) const {
     return state_->main->loaded(device).library;
 }
 
-Cache::Lookup Unit::compile(Arch arch) {
-    {
-        const std::lock_guard lock(compiling_);
-        for (const Compiled& known : images_) {
-            if (known.asked == arch) return known.lookup;
-        }
-    }
+Program Unit::program(Arch arch) const {
     Program program{.source = source_,
                     .options = options_,
                     .arch = arch,
@@ -309,8 +328,29 @@ Cache::Lookup Unit::compile(Arch arch) {
                     .functions_too = functions_too_};
     // The emulated device, which takes virtual architectures, names source lines in its reports.
     program.options.lineinfo = program.options.lineinfo || arch.is_virtual;
+    return program;
+}
+
+bool Unit::is_current() const {
+    std::vector<Compiled> images;
+    {
+        const std::lock_guard lock(compiling_);
+        images = images_;
+    }
+    return std::all_of(images.begin(), images.end(), [&](const Compiled& each) {
+        return ProbedProgram{program(each.asked), each.lookup, cache_}.is_current();
+    });
+}
+
+Cache::Lookup Unit::compile(Arch arch) {
+    {
+        const std::lock_guard lock(compiling_);
+        for (const Compiled& known : images_) {
+            if (known.asked == arch) return known.lookup;
+        }
+    }
     keep_source(source_, options_);
-    Cache::Lookup lookup = cache_.image(program);
+    Cache::Lookup lookup = cache_.image(program(arch));
     const std::lock_guard lock(compiling_);
     for (const Compiled& known : images_) {
         if (known.asked == arch) return known.lookup;
@@ -340,7 +380,7 @@ const Unit::Loaded& Unit::loaded(Device device) {
     const TracedCall call(CallKind::load, [&] { return "load " + source_.name; });
     const std::lock_guard lock(loading_);
     if (const Loaded* hit = existing(device)) return *hit;
-    auto made = std::make_unique<Loaded>(Loaded{lookup.image, lookup.origin, nullptr});
+    auto made = std::make_unique<Loaded>(Loaded{lookup, nullptr});
     for (const auto& other : owned_) {
         if (other->image == made->image && other->library->serves(device)) made->library = other->library;
     }

@@ -85,8 +85,7 @@ Global find_global(const Kernel& kernel, const std::string& name, Device device)
     const std::string wanted = qualified(name, known, source, library.image());
     Global global{{}, 0, device};
     try {
-        global.variable = reflect_variable(kernel.module().cache(),
-                                           {source, kernel.module().options(), library.image().arch}, wanted);
+        global.variable = reflect_variable(kernel.probed(device), wanted);
     } catch (const CompileError& error) {
         if (error.details().name_expression.empty()) throw;
         fail_name(error, name, known, source, library.image());

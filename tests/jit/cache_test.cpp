@@ -189,8 +189,8 @@ TEST_CASE("a file's own directory decides what it includes, and is no part of an
 }
 
 TEST_CASE("a probed header that appears is noticed") {
-    const TemporaryDirectory directory;
-    Cache cache = cache_on(directory);
+    const TemporaryDirectory directory, entries;
+    Cache cache = cache_on(entries);
     Program one = program(
         "#if __has_include(<extra.h>)\n#define VALUE 3333\n#else\n#define VALUE 4444\n#endif\n"
         "__global__ void k(int* p) { *p = VALUE; }");

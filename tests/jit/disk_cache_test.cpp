@@ -65,9 +65,9 @@ TEST_CASE("what is stored comes back whole") {
     const TemporaryDirectory directory;
     Warnings warnings;
     DiskCache cache(directory.path() + "/sub/cache", warnings.handler());
-    CHECK(cache.load(one_key(), "").entry.image == nullptr);
+    CHECK(cache.load(one_key(), {""}).entry.image == nullptr);
     cache.store(one_key(), 0, {}, one_image());
-    const auto image = cache.load(one_key(), "").entry.image;
+    const auto image = cache.load(one_key(), {""}).entry.image;
     REQUIRE(image != nullptr);
     const Image& expected = one_image();
     CHECK(image->ptx == expected.ptx);
@@ -95,7 +95,7 @@ TEST_CASE("the directory is for its user alone, and nothing temporary stays") {
     const TemporaryDirectory directory;
     const std::string place = directory.path() + "/made";
     DiskCache cache(place, nullptr);
-    cache.load(one_key(), "");
+    cache.load(one_key(), {""});
     CHECK_FALSE(fs::exists(place));  // made when there is something to keep
     const mode_t before = umask(0);
     cache.store(one_key(), 0, {}, one_image());
@@ -118,19 +118,19 @@ TEST_CASE("an entry cut at any length is a miss, and is replaced") {
     for (std::size_t length = 0; length < whole.size(); length += length < 400 ? 1 : 97) {
         CAPTURE(length);
         overwrite(path, whole.substr(0, length));
-        const DiskCache::Found found = cache.load(one_key(), "");
+        const DiskCache::Found found = cache.load(one_key(), {""});
         CHECK(found.entry.image == nullptr);
         CHECK(found.place == 0);
     }
     // What a power cut may leave: a file of its full size whose end, or all of it, was never written.
     for (std::size_t written : {std::size_t{0}, whole.size() / 2, whole.size() - 1}) {
         overwrite(path, whole.substr(0, written) + std::string(whole.size() - written, '\0'));
-        if (contents(path) != whole) CHECK(cache.load(one_key(), "").entry.image == nullptr);
+        if (contents(path) != whole) CHECK(cache.load(one_key(), {""}).entry.image == nullptr);
     }
     overwrite(path, whole + "x");
-    CHECK(cache.load(one_key(), "").entry.image == nullptr);
+    CHECK(cache.load(one_key(), {""}).entry.image == nullptr);
     cache.store(one_key(), 0, {}, one_image());
-    CHECK(cache.load(one_key(), "").entry.image != nullptr);
+    CHECK(cache.load(one_key(), {""}).entry.image != nullptr);
     CHECK(contents(path) == whole);
     CHECK(warnings.texts.empty());
 }
@@ -146,7 +146,7 @@ TEST_CASE("one bit that flips anywhere in an entry makes it a miss") {
         std::string flipped = whole;
         flipped[at] = static_cast<char>(flipped[at] ^ (1 << (random() % 8)));
         CacheEntry entry;
-        CHECK_MESSAGE(read_entry(flipped, one_key(), "", entry) == EntryVerdict::useless, "byte ", at);
+        CHECK_MESSAGE(read_entry(flipped, one_key(), {""}, entry) == EntryVerdict::useless, "byte ", at);
     }
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("intact bytes that say something else than an entry are a miss") {
         const Digest digest = digest_of(content);
         bytes.append(reinterpret_cast<const char*>(&length), 8);
         bytes.append(reinterpret_cast<const char*>(&digest), 16);
-        return read_entry(bytes + content, one_key(), "", entry);
+        return read_entry(bytes + content, one_key(), {""}, entry);
     };
     const auto is_useless = [&](const std::string& content) {
         CacheEntry entry;
@@ -196,7 +196,7 @@ TEST_CASE("a place that cannot be read is not written to while a damaged entry c
     const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
     REQUIRE(bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
     close(socket);
-    CHECK(cache.load(one_key(), "").place == 0);
+    CHECK(cache.load(one_key(), {""}).place == 0);
 }
 
 TEST_CASE("another key with the same hash is a miss") {
@@ -205,8 +205,8 @@ TEST_CASE("another key with the same hash is a miss") {
     cache.store(one_key(), 0, {}, one_image());
     CacheKey other = one_key();
     other.text += " ";  // the hash stays: a collision
-    CHECK(cache.load(other, "").entry.image == nullptr);
-    CHECK(cache.load(one_key(), "").entry.image != nullptr);
+    CHECK(cache.load(other, {""}).entry.image == nullptr);
+    CHECK(cache.load(one_key(), {""}).entry.image != nullptr);
 }
 
 TEST_CASE("eight header states are kept, and the ninth takes the oldest one's place") {
@@ -215,7 +215,7 @@ TEST_CASE("eight header states are kept, and the ninth takes the oldest one's pl
     for (int state = 0; state < 9; ++state) {
         HeaderManifest manifest;
         manifest.user.places = {{headers.path() + "/" + std::to_string(state), PlaceKind::file}};
-        const DiskCache::Found found = cache.load(one_key(), "");
+        const DiskCache::Found found = cache.load(one_key(), {""});
         CHECK(found.entry.image == nullptr);
         CHECK(found.place == state % 8);
         cache.store(one_key(), found.place, manifest, one_image());
@@ -228,7 +228,7 @@ TEST_CASE("eight header states are kept, and the ninth takes the oldest one's pl
     CHECK(files_in(directory.path()).size() == 8);
     const auto found_in_state = [&](int state) {
         const std::string path = headers.write(std::to_string(state), "");
-        const bool found = cache.load(one_key(), "").entry.image != nullptr;
+        const bool found = cache.load(one_key(), {""}).entry.image != nullptr;
         fs::remove(path);
         return found;
     };
@@ -242,15 +242,15 @@ TEST_CASE("a directory that others can write to, or that is a link, is refused w
     {
         DiskCache cache(place, nullptr);
         cache.store(one_key(), 0, {}, one_image());
-        REQUIRE(cache.load(one_key(), "").entry.image != nullptr);
+        REQUIRE(cache.load(one_key(), {""}).entry.image != nullptr);
     }
     fs::create_directory_symlink(place, link);
     const auto refuses = [&](const std::string& path, const char* reason) {
         Warnings warnings;
         DiskCache cache(path, warnings.handler());
-        CHECK(cache.load(one_key(), "").entry.image == nullptr);
+        CHECK(cache.load(one_key(), {""}).entry.image == nullptr);
         cache.store(one_key(), 0, {}, one_image());
-        CHECK(cache.load(one_key(), "").entry.image == nullptr);
+        CHECK(cache.load(one_key(), {""}).entry.image == nullptr);
         REQUIRE(warnings.texts.size() == 1);
         CHECK(contains(warnings.texts[0], directory.path()));
         CHECK(contains(warnings.texts[0], reason));
@@ -263,7 +263,7 @@ TEST_CASE("a directory that others can write to, or that is a link, is refused w
         refuses(place, "others can write");
     }
     chmod(place.c_str(), 0755);
-    CHECK(DiskCache(place, nullptr).load(one_key(), "").entry.image != nullptr);
+    CHECK(DiskCache(place, nullptr).load(one_key(), {""}).entry.image != nullptr);
     if (geteuid() == 0) {
         REQUIRE(chown(place.c_str(), 12345, 12345) == 0);
         refuses(place, "another user");
@@ -283,7 +283,7 @@ TEST_CASE("what root owns serves everybody, and what another user owns nobody el
     chmod(path.c_str(), 0644);
     const auto found_by_another_user = [&] {
         REQUIRE(seteuid(65534) == 0);
-        const bool found = cache.load(one_key(), "").entry.image != nullptr;
+        const bool found = cache.load(one_key(), {""}).entry.image != nullptr;
         REQUIRE(seteuid(0) == 0);
         return found;
     };
@@ -303,10 +303,10 @@ TEST_CASE("an entry that is no file of ours is a miss, and is replaced") {
     cache.store(one_key(), 0, {}, one_image());
     const std::string path = files_in(place)[0], elsewhere = directory.path() + "/elsewhere";
     const auto is_replaced = [&] {
-        const DiskCache::Found found = cache.load(one_key(), "");
+        const DiskCache::Found found = cache.load(one_key(), {""});
         CHECK(found.entry.image == nullptr);
         cache.store(one_key(), found.place, {}, one_image());
-        CHECK(cache.load(one_key(), "").entry.image != nullptr);
+        CHECK(cache.load(one_key(), {""}).entry.image != nullptr);
     };
     fs::create_hard_link(path, elsewhere);
     is_replaced();
@@ -333,9 +333,9 @@ TEST_CASE("a directory that vanishes between is made again") {
     DiskCache cache(directory.path() + "/cache", warnings.handler());
     cache.store(one_key(), 0, {}, one_image());
     fs::remove_all(directory.path() + "/cache");
-    CHECK(cache.load(one_key(), "").entry.image == nullptr);
+    CHECK(cache.load(one_key(), {""}).entry.image == nullptr);
     cache.store(one_key(), 0, {}, one_image());
-    CHECK(cache.load(one_key(), "").entry.image != nullptr);
+    CHECK(cache.load(one_key(), {""}).entry.image != nullptr);
     CHECK(warnings.texts.empty());
 }
 
@@ -343,7 +343,7 @@ TEST_CASE("where nothing can be written, one warning says so") {
     Warnings warnings;
     DiskCache cache("/proc/bascule/cache", warnings.handler());
     for (int i = 0; i < 3; ++i) {
-        CHECK(cache.load(one_key(), "").entry.image == nullptr);
+        CHECK(cache.load(one_key(), {""}).entry.image == nullptr);
         cache.store(one_key(), 0, {}, one_image());
     }
     CHECK(warnings.texts.size() == 1);
@@ -364,7 +364,7 @@ TEST_CASE("a hit says when it was used, at most once an hour, and a clock that w
     const auto stamp_after_a_hit_at = [&](std::int64_t stamp) {
         CacheDirectory(directory.path()).stamp(fs::path(path).filename(), stamp);
         REQUIRE(modified_ns(path) == stamp);
-        CHECK(cache.load(one_key(), "").entry.image != nullptr);
+        CHECK(cache.load(one_key(), {""}).entry.image != nullptr);
         return modified_ns(path);
     };
     CHECK(stamp_after_a_hit_at(now - 59 * minute) == now - 59 * minute);
@@ -384,7 +384,7 @@ TEST_CASE("an entry larger than the limit is not kept, and a limit that is no si
     CHECK(warnings.texts == std::vector<std::string>{"what it is"});
     cache.set_limit_bytes(CacheLimit::unlimited);
     cache.store(one_key(), 0, {}, one_image());
-    CHECK(cache.load(one_key(), "").entry.image != nullptr);
+    CHECK(cache.load(one_key(), {""}).entry.image != nullptr);
 }
 
 TEST_CASE("the list has every entry with its kernels, and says what is wrong with one") {
@@ -433,11 +433,11 @@ TEST_CASE("an entry is adopted once, beside other header states, and only when i
     HeaderManifest other;
     other.user.places = {{headers.path() + "/missing", PlaceKind::file}};
     target.store(one_key(), 0, other, one_image());
-    CHECK(target.load(one_key(), "").entry.image == nullptr);
+    CHECK(target.load(one_key(), {""}).entry.image == nullptr);
     CHECK(target.adopt(bytes, problem));
     CHECK_FALSE(target.adopt(bytes, problem));
     CHECK_FALSE(problem);
-    CHECK(target.load(one_key(), "").entry.image != nullptr);
+    CHECK(target.load(one_key(), {""}).entry.image != nullptr);
     CHECK(files_in(to.path() + "/new").size() == 2);
     CHECK_FALSE(target.adopt(bytes.substr(1), problem));
     CHECK(problem == "damaged");
@@ -450,7 +450,7 @@ TEST_CASE("names that are not UTF-8 come back as they are") {
     Image image = one_image();
     image.kernels[0].name = "\xff";
     cache.store(one_key(), 0, {}, image);
-    CHECK(cache.load(one_key(), "").entry.image->kernels[0].name == "\xff");
+    CHECK(cache.load(one_key(), {""}).entry.image->kernels[0].name == "\xff");
 }
 
 TEST_CASE("the directory is the one named, else the user's own, else none") {

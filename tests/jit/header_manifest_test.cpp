@@ -1,3 +1,4 @@
+#include <chrono>
 #include <fcntl.h>
 #include <fstream>
 #include <regex>
@@ -83,6 +84,99 @@ TEST_CASE("an edit is noticed, and a touch is none") {
     CHECK(manifest.holds(""));
     std::filesystem::remove(path);
     CHECK_FALSE(manifest.holds(""));
+}
+
+/// Waits for the next tick of the file system's clock, and does this.
+template <class Change>
+void later(const Change& change) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    change();
+}
+
+TEST_CASE("a link or a directory that was exchanged and put back is touched") {
+    namespace fs = std::filesystem;
+    const TemporaryDirectory directory;
+    const fs::path root = directory.path();
+    directory.write("a/deep/x.h", "int a;");
+    directory.write("b/deep/x.h", "int b;");
+    fs::create_directory_symlink(root / "a", root / "link");
+    fs::create_symlink(root / "a/deep/x.h", root / "file.h");
+    const auto untouched_after = [&](const std::string& text, const auto& change) {
+        const HeaderManifest manifest = scan(text, {root / "link", root}).manifest;
+        REQUIRE(manifest.untouched());
+        later(change);
+        CHECK(manifest.holds(""));  // by its content it is as it was
+        return manifest.untouched();
+    };
+    const char* deep = "#include <deep/x.h>";
+    CHECK_FALSE(untouched_after(deep, [&] {
+        fs::rename(root / "link", root / "kept");
+        fs::create_directory_symlink(root / "b", root / "link");
+        fs::rename(root / "kept", root / "link");
+    }));
+    CHECK_FALSE(untouched_after(deep, [&] {
+        fs::rename(root / "a", root / "kept");
+        fs::rename(root / "b", root / "a");
+        fs::rename(root / "a", root / "b");
+        fs::rename(root / "kept", root / "a");
+    }));
+    CHECK_FALSE(untouched_after(deep, [&] {
+        fs::rename(root / "a/deep", root / "kept");
+        fs::create_directory(root / "a/deep");
+        fs::remove(root / "a/deep");
+        fs::rename(root / "kept", root / "a/deep");
+    }));
+    CHECK_FALSE(untouched_after("#include <file.h>", [&] {
+        fs::remove(root / "file.h");
+        fs::create_symlink(root / "b/deep/x.h", root / "file.h");
+        fs::remove(root / "file.h");
+        fs::create_symlink(root / "a/deep/x.h", root / "file.h");
+    }));
+    CHECK_FALSE(untouched_after(deep, [&] {
+        fs::permissions(root / "a", fs::perms::none);
+        fs::permissions(root / "a", fs::perms::owner_all);
+    }));
+    directory.write("a/y.h", "");
+    CHECK_FALSE(untouched_after("#if __has_include(<z.h>)\n#endif\n#include <y.h>", [&] {
+        directory.write("a/z.h", "");
+        fs::remove(root / "a/z.h");
+    }));
+}
+
+TEST_CASE("files beside the way to a header touch nothing") {
+    const TemporaryDirectory directory;
+    directory.write("a/deep/x.h", "int a;");
+    const HeaderManifest manifest = scan("#include \"a/deep/x.h\"", {directory.path()}).manifest;
+    later([&] { directory.write("a/other.h", ""); });
+    CHECK(manifest.untouched());
+    later([&] { directory.write("a/deep/other.h", ""); });
+    CHECK_FALSE(
+        manifest.untouched());  // both `a` and `deep` have changed: `deep` may have been another for a while
+}
+
+TEST_CASE("headers of another content are not equivalent, wherever they were looked at") {
+    const TemporaryDirectory directory;
+    directory.write("cuda_fp16.h", "");
+    directory.write("a.h", "int a;");
+    const auto manifest = [&](std::int64_t installed) {
+        return scan("#include <a.h>\n#include <cuda_fp16.h>", {}, {{directory.path(), installed}}).manifest;
+    };
+    const HeaderManifest first = manifest(0), as_toolkit = manifest(now_ns());
+    CHECK(first.toolkit.empty());
+    CHECK_FALSE(as_toolkit.toolkit.empty());
+    CHECK(first.is_equivalent(as_toolkit));
+    directory.write("a.h", "int b;");
+    CHECK_FALSE(first.is_equivalent(manifest(0)));
+    directory.write("a.h", "int a;");
+    CHECK(first.is_equivalent(manifest(0)));
+    CHECK_FALSE(first.is_equivalent(scan("#include <a.h>", {directory.path()}).manifest));
+}
+
+TEST_CASE("a header whose size says nothing is read each time") {
+    const HeaderScan found = scan("#include </proc/self/stat>", {});
+    CHECK_FALSE(found.certain);
+    CHECK(contains(found.doubt, "/proc/self/stat"));
+    CHECK(read_file("/proc/self/stat").value_or("").size() > 10);
 }
 
 TEST_CASE("an edit with its time put back is noticed") {
@@ -235,12 +329,17 @@ TEST_CASE("raw options that are known to read no file leave a program certain, a
         source.text = "#include <a.h>";
         return scan_headers(source, options, {}).certain;
     };
-    for (const char* option : {"-w", "--fmad=false", "-diag-suppress=177", "--ptxas-options=-v"}) {
+    for (const char* option : {"-w", "--fmad=false", "-diag-suppress=177", "--ptxas-options=-v",
+                               "-Xptxas=-v,-O1,--maxrregcount=32", "-Xptxas=-dlcm=ca"}) {
+        CAPTURE(std::string(option));
         CHECK(with(option));
     }
     for (const char* option :
          {"-include=a.h", "-pch", "--use-pch=a", "-fdevice-time-trace=t", "--undefine-macro=A",
-          "--no-source-include", "--ptxas-options=--options-file=a", "--whatever"}) {
+          "--no-source-include", "--ptxas-options=--options-file=a", "-Xptxas=-optf=a", "-Xptxas=-v,-optf=a",
+          "--ptxas-options=-optf a", "-Xptxas=-v -optf=a", "-Xptxas=@a", "-Xptxas", "-Xptxas=-v,",
+          "-Xnvvm=-optf=a", "-optf=a", "--whatever"}) {
+        CAPTURE(std::string(option));
         CHECK_FALSE(with(option));
     }
 }
@@ -299,7 +398,15 @@ TEST_CASE("a file that came into a toolkit after its installation is a user's") 
     };
     const std::int64_t installed = installed_ns(directory.path());
     CHECK(installed > place_at(directory.path() + "/cuda_fp16.h").identity.changed_ns);
-    CHECK(count(scan(text, {}, {{directory.path(), installed}}).manifest.toolkit) == 2);
+    // A toolkit that is minutes old proves nothing.
+    CHECK(count(scan(text, {}, {{directory.path(), installed}}).manifest.toolkit) == 0);
+    // As if the installation had ended now: what no toolkit has is a user's.
+    const HeaderManifest installed_now = scan(text, {}, {{directory.path(), now_ns()}}).manifest;
+    CHECK(count(installed_now.toolkit) == 1);
+    CHECK(installed_now.holds(""));
+    directory.write("mine.h", "int b;");
+    CHECK_FALSE(installed_now.holds(""));
+    directory.write("mine.h", "int a;");
 
     // As if the installation were an hour old.
     const HeaderManifest manifest =
@@ -317,7 +424,7 @@ TEST_CASE("a file that came into a toolkit after its installation is a user's") 
 TEST_CASE("a header that appears in a toolkit is noticed, whatever this process has verified") {
     const TemporaryDirectory directory;
     directory.write("cuda_fp16.h", "");
-    const std::vector<SearchPath> toolkit = {{directory.path(), installed_ns(directory.path())}};
+    const std::vector<SearchPath> toolkit = {{directory.path(), now_ns()}};
     const HeaderManifest manifest =
         scan("#include <cuda_fp16.h>\n#if __has_include(<later.h>)\n#endif\n", {}, toolkit).manifest;
     CHECK(manifest.holds(""));
@@ -400,7 +507,7 @@ std::set<std::string> files_read_by_nvrtc(const Program& program, const std::str
 }
 
 TEST_CASE("every header that NVRTC says it read is in the manifest") {
-    const TemporaryDirectory directory;
+    const TemporaryDirectory directory, reports;
     directory.write(
         "own.h",
         "#if defined(__CUDACC_RTC__) && __has_include(<cuda_fp16.h>)\n#include \"sub/fp.h\"\n#endif\n");
@@ -421,7 +528,7 @@ TEST_CASE("every header that NVRTC says it read is in the manifest") {
             tracked.insert(std::filesystem::canonical(path).string());
         }
         const std::set<std::string> read =
-            files_read_by_nvrtc(one, directory.path() + "/trace" + std::to_string(text.size()));
+            files_read_by_nvrtc(one, reports.path() + "/trace" + std::to_string(text.size()));
         // Before 13.0 the report has no headers in it.
         if (compiler().nvrtc()->version().major >= 13) CHECK(read.size() >= 3);
         for (const std::string& path : read) {

@@ -97,7 +97,7 @@ TEST_CASE("what one thread makes, all that ask meanwhile wait for") {
         CHECK_FALSE(follower.made_it);
     }
     CHECK(made == 1);
-    CHECK(cache.find(key("a"), "")->ptx == "x");
+    CHECK(cache.find(key("a"), {""}).image->ptx == "x");
 }
 
 TEST_CASE("a failure reaches all who wait, and is not kept") {
@@ -126,10 +126,10 @@ TEST_CASE("a failure reaches all who wait, and is not kept") {
 TEST_CASE("keys with equal hashes and different texts are different") {
     MemoryCache cache;
     cache.keep(key("a"), {image_with("of a"), nullptr});
-    CHECK(cache.find(key("b"), "") == nullptr);
-    CHECK(cache.find(key("a"), "")->ptx == "of a");
+    CHECK(cache.find(key("b"), {""}).image == nullptr);
+    CHECK(cache.find(key("a"), {""}).image->ptx == "of a");
     cache.clear();
-    CHECK(cache.find(key("a"), "") == nullptr);
+    CHECK(cache.find(key("a"), {""}).image == nullptr);
 }
 
 TEST_CASE("what asks for itself while it is made runs again instead of waiting for ever") {
@@ -151,13 +151,13 @@ TEST_CASE("eight header states of one program are kept, and the oldest gives way
         return MemoryCache::Entry{image_with(std::to_string(number)), headers};
     };
     for (int number = 0; number < 9; ++number) cache.keep(key("a"), entry(number));
-    CHECK(cache.find(key("a"), "") == nullptr);
+    CHECK(cache.find(key("a"), {""}).image == nullptr);
     directory.write("3", "");
-    REQUIRE(cache.find(key("a"), "") != nullptr);
-    CHECK(cache.find(key("a"), "")->ptx == "3");
+    REQUIRE(cache.find(key("a"), {""}).image != nullptr);
+    CHECK(cache.find(key("a"), {""}).image->ptx == "3");
     std::filesystem::remove(directory.path() + "/3");
     directory.write("0", "");
-    CHECK(cache.find(key("a"), "") == nullptr);
+    CHECK(cache.find(key("a"), {""}).image == nullptr);
 }
 
 TEST_CASE("a child that was forked while another thread made an image makes it itself") {

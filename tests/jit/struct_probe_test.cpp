@@ -56,17 +56,10 @@ Cache& cache() {
     return cache;
 }
 
-const CompileOptions options;
-
-Source source_of(const char* text_of_it) {
-    Source source;
-    source.text = text_of_it;
-    return source;
-}
+ProbedProgram probed(const char* text_of_it) { return {program(text_of_it), {}, cache()}; }
 
 void check(const StructLayout& layout, const std::string& type = "ns::Particle") {
-    const Source source = source_of(text);
-    check_layout({source, options, parse_arch("compute_80"), cache()}, {type, layout.bytes}, layout);
+    check_layout(probed(text), {type, layout.bytes}, layout);
 }
 
 std::string difference(const StructLayout& layout, const std::string& type = "ns::Particle") {
@@ -137,11 +130,10 @@ TEST_CASE("names that no struct has are told") {
 }
 
 TEST_CASE("four numbers are a float4, in a subarray or in a structure") {
-    const Source source = source_of("struct V { float4 v; int n; }; __global__ void k(V v) {}");
+    const ProbedProgram vectors = probed("struct V { float4 v; int n; }; __global__ void k(V v) {}");
     const auto said = [&](const StructField& v) {
         return message_of<ArgumentError>([&] {
-            check_layout({source, options, parse_arch("compute_80"), cache()}, {"V", 32},
-                         {32, {v, field("n", 16, "<i4")}});
+            check_layout(vectors, {"V", 32}, {32, {v, field("n", 16, "<i4")}});
         });
     };
     CHECK(said(field("v", 0, "<f4", {4})).empty());
@@ -160,11 +152,10 @@ ScalarTuple numbers(std::size_t count) {
 }
 
 TEST_CASE("the members of a struct are read in their order, structs inside too") {
-    const Source source = source_of(text);
     ScalarTuple like = numbers(4);
     like.elements[2] = ScalarTuple{{numbers(2), numbers(2)}};
     const auto read = [&](const std::string& type, const ScalarTuple& tuple) {
-        return read_members({source, options, parse_arch("compute_80"), cache()}, type, tuple);
+        return read_members(probed(text), type, tuple);
     };
     const std::vector<StructMember> members = read("ns::Particle", like);
     REQUIRE(members.size() == 4);

@@ -98,10 +98,14 @@ Cache& cache() {
     return cache;
 }
 
+Variable ask(const Program& asked, const std::string& name) {
+    return reflect_variable({asked, {}, cache()}, name);
+}
+
 Variable reflect(const std::string& text, const std::string& name, const std::string& arch = "compute_80") {
     Program asked = program(text);
     asked.arch = parse_arch(arch);
-    return reflect_variable(cache(), asked, name);
+    return ask(asked, name);
 }
 
 }  // namespace
@@ -183,11 +187,11 @@ TEST_CASE("a variable's type is that of the architecture and the options") {
         "#if __CUDA_ARCH__ >= 900\n__device__ double v;\n#else\n__device__ float v[N];\n#endif\n";
     Program asked = program(text);
     asked.options.defines = {{"N", "5"}};
-    CHECK(to_string(reflect_variable(cache(), asked, "v").shape) == "(5,)");
+    CHECK(to_string(ask(asked, "v").shape) == "(5,)");
     asked.options.defines = {{"N", "6"}};
-    CHECK(to_string(reflect_variable(cache(), asked, "v").shape) == "(6,)");
+    CHECK(to_string(ask(asked, "v").shape) == "(6,)");
     asked.arch = parse_arch("sm_90a");
-    CHECK(to_typestr(reflect_variable(cache(), asked, "v").dtype) == "<f8");
+    CHECK(to_typestr(ask(asked, "v").dtype) == "<f8");
 }
 
 TEST_CASE("a variable is asked for once, and adds nothing to the program's own image") {
@@ -195,8 +199,8 @@ TEST_CASE("a variable is asked for once, and adds nothing to the program's own i
     const Program asked = program(text);
     const std::string before = cache().image(asked).image->ptx;
     const std::uint64_t compiled = cache().statistics().compiled;
-    reflect_variable(cache(), asked, "once");
-    reflect_variable(cache(), asked, "once");
+    ask(asked, "once");
+    ask(asked, "once");
     CHECK(cache().statistics().compiled == compiled + 1);
     CHECK(cache().image(asked).image->ptx == before);
     CHECK(compile(text).ptx == before);

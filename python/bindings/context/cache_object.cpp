@@ -5,7 +5,7 @@
 #include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/cache/disk_cache.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
-#include <bascule/jit/types/variable.hpp>
+#include <bascule/runtime/kernels/kernel.hpp>
 
 #include "support/errors.hpp"
 #include "support/gil.hpp"
@@ -25,13 +25,11 @@ void warn_of_cache(const std::string& text) {
     call_unraisable("bascule.cache", [&] { warn("CacheWarning", text); });
 }
 
-/// Whether a module of this text may be returned again without any check: it reads no file that could change,
-/// and has no variables whose values could have changed.
-bool can_be_shared(const std::string& text, const CompileOptions& options) {
-    if (!find_variables(text).empty()) return false;
-    Source source;
-    source.text = text;
-    const HeaderScan scan = scan_headers(source, options, {});
+/// Whether a module may be returned again without any check: it reads no file that could change, and has no variables
+/// whose values could have changed.
+bool can_be_shared(const Module& module) {
+    if (!module.is_stateless()) return false;
+    const HeaderScan scan = scan_headers(module.source(), module.options(), {});
     return scan.certain && !scan.names_headers;
 }
 
@@ -112,7 +110,7 @@ void bind_cache(py::module_& module) {
     module.def("_cache_remove_all", &remove_entries<&DiskCache::remove_all>);
     module.def("_cache_is_disabled", &Cache::is_disabled);
     py::class_<Cache::Disabled>(module, "_CacheDisabled").def(py::init<>());
-    module.def("_can_be_shared", &can_be_shared, "text"_a, "options"_a);
+    module.def("_can_be_shared", &can_be_shared, "module"_a);
 #ifdef BASCULE_TEST_HOOKS
     module.def("_hold_compiles", &Nvrtc::hold_compiles, "hold"_a);
 #endif

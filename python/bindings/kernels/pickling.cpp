@@ -72,6 +72,13 @@ void bind_pickling(py::module_& module) {
     module.def("_module_recipe", &module_recipe, "module"_a);
     module.def("_exposes_variables", &Module::exposes_variables, "module"_a);
     module.def(
+        "_is_current",
+        [](const Module& module) {
+            const GilReleased released;
+            return module.is_current();
+        },
+        "module"_a);
+    module.def(
         "_module_of", [](const KernelObject& self) { return self.kernel.module(); }, "kernel"_a);
     module.def("_kernel_reference", &kernel_reference, "kernel"_a);
     module.def("_find_kernel", &find_referred_kernel, "module"_a, "name"_a, "positional"_a, "named"_a,

@@ -18,7 +18,16 @@ def test_a_hundred_random_sequences_get_no_old_code() -> None:
     assert "100 sequences" in report
     assert "stale 0" in report
     # Otherwise the sequences would prove nothing.
-    for count in ("doubtful", "compiled", "from memory", "from disk"):
+    for count in (
+        "doubtful",
+        "compiled",
+        "from memory",
+        "from disk",
+        "disturbed",
+        "answered",
+        "refused answers",
+        "unpickled",
+    ):
         match = re.search(rf"{count} (\d+)", report)
         assert match, report
         assert int(match[1]) > 20, report

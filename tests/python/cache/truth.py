@@ -4,7 +4,10 @@
 
 A sequence is a tree of headers, a text that reads them, and changes of the tree. After each change the text is compiled
 through memory and, with the memory forgotten, through the disk. Whenever the cache had an image, the same text is
-compiled without the cache, and both must be equal byte for byte. Exits with 1 if an image was stale.
+compiled without the cache, and both must be equal byte for byte. Kernels that were compiled before are launched with
+structs and asked for variables, whose layouts and types are the headers' too: the answer is that of their own image, or
+an error. Kernels that were pickled before are unpickled: their code must be what a compile gives now. Some compiles run
+while headers, links and directories change and change back. Exits with 1 if anything was stale.
 
 Sequences take turns, so that headers grow older than the clock of the file system ticks: both ways of checking a header
 are used, its content and its times. Everything but time is determined by the seed.
@@ -15,10 +18,12 @@ from __future__ import annotations
 import argparse
 import mmap
 import os
+import pickle
 import random
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -28,10 +33,12 @@ if __name__ == "__main__":
     os.environ.setdefault("BASCULE_DEVICE", "emulated")
     os.environ["BASCULE_CACHE_DIR"] = tempfile.mkdtemp(prefix="bascule-truth-")
 
+import numpy as np
+
 import bascule
 
 HEADERS = 6
-DIRECTORIES = ("source", "first", "second", "second/deep")
+DIRECTORIES = ("source", "first", "other", "second", "second/deep")  # `first` is a link to `real`
 AT_ONCE = 100  # sequences that take turns
 
 PASTE = "#define CAT_(a, b) a##b\n#define CAT(a, b) CAT_(a, b)\n"
@@ -62,8 +69,15 @@ SYMBOLS = "".join(
     f"#ifdef PROBED_{i}\n#define SEEN_{i} 1\n#else\n#define SEEN_{i} 0\n#endif\n"
     for i in range(HEADERS)
 )
+# Of the same size, so that an edit from one to the other changes nothing but the content.
+LAYOUTS = (
+    "struct S { float a; int b; }; typedef float number;",
+    "struct S { int b; float a; }; typedef int   number;",
+)
 KERNEL = (
     SYMBOLS
+    + f"#ifndef LAYOUT\n{LAYOUTS[0]}\n#endif\n__device__ number variable;\n"
+    + 'extern "C" __global__ void f(S s, float* p) { p[0] = s.a; p[1] = s.b; variable = 3; }\n'
     + 'extern "C" __global__ void k(int* p) {\n'
     + "".join(f"p[{i}] = VALUE_{i} + 10 * TWICE_{i} + 20 * SEEN_{i};\n" for i in range(HEADERS))
     + "}\n"
@@ -84,8 +98,10 @@ class Sequence:
         self.root = root
         self.changes: list[str] = []  # their names
         self.doubtful = self.chance.choice((0.0, 0.0, 0.2, 1.0))  # how often a form is
-        for directory in DIRECTORIES:
-            (root / directory).mkdir(parents=True, exist_ok=True)
+        for directory in ("real", *DIRECTORIES):
+            if directory != "first":
+                (root / directory).mkdir(parents=True, exist_ok=True)
+        (root / "first").symlink_to("real")
         for _ in range(self.chance.randint(2, 8)):
             path = self.some_path()
             path.write_text(self.some_header(path))
@@ -97,6 +113,8 @@ class Sequence:
             self.file.write_text(self.text)
         self.kept: dict[str, str] = {}  # contents that were overwritten
         self.steps = self.chance.randint(4, 8)
+        self.module: bascule.Module | None = None  # that was compiled at some step
+        self.pickled: bytes | None = None
 
     def some_path(self) -> Path:
         return self.root / self.chance.choice(DIRECTORIES) / f"h{self.chance.randrange(HEADERS)}.h"
@@ -109,6 +127,8 @@ class Sequence:
             f"#ifdef VALUE_{number}\n#define TWICE_{number} 1\n#else\n#define VALUE_{number} {self.digit()}\n#endif\n"
         )
         # Only of higher numbers: every tree of includes ends.
+        if self.chance.random() < 0.4:
+            value += f"#ifndef LAYOUT\n#define LAYOUT 1\n{self.chance.choice(LAYOUTS)}\n#endif\n"
         others = range(number + 1, HEADERS)
         asked = [ask_for(self.chance, each, self.doubtful) for each in others if self.chance.random() < 0.3]
         return begin + value + "".join(asked) + end
@@ -118,21 +138,112 @@ class Sequence:
 
     def compile(self) -> tuple[str, str]:
         """The PTX, and where it came from."""
-        options = bascule.CompileOptions(include_paths=[self.root / "first", self.root / "second"], arch="compute_80")
         try:
-            if self.file is None:
-                kernel = bascule.compile(self.text, options=options).k
-            else:
-                kernel = bascule.compile(file=self.file, options=options).k
+            kernel = self.compiled().k
             return kernel.ptx, kernel.origin
         except bascule.CompileError:
             return "does not compile", "compiled"
+
+    def compiled(self) -> bascule.Module:
+        options = bascule.CompileOptions(include_paths=[self.root / "first", self.root / "second"], arch="compute_80")
+        if self.file is None:
+            return bascule.compile(self.text, options=options)
+        return bascule.compile(file=self.file, options=options)
+
+    def hold(self) -> None:
+        """Keeps a module, and a pickle of its kernel."""
+        if self.module is not None and self.chance.random() < 0.6:
+            return
+        try:
+            self.module = self.compiled()
+            self.pickled = pickle.dumps(self.module.k)
+        except bascule.CompileError:
+            self.module = None
+
+    def ask(self) -> str:
+        """What the module that was kept says of its own structs and variables: "right", "refused" or "wrong"."""
+        question = self.chance.choice(("scalar", "tuple", "variable"))
+        value = np.array((1.5, 7), dtype=[("a", "f4"), ("b", "i4")])[()] if question == "scalar" else (1.5, 7)
+        kernel, p = self.module.f, bascule.zeros(2, "f4")
+        try:
+            if question == "variable":
+                return "right" if self.module.get_global("variable").copy_to_host() in (0, 3) else "wrong"
+            kernel[1, 1](value, p)
+            if p.copy_to_host().tolist() != [1.5, 7]:
+                return "wrong"
+            return "right" if self.module.get_global("variable").copy_to_host() == 3 else "wrong"
+        except bascule.Error as error:
+            if "compile the text again" in str(error):
+                return "refused"
+            # The struct in the other order does not fit a scalar's fields, which is said.
+            return "right" if "List the fields in the order" in str(error) else f"wrong: {error}"
+
+    def unpickled(self) -> str:
+        """The PTX of the kernel that was pickled before."""
+        try:
+            return str(pickle.loads(self.pickled).ptx)
+        except bascule.CompileError:
+            return "does not compile"
+
+    def compile_disturbed(self) -> None:
+        """A compile while something changes and changes back."""
+        disturb = self.chance.choice(
+            (self.edit_and_restore, self.exchange_link, self.exchange_directories, self.appear)
+        )
+        before, during = (self.chance.random() * 0.04 for _ in range(2))
+        self.changes.append(f"{disturb.__name__} during a compile")
+
+        def run() -> None:
+            time.sleep(before)
+            try:
+                disturb(lambda: time.sleep(during))
+            except OSError:
+                pass
+
+        self.text = f"{self.text}//\n"  # new to all caches
+        if self.file is not None:
+            self.file.write_text(self.text)
+        thread = threading.Thread(target=run)
+        thread.start()
+        self.compile()
+        thread.join()
+
+    def edit_and_restore(self, wait: Callable[[], None]) -> None:
+        path = self.existing()
+        text, before = path.read_text(), path.stat()
+        path.write_text(self.edited(path))
+        wait()
+        path.write_text(text)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    def exchange_link(self, wait: Callable[[], None]) -> None:
+        link, aside = self.root / "first", self.root / "aside"
+        link.rename(aside)
+        link.symlink_to("other")
+        wait()
+        aside.rename(link)
+
+    def exchange_directories(self, wait: Callable[[], None]) -> None:
+        one, other, aside = self.root / "real", self.root / "other", self.root / "aside"
+        one.rename(aside)
+        other.rename(one)
+        wait()
+        one.rename(other)
+        aside.rename(one)
+
+    def appear(self, wait: Callable[[], None]) -> None:
+        path = self.some_path()
+        if path.exists():
+            return
+        path.write_text(self.some_header(path))
+        wait()
+        path.unlink()
 
     def change(self) -> None:
         """One change of the tree."""
         changes: list[Callable[[], None]] = [self.edit, self.edit_quietly, self.replace, self.map, self.restore]
         changes += [self.write, self.write, self.delete, self.rename, self.link, self.hard_link, self.directory]
-        changes += [self.permit, self.touch, self.leave]
+        changes += [self.permit, self.touch, self.leave, self.relink, self.reorder, self.reorder]
         change = self.chance.choice(changes)
         self.steps -= 1
         self.changes.append(change.__name__)
@@ -186,6 +297,23 @@ class Sequence:
             path, text = self.chance.choice(sorted(self.kept.items()))
             Path(path).write_text(text)
 
+    def reorder(self) -> None:
+        """The other order of the struct's members, and the other type of the variable."""
+        found = [path for path in sorted(self.root.rglob("h?.h")) if "LAYOUT" in path.read_text()]
+        if not found:
+            return
+        path = self.chance.choice(found)
+        text = path.read_text()
+        self.kept[str(path)] = text
+        one, other = LAYOUTS if LAYOUTS[0] in text else LAYOUTS[::-1]
+        path.write_text(text.replace(one, other))
+
+    def relink(self) -> None:
+        link = self.root / "first"
+        target = "other" if os.readlink(link) == "real" else "real"
+        link.unlink()
+        link.symlink_to(target)
+
     def delete(self) -> None:
         self.existing().unlink()
 
@@ -234,8 +362,14 @@ class Oracle:
             bascule.cache.clear()
             for sequence, expected in zip(running, true, strict=True):
                 self.compile_through_disk(sequence, expected)
+            for sequence, expected in zip(running, true, strict=True):
+                self.ask_what_was_compiled(sequence, expected)
             for sequence in running:
+                sequence.hold()
                 sequence.change()
+                if sequence.chance.random() < 0.2:
+                    sequence.compile_disturbed()
+                    self.counts["disturbed"] += 1
             self.counts["sequences"] += sum(not sequence.steps for sequence in running)
             running = [sequence for sequence in running if sequence.steps]
         shutil.rmtree(self.root)
@@ -261,6 +395,17 @@ class Oracle:
             self.counts["refused" if true == "does not compile" else "doubtful"] += 1
         self.compare(sequence, origin, got, true)
 
+    def ask_what_was_compiled(self, sequence: Sequence, true: str) -> None:
+        if sequence.module is None:
+            return
+        answer = sequence.ask()
+        self.counts[f"answer {answer.partition(':')[0]}"] += 1
+        if answer not in ("right", "refused"):
+            self.compare(sequence, "a probe", answer, "right")
+        if sequence.text == sequence.module.source:
+            self.counts["unpickled"] += 1
+            self.compare(sequence, "a pickle", sequence.unpickled(), true)
+
     def compare(self, sequence: Sequence, origin: str, got: str, true: str) -> None:
         if got != true:
             done = ", ".join(sequence.changes) or "the first compile"
@@ -271,7 +416,9 @@ class Oracle:
         return (
             f"seed {self.seed}: {counts['sequences']} sequences, {counts['steps']} steps; stale {len(self.stale)}, "
             f"doubtful {counts['doubtful']}, do not compile {counts['refused']}; "
-            f"compiled {counts['compiled']}, from memory {counts['memory']}, from disk {counts['disk']}"
+            f"compiled {counts['compiled']}, from memory {counts['memory']}, from disk {counts['disk']}; "
+            f"disturbed {counts['disturbed']}, answered {counts['answer right']}, refused answers "
+            f"{counts['answer refused']}, unpickled {counts['unpickled']}"
         )
 
 

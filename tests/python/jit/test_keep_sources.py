@@ -118,3 +118,26 @@ def test_the_option_is_a_path_and_pickles(tmp_path):
     assert "keep_sources=" in repr(options)
     with pytest.raises(bascule.ArgumentError):
         bascule.CompileOptions(keep_sources=3)
+
+
+def test_no_planted_link_is_followed(tmp_path):
+    compiled(tmp_path / "first")
+    (kept,) = (tmp_path / "first").iterdir()
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    second = tmp_path / "second"
+    second.mkdir()
+    (second / kept.name).symlink_to(victim)
+    (second / f"{kept.name}.{os.getpid()}").symlink_to(victim)
+    compiled(second)
+    assert victim.read_text() == "precious"
+    assert not (second / kept.name).is_symlink()
+    assert (second / kept.name).read_text() == TEXT
+
+
+def test_a_file_with_another_content_of_the_same_size_is_written_again(tmp_path):
+    compiled(tmp_path)
+    (kept,) = tmp_path.iterdir()
+    kept.write_text(TEXT.replace("1", "2"))
+    compiled(tmp_path)
+    assert kept.read_text() == TEXT
