@@ -16,21 +16,33 @@ bool drop_suffix(std::string_view& text, std::string_view suffix) {
     return true;
 }
 
-/// Inline namespaces are versions, not names: cuda::std::__4::span, thrust::THRUST_300101_SM_800_NS::complex.
-/// Neither is an unnamed one, which no text can spell.
+constexpr std::string_view digits = "0123456789";
+
+/// Inline namespaces are versions, not names: cuda::std::__4::span. Neither is an unnamed one, which no text can
+/// spell.
 bool is_no_name(std::string_view part) {
     const bool numbered =
-        part.size() > 2 && part.starts_with("__") && part.find_first_not_of("0123456789", 2) == part.npos;
-    return numbered || (part.starts_with("THRUST_") && part.ends_with("_NS")) ||
-           part == "(anonymous namespace)";
+        part.size() > 2 && part.starts_with("__") && part.find_first_not_of(digits, 2) == part.npos;
+    return numbered || part == "(anonymous namespace)";
+}
+
+/// CCCL's inline namespaces by their shape, which changes from release to release: reserved names and macros' that have
+/// a number. THRUST_300101_SM_800_NS, _V_300500_SM_800, __version_bump_ver4_.
+bool is_version_of_cccl(std::string_view part) {
+    if (part.find_first_of(digits) == part.npos) return false;
+    return part.starts_with("_V_") || part.starts_with("__version") ||
+           (part.ends_with("_NS") && part.find_first_of("abcdefghijklmnopqrstuvwxyz") == part.npos);
 }
 
 std::string without_inline_namespaces(std::string_view name) {
+    const std::string_view root = name.substr(0, name.find("::"));
+    const bool is_cccl = root == "cuda" || root == "thrust" || root == "cub";
     std::string out;
     while (!name.empty()) {
         const std::size_t end = name.find("::");
         const std::string_view part = name.substr(0, end);
-        if (!is_no_name(part)) out += (out.empty() ? "" : "::") + std::string(part);
+        if (!is_no_name(part) && !(is_cccl && is_version_of_cccl(part)))
+            out += (out.empty() ? "" : "::") + std::string(part);
         name = end == name.npos ? std::string_view{} : name.substr(end + 2);
     }
     return out;

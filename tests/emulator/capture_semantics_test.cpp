@@ -1,5 +1,6 @@
 // Stream capture as the driver API's documentation ("Stream Management") and the CUDA programming guide
 // ("Creating a Graph Using Stream Capture") have it, under every policy. Each test names what it is from.
+#include <cstring>
 #include <thread>
 
 #include "capturing.hpp"
@@ -369,9 +370,11 @@ TEST_CASE("a capture tells its number, its graph so far, and what the next opera
         cuuint64_t id = 0;
         CUgraph graph = nullptr;
         const CUgraphNode* before = nullptr;
+        const CUgraphEdgeData* edges = nullptr;
         std::size_t count = 7;
         const auto ask = [&] {
-            return world.api.cuStreamGetCaptureInfo(p, &status, &id, &graph, &before, nullptr, &count);
+            edges = nullptr;
+            return world.api.cuStreamGetCaptureInfo(p, &status, &id, &graph, &before, &edges, &count);
         };
         CHECK(ask() == CUDA_SUCCESS);
         CHECK(status == none);
@@ -385,6 +388,9 @@ TEST_CASE("a capture tells its number, its graph so far, and what the next opera
         CHECK(ask() == CUDA_SUCCESS);
         CHECK(id == first);
         REQUIRE(count == 1);
+        REQUIRE(edges != nullptr);  // one a dependency
+        const CUgraphEdgeData ordinary{};
+        CHECK(std::memcmp(edges, &ordinary, sizeof ordinary) == 0);
         std::size_t nodes = 0;
         CHECK(world.api.cuGraphGetNodes(graph, nullptr, &nodes) == CUDA_SUCCESS);
         CHECK(nodes == 2);

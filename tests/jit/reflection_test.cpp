@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <bascule/jit/types/demangle.hpp>
+#include <bascule/jit/types/demangled_type.hpp>
 #include <bascule/jit/types/reflection.hpp>
 
 #include "support.hpp"
@@ -240,6 +241,28 @@ TEST_CASE("an element's alignment is the one its type asks for") {
     CHECK(got[0].type.alignment == 8);
     CHECK(got[1].type.alignment == 1);
     CHECK(got[2].type.alignment == 2);
+}
+
+TEST_CASE("inline namespaces of CCCL are known by their shape, and other namespaces stay") {
+    const auto spelled = [](const char* type) { return spell(parse_type(type)); };
+    for (const char* version : {"__4", "_V_300500_SM_800", "_V_300500_SM_800_900_NVHPC",
+                                "THRUST_300101_SM_800_NS", "__version_bump_ver4_"}) {
+        CAPTURE(std::string(version));
+        CHECK(spelled(("thrust::" + std::string(version) + "::complex<double>").c_str()) ==
+              "thrust::complex<double>");
+        CHECK(spelled(("cuda::std::" + std::string(version) + "::complex<float>").c_str()) ==
+              "cuda::std::complex<float>");
+    }
+    CHECK(spelled("mine::_V_2::Pair<int>") == "mine::_V_2::Pair<int>");
+    CHECK(spelled("thrust::detail::pair<int>") == "thrust::detail::pair<int>");
+    const Image image = compile(
+        "namespace thrust { inline namespace _V_300500_SM_800 {\n"
+        "template <class T> struct alignas(2 * sizeof(T)) complex { T re, im; }; } }\n"
+        "__global__ void k(thrust::complex<double>* p, thrust::complex<float> v) {}");
+    const std::vector<Parameter>& got = image.kernels.at(0).signature.parameters;
+    CHECK(to_typestr(got[0].type.dtype) == "<c16");
+    CHECK(to_typestr(got[1].type.dtype) == "<c8");
+    CHECK(got[1].spelling == "thrust::complex<float>");
 }
 
 TEST_CASE("a signature reads as people write it") {

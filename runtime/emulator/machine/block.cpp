@@ -173,7 +173,7 @@ void Worker::fill_special(std::byte* registers, const Code::SpecialSlot& slot, s
         case Special::dynamic_smem_size:
             return all(request_->dynamic_shared_bytes);
         case Special::total_smem_size:
-            return all(code_->shared_bytes + request_->dynamic_shared_bytes);
+            return all(code_->shared_bytes - code_->reserved_shared_bytes + request_->dynamic_shared_bytes);
         case Special::stack:
             return all(code_->local_bytes);
         case Special::workspace_high:

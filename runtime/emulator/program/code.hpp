@@ -127,8 +127,9 @@ struct Code {
     std::vector<std::string> functions;  ///< names of what `call` can call, for reports
     std::vector<Callee> callees;         ///< by address
     std::uint32_t register_bytes = 0;    ///< of a warp's register file
-    std::uint32_t shared_bytes = 0;      ///< static
-    std::uint32_t local_bytes = 0;       ///< per thread, without its stack
+    std::uint32_t shared_bytes = 0;      ///< static, with `reserved_shared_bytes`
+    std::uint32_t reserved_shared_bytes = 0;
+    std::uint32_t local_bytes = 0;  ///< per thread, without its stack
     std::uint32_t caches = 0;
     bool has_barrier = false;
     bool may_spin = false;            ///< a thread may wait for what another warp writes

@@ -87,17 +87,27 @@ std::uint64_t Layout::shared_address(const ptx::Variable& variable) {
     return address;
 }
 
+std::uint64_t Layout::reserved_shared_address() {
+    if (code_.reserved_shared_bytes == 0) {
+        code_.reserved_shared_bytes = limits::reserved_shared_per_block;
+        reserved_shared_ = round_up(shared_bytes_, 128);
+        shared_bytes_ = reserved_shared_ + code_.reserved_shared_bytes;
+    }
+    return shared_window + reserved_shared_;
+}
+
 std::uint64_t Layout::local_address(const ptx::Variable& variable) {
     return local_window + append(local_bytes_, variable, std::max(variable.alignment, 4u));
 }
 
 void Layout::finish() {
-    if (shared_bytes_ > limits::static_shared) {
+    if (shared_bytes_ - code_.reserved_shared_bytes > limits::static_shared) {
         throw ptx::SyntaxError(
             entry_.line,
             fmt::format("kernel '{}' needs {} bytes of static shared memory, and a block can have {}: use "
                         "dynamic shared memory (extern __shared__), whose size the launch gives",
-                        ptx::demangled(entry_.name), shared_bytes_, limits::static_shared));
+                        ptx::demangled(entry_.name), shared_bytes_ - code_.reserved_shared_bytes,
+                        limits::static_shared));
     }
     if (local_bytes_ + largest_frame_ > limits::local) {
         throw ptx::SyntaxError(

@@ -34,6 +34,8 @@ class Layout {
     std::uint32_t top() const { return top_; }
     std::uint64_t shared_address(const ptx::Variable& variable);
     std::uint64_t local_address(const ptx::Variable& variable);
+    /// Of what CUDA keeps for itself of a block's shared memory. A kernel has it once it asks for this.
+    std::uint64_t reserved_shared_address();
     void align_dynamic_shared(std::uint32_t alignment) {
         dynamic_alignment_ = std::max(dynamic_alignment_, alignment);
     }
@@ -51,7 +53,7 @@ class Layout {
     Code& code_;
     const ptx::Function& entry_;
     std::uint32_t top_ = 0;
-    std::uint64_t shared_bytes_ = 0, local_bytes_ = 0, largest_frame_ = 0;
+    std::uint64_t shared_bytes_ = 0, local_bytes_ = 0, largest_frame_ = 0, reserved_shared_ = 0;
     std::uint32_t dynamic_alignment_ = 16;
     std::map<std::tuple<std::uint64_t, unsigned, std::int32_t, bool>, std::uint32_t> constants_;
     std::map<std::tuple<std::uint32_t, Type, unsigned>, std::uint32_t> parameters_;

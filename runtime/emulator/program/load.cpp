@@ -43,7 +43,7 @@ Kernel kernel_of(const ptx::Module& module, const ptx::Function& entry, const Sy
         return made;
     }
     auto& translation = std::get<Translation>(result);
-    made.static_shared_bytes = translation.code->shared_bytes;
+    made.static_shared_bytes = translation.code->shared_bytes - translation.code->reserved_shared_bytes;
     made.local_bytes = translation.code->local_bytes;
     made.registers = translation.registers;
     made.code = std::move(translation.code);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "program/lowering.hpp"
+#include "ptx/limits.hpp"
 
 namespace emulated::program {
 namespace {
@@ -39,10 +40,18 @@ constexpr SpecialName special_names[] = {
     {"%lanemask_gt", Special::lanemask_gt},
     {"%dynamic_smem_size", Special::dynamic_smem_size},
     {"%total_smem_size", Special::total_smem_size},
-    {"%reserved_smem_offset_0", Special::zero},
-    {"%reserved_smem_offset_1", Special::zero},
     {"%envreg1", Special::workspace_high},
     {"%envreg2", Special::workspace_low},
+};
+
+// Shared memory that CUDA keeps for itself in every block: groups of several warps meet in its second part.
+struct ReservedName {
+    std::string_view name;
+    std::uint64_t offset;
+};
+constexpr ReservedName reserved_names[] = {
+    {"%reserved_smem_offset_0", 0},
+    {"%reserved_smem_offset_1", ptx::limits::reserved_shared_per_block / 2},
 };
 
 // What a constant written as a float means in an instruction of this type.
@@ -182,6 +191,11 @@ Ref Lowering::temporary(unsigned bytes) {
 }
 
 Ref Lowering::special(const ptx::Operand& operand, unsigned bytes) {
+    for (const ReservedName& known : reserved_names) {
+        if (known.name != operand.name) continue;
+        Layout& layout = functions_.layout();
+        return layout.constant(layout.reserved_shared_address() + known.offset, bytes);
+    }
     for (const SpecialName& known : special_names) {
         if (known.name != operand.name) continue;
         const Ref slot = functions_.layout().special(known.special);

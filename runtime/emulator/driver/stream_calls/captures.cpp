@@ -1,5 +1,7 @@
 // Stream capture: beginning, ending, asking; and what other calls may do meanwhile.
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -197,7 +199,8 @@ EMULATED_API(cuStreamIsCapturing, CUstream handle, CUstreamCaptureStatus* status
     return CUDA_SUCCESS;
 }
 
-/// Without a capture that is going on well nothing but the status is written. Edges have no data here.
+/// Without a capture that is going on well nothing but the status is written. All edges are of the ordinary kind, whose
+/// data is zeros: one a dependency, as long as the thread asks for no others.
 EMULATED_API(cuStreamGetCaptureInfo, CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
              CUgraph* graph, const CUgraphNode** dependencies, const CUgraphEdgeData** edges,
              std::size_t* dependency_count) {
@@ -212,7 +215,11 @@ EMULATED_API(cuStreamGetCaptureInfo, CUstream handle, CUstreamCaptureStatus* sta
     if (id != nullptr) *id = info.id;
     if (graph != nullptr) *graph = handle_of(info.graph);
     if (dependencies != nullptr) *dependencies = reinterpret_cast<const CUgraphNode*>(info.ends);
-    if (edges != nullptr) *edges = nullptr;
+    if (edges != nullptr) {
+        thread_local std::vector<CUgraphEdgeData> data;
+        data.resize(std::max(data.size(), info.end_count + 1));
+        *edges = data.data();
+    }
     if (dependency_count != nullptr) *dependency_count = info.end_count;
     return CUDA_SUCCESS;
 }
