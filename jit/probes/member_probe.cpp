@@ -92,7 +92,13 @@ std::vector<StructMember> read_members(const ProbedProgram& probed, const std::s
                                        const ScalarTuple& like) {
     const std::size_t count = like.elements.size();
     if (count == 0) fail_count(cpp_type, like, "more");
-    if (count > most_probed_members) fail_count(cpp_type, like, "fewer");
+    if (count > most_probed_members) {
+        throw ArgumentError(
+            ErrorKind::value,
+            fmt::format("a tuple of {} members is too long to be compared with the kernel's `{}`: {} is "
+                        "the limit. {}",
+                        count, cpp_type, most_probed_members, bytes_advice));
+    }
     std::vector<ProbedMember> found;
     try {
         found = probe_members(probed, cpp_type, binding_of(count), expressions_of(count));

@@ -19,10 +19,15 @@ constexpr const char* kernel = "bascule_probe_members";
 /// Every name ends in an underscore or begins with bascule: the user's macros precede this.
 constexpr std::string_view beginning = R"(
 namespace bascule_probe_ {
-template <class T_> union holder_ {
+template <class T_, bool = __is_trivially_constructible(T_)> union holder_ {
     char none_;
     T_ object_;
     __device__ constexpr holder_() : none_() {}
+};
+// The front end evaluates no constructor of an object beyond some 14 KB.
+template <class T_> union holder_<T_, true> {
+    char none_;
+    T_ object_;
 };
 template <class T_> struct plain_ { using result_ = T_; };
 template <class T_, decltype(sizeof(0)) N_> struct plain_<T_[N_]> : plain_<T_> {};

@@ -83,6 +83,17 @@ MemoryFacts ask(std::uint64_t address, Device device) {
          .got = "memory of device " + std::to_string(ordinal)});
 }
 
+[[noreturn]] void fail_told(const ArrayView& array, int told, int ordinal) {
+    throw ArgumentError(
+        ArgumentError::Kind::value,
+        fmt::format("the DLPack tensor says that it is on CUDA device {}, and its memory at {:#x} is on "
+                    "device {}: a bug in the producing library.",
+                    told, array.pointer, ordinal),
+        {.field = "device",
+         .expected = fmt::format("CUDA device {}", ordinal),
+         .got = fmt::format("CUDA device {}", told)});
+}
+
 [[noreturn]] void fail_context(const ArrayView& array, int ordinal) {
     throw ArgumentError(
         ArgumentError::Kind::value,
@@ -207,6 +218,8 @@ void resolve_at_home(ArrayView& array, Home& home, int told) {
         if (array.pointer == given) detail::proven_memory.insert_of_host(given, asked_at);
         return;
     }
+    if (told != not_told && told != memory.ordinal && checked(Check::memory_device))
+        fail_told(array, told, memory.ordinal);
     if (checked(Check::memory_device) && !is_primary(memory)) fail_context(array, memory.ordinal);
     if (memory.ordinal != home.device.ordinal()) {
         if (home.decided && home.peer) {

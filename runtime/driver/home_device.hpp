@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include <bascule/interface/arrays/array_interface.hpp>
@@ -23,6 +24,9 @@ inline constexpr const char* primary_context_advice =
     "Use the device's primary context, as Bascule, CuPy, PyTorch, Numba and JAX do: with PyCUDA "
     "`import pycuda.autoprimaryctx` in place of `pycuda.autoinit`.";
 
+/// In place of a device's number.
+inline constexpr int not_told = std::numeric_limits<int>::min();
+
 /// Where a launch goes, as far as its arguments have been read.
 struct Home {
     Device device;
@@ -33,7 +37,7 @@ struct Home {
 
 /// As `resolve(array, home.device)`, in place, while the device may still be undecided: then memory of another
 /// device makes that one the home. `told` as for `is_known_at_home`. `array.device` is set where the array's stream is on another device.
-void resolve_at_home(ArrayView& array, Home& home, int told = -1);
+void resolve_at_home(ArrayView& array, Home& home, int told = not_told);
 
 namespace detail {
 
@@ -91,12 +95,12 @@ inline std::atomic<bool> several_devices{true};  // the driver's devices, once t
 }  // namespace detail
 
 /// Whether an array that is not empty is known to lie on `home.device`, which is the home then, or anywhere
-/// where its kernels reach it. Asks nobody. `told` is the device that the producer names; -1 where it names none.
-inline bool is_known_at_home(std::uint64_t pointer, Home& home, int told = -1) noexcept {
+/// where its kernels reach it. Asks nobody. `told` is the device that the producer names; `not_told` where it names none.
+inline bool is_known_at_home(std::uint64_t pointer, Home& home, int told = not_told) noexcept {
     const int ordinal = home.device.ordinal();
     if (detail::asks_always.load(std::memory_order_relaxed)) return false;
     const bool one_device = !detail::several_devices.load(std::memory_order_relaxed);
-    if (!one_device && told != ordinal) return false;
+    if (told != ordinal && !(one_device && told == not_told)) return false;
     if (!detail::proven_memory.contains(pointer, ordinal)) {
         return one_device && detail::proven_memory.contains_of_host(pointer);
     }

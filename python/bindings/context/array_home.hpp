@@ -8,7 +8,7 @@
 namespace bascule::python {
 
 /// As resolve_at_home. The GIL is given back only where the driver is asked.
-inline void find_home(ArrayView& array, Home& home, int told = -1) {
+inline void find_home(ArrayView& array, Home& home, int told = not_told) {
     if (array.empty() || is_known_at_home(array.pointer, home, told)) return;
     without_gil([&] { resolve_at_home(array, home, told); });
 }

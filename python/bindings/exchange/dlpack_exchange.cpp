@@ -10,6 +10,7 @@
 #include <bascule/interface/errors/error.hpp>
 
 #include "context/array_home.hpp"
+#include "context/device_object.hpp"
 #include "exchange/dlpack_managed.hpp"
 #include "support/gil.hpp"
 
@@ -39,7 +40,10 @@ ArrayView finish(const dlpack::Tensor& tensor, const TypeProfile& profile, Home&
     Dimensions shape;
     ArrayView view =
         dlpack::read_plainly(tensor, plain, &shape) ? view_of(plain, shape) : dlpack::view_of(tensor);
-    find_home(view, home, tensor.device.type == BASCULE_DL_CUDA ? tensor.device.id : -1);
+    const int told = tensor.device.type == BASCULE_DL_CUDA ? tensor.device.id : not_told;
+    // A device that is there, for an array without elements too.
+    if (tensor.device.type == BASCULE_DL_CUDA && told != home.device.ordinal()) device_with(told);
+    find_home(view, home, told);
     view.has_stream = true;
     view.stream_source = StreamSource::table;
     view.stream = detail::work_stream_of(*profile.table, tensor.device);

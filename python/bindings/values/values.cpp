@@ -485,6 +485,20 @@ std::vector<std::uint64_t> to_extents(const char* what, py::handle object) {
     return extents;
 }
 
+namespace {
+
+void refuse_nothing(const char* what, const Dim3& extents, const char* unit) {
+    if (extents.x > 0 && extents.y > 0 && extents.z > 0) return;
+    throw ArgumentError(
+        ErrorKind::value,
+        fmt::format("`{}` is ({}, {}, {}): every extent is at least 1 {}. For an amount of work that may "
+                    "be 0 use kernel.forall(count).",
+                    what, extents.x, extents.y, extents.z, unit),
+        {.field = what});
+}
+
+}  // namespace
+
 LaunchConfig to_config(py::handle grid, py::handle block, py::handle shared_bytes, bool cooperative,
                        py::handle cluster, bool programmatic, std::optional<int> priority,
                        std::optional<int> shared_carveout) {
@@ -497,6 +511,9 @@ LaunchConfig to_config(py::handle grid, py::handle block, py::handle shared_byte
     if (cluster && !cluster.is_none()) config.cluster = to_dim3("cluster", cluster);
     config.priority = priority;
     config.shared_carveout = shared_carveout;
+    refuse_nothing("grid", config.grid, "block");
+    refuse_nothing("block", config.block, "thread");
+    refuse_nothing("cluster", config.cluster, "block");
     return config;
 }
 

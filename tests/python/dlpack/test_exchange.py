@@ -321,3 +321,18 @@ def test_threads_launch_with_types_that_change(module, array):
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+@pytest.mark.parametrize("device", [1, 7, -1, -2])
+@pytest.mark.parametrize("elements", [8, 0])
+def test_a_device_that_the_memory_is_not_on_is_refused_as_of_capsules(module, array, device, elements):
+    result = out()
+    fine = exchange_native.Tensor(address(array), (8,), owner=array)
+    for _ in range(2):  # the second time the memory is known
+        wrong = exchange_native.Tensor(address(array), (elements,), device_id=device, owner=array)
+        with pytest.raises(ValueError, match="device"):
+            module.copy[1, 8](wrong, result)
+        with pytest.raises(ValueError, match="device"):
+            module.copy.explain(wrong, result)
+        module.copy[1, 8](fine, result)
+    np.testing.assert_array_equal(result.copy_to_host(), HOST)

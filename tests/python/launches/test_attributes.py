@@ -63,6 +63,15 @@ def test_what_the_emulated_device_lacks_is_refused_with_what_to_do(kernels, x, e
     assert "BASCULE_DEVICE=cuda" in str(caught.value)
 
 
+@pytest.mark.parametrize("arguments", [(0, 1), (1, 0), ((1, 0), 1), (1, (1, 1, 0))])
+def test_a_configuration_of_nothing_is_refused_where_it_is_made(kernels, arguments):
+    for make in (bascule.LaunchConfig, lambda *parts: kernels.add[parts]):
+        with pytest.raises(ValueError, match=r"every extent is at least 1 (block|thread)\..*forall"):
+            make(*arguments)
+    with pytest.raises(ValueError, match="`cluster` is .* at least 1"):
+        bascule.LaunchConfig(1, 1, cluster=0)
+
+
 def test_a_cluster_that_does_not_divide_the_grid_is_refused(kernels, x):
     with pytest.raises(ValueError, match="multiple of the cluster"):
         kernels.add.launch((8, 3), 64, (x, 1), cluster=(2, 2))

@@ -377,6 +377,28 @@ def test_a_ctypes_union_names_raw_bytes(module):
     assert "bascule.raw_bytes" in str(refused(module.body, Either(1)))
 
 
+@pytest.mark.parametrize("size", [14_552, 14_556, 20_000, 32_000])
+def test_large_structures_go_by_tuple_array_and_scalar(size):
+    count = size // 4 - 1
+    kernel = bascule.compile(
+        f"struct S {{ int v[{count}]; float last; }};\n"
+        f"__global__ void ends(S s, double* out) {{ out[0] = s.v[0]; out[1] = s.v[{count - 1}]; out[2] = s.last; }}"
+    ).ends
+    values = np.arange(7, count + 7, dtype="i4")
+    record = np.zeros((), [("v", "i4", (count,)), ("last", "f4")])
+    record["v"], record["last"] = values, 2.5
+    for given in ((values, 2.5), (values.tolist(), 2.5), record, record[()]):
+        out = bascule.zeros(3, "f8")
+        kernel[1, 1](given, out)
+        assert out.copy_to_host().tolist() == [7, count + 6, 2.5]
+
+
+def test_a_tuple_of_more_members_than_are_compared_names_the_limit():
+    text = f"struct S {{ {' '.join(f'int f{i};' for i in range(401))} }};\n__global__ void k(S s) {{}}"
+    with pytest.raises(ValueError, match=r"401 members is too long .* 400 is the limit.*bascule\.raw_bytes"):
+        bascule.compile(text).k[1, 1](tuple(range(401)))
+
+
 # --- Default arguments
 
 
