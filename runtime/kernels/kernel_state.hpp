@@ -140,12 +140,16 @@ struct ModuleState {
     Unit* main =
         nullptr;  // the functions that are not templates, and instances that were asked for with them
 
+    /// The templates of included headers, by name. Read when a name is looked up that the text does not have.
+    std::deque<KernelFamily>& header_families();
     /// The family of this kernel, which the image has and the text does not spell, or null.
     KernelFamily* undeclared_family(const std::string& name, const Image& image);
 
     std::mutex growing;                   // guards what follows
     std::deque<Unit> units;               // never moved
     std::deque<KernelFamily> undeclared;  // never moved
+    std::deque<KernelFamily> of_headers;  // never moved
+    bool headers_are_read = false;
     std::map<std::string, std::unique_ptr<KernelFunction>> functions;
     std::deque<KernelChoices> explicit_choices;
 

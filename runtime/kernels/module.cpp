@@ -1,6 +1,8 @@
 // A module: the kernels of a text by name, and their images.
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +14,7 @@
 #include <bascule/jit/files/kept_source.hpp>
 #include <bascule/jit/probes/probed_program.hpp>
 #include <bascule/jit/types/variable.hpp>
+#include <bascule/jit/headers/header_kernels.hpp>
 #include <bascule/runtime/driver/driver_limit.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/faults/source_places.hpp>
@@ -62,6 +65,18 @@ void refuse_unfit(Arch arch, Device device) {
                        {.log = {}, .name_expression = wanted, .options = {}, .architecture = {}});
 }
 
+void add_families(const std::vector<KernelDeclaration>& declarations, std::deque<KernelFamily>& families) {
+    for (const KernelDeclaration& declaration : declarations) {
+        const auto known = std::find_if(families.begin(), families.end(), [&](const KernelFamily& each) {
+            return each.name == declaration.name;
+        });
+        KernelFamily* family = known != families.end() ? &*known : &families.emplace_back();
+        family->name = declaration.name;
+        family->declarations.push_back(declaration);
+        family->has_templates = family->has_templates || declaration.is_template;
+    }
+}
+
 }  // namespace
 
 // --- Names -------------------------------------------------------------------------------------------------
@@ -78,15 +93,7 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
     remember_place(state.source, state.options);
     describe_failures();
     state.cache.compiler().set_limit(driver_limit());
-    for (const KernelDeclaration& declaration : state.declarations) {
-        const auto known =
-            std::find_if(state.families.begin(), state.families.end(),
-                         [&](const KernelFamily& each) { return each.name == declaration.name; });
-        KernelFamily* family = known != state.families.end() ? &*known : &state.families.emplace_back();
-        family->name = declaration.name;
-        family->declarations.push_back(declaration);
-        family->has_templates = family->has_templates || declaration.is_template;
-    }
+    add_families(state.declarations, state.families);
     std::vector<Instance> instances;
     for (const std::string& expression : name_expressions) {
         const NamedInstance named = split_instance_name(expression);
@@ -161,16 +168,23 @@ std::vector<std::string> Module::kernel_names() const {
 
 Kernel Module::kernel(const std::string& name) const {
     const std::string wanted = name.rfind("::", 0) == 0 ? name.substr(2) : name;
-    std::vector<std::string> matches;
-    KernelFamily* match = nullptr;
-    for (KernelFamily& family : state_->families) {
-        if (family.name == wanted) return {*this, &family, family.sole, &family.choices};
-        if (last_component(family.name) != wanted) continue;
-        matches.push_back(family.name);
-        match = &family;
+    const auto named_so = [&](std::deque<KernelFamily>& families) -> std::optional<Kernel> {
+        std::vector<std::string> matches;
+        KernelFamily* match = nullptr;
+        for (KernelFamily& family : families) {
+            if (family.name == wanted) return Kernel(*this, &family, family.sole, &family.choices);
+            if (last_component(family.name) != wanted) continue;
+            matches.push_back(family.name);
+            match = &family;
+        }
+        if (matches.size() > 1) fail_ambiguous(state_->source, name, matches);
+        if (match == nullptr) return std::nullopt;
+        return Kernel(*this, match, match->sole, &match->choices);
+    };
+    if (auto in_text = named_so(state_->families)) return *in_text;
+    if (!wanted.ends_with('>')) {
+        if (auto in_header = named_so(state_->header_families())) return *in_header;
     }
-    if (matches.size() > 1) fail_ambiguous(state_->source, name, matches);
-    if (match != nullptr) return {*this, match, match->sole, &match->choices};
     if (auto undeclared = undeclared_kernel(wanted)) return *undeclared;
     if (wanted.ends_with('>')) {
         const NamedInstance named = split_instance_name(wanted);
@@ -223,6 +237,12 @@ KernelFamily* ModuleState::undeclared_family(const std::string& name, const Imag
     family.declarations.push_back(std::move(declaration));
     family.sole = &sole;
     return &family;
+}
+
+std::deque<KernelFamily>& ModuleState::header_families() {
+    const std::lock_guard lock(growing);
+    if (!std::exchange(headers_are_read, true)) add_families(header_templates(source, options), of_headers);
+    return of_headers;
 }
 
 KernelFunction& ModuleState::function(const Instance& which) {
@@ -312,7 +332,8 @@ std::vector<Kernel> Module::instantiate(const std::vector<NamedInstance>& wanted
 
 Cache::Lookup Module::compile(Arch arch) const {
     Cache::Lookup lookup = state_->main->compile(arch);
-    if (state_->declarations.empty() && lookup.image->kernels.empty()) fail_without_kernels(state_->source);
+    const bool is_empty = state_->declarations.empty() && lookup.image->kernels.empty();
+    if (is_empty && state_->header_families().empty()) fail_without_kernels(state_->source);
     return lookup;
 }
 
