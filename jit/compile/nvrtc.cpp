@@ -14,6 +14,7 @@
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/process/exit_gate.hpp>
+#include <bascule/jit/process/large_stack.hpp>
 #include <bascule/jit/process/signals.hpp>
 
 namespace bascule {
@@ -242,7 +243,9 @@ Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program
 #endif
         const auto start = std::chrono::steady_clock::now();
         compile_count.fetch_add(1, std::memory_order_relaxed);
-        code = nvrtc.compile_program(program.get(), static_cast<int>(arguments.size()), arguments.data());
+        run_on_large_stack([&] {
+            code = nvrtc.compile_program(program.get(), static_cast<int>(arguments.size()), arguments.data());
+        });
         result.milliseconds =
             std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
         static std::once_flag builtins_loaded;

@@ -1,0 +1,59 @@
+#include <csignal>
+#include <cstddef>
+#include <pthread.h>
+
+#include <bascule/jit/process/large_stack.hpp>
+
+namespace bascule {
+namespace {
+
+constexpr std::size_t largest = std::size_t{256} << 20;
+constexpr std::size_t smallest = std::size_t{16} << 20;  // below that the calling thread's own will do
+
+void* run(void* work) {
+    (*static_cast<const std::function<void()>*>(work))();
+    return nullptr;
+}
+
+/// A thread takes the mask of the one that makes it: signals are for the program's threads. Those that a fault of the thread
+/// itself raises cannot be blocked.
+class SignalsBlocked {
+  public:
+    SignalsBlocked() noexcept {
+        sigset_t blocked;
+        sigfillset(&blocked);
+        for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&blocked, fault);
+        pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+    }
+    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsBlocked(const SignalsBlocked&) = delete;
+    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+  private:
+    sigset_t before_;
+};
+
+bool begin(pthread_t& thread, std::size_t stack, const std::function<void()>& work) noexcept {
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) return false;
+    const SignalsBlocked blocked;
+    const bool begun =
+        pthread_attr_setstacksize(&attributes, stack) == 0 &&
+        pthread_create(&thread, &attributes, &run, const_cast<std::function<void()>*>(&work)) == 0;
+    pthread_attr_destroy(&attributes);
+    return begun;
+}
+
+}  // namespace
+
+void run_on_large_stack(const std::function<void()>& work) {
+    pthread_t thread{};
+    for (std::size_t stack = largest; stack >= smallest; stack /= 2) {
+        if (!begin(thread, stack, work)) continue;
+        pthread_join(thread, nullptr);
+        return;
+    }
+    work();
+}
+
+}  // namespace bascule
