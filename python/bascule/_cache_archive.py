@@ -52,11 +52,11 @@ def import_(path: str | os.PathLike[str], key: bytes) -> int:
     with open(path, "rb") as file, tempfile.TemporaryFile() as verified:
         # What is parsed below is the copy: whoever can write to the file may change it after this look.
         _copy_signed(file, verified, signature, path)
-        for name, entry in _entries(verified):
+        for name, entry in _entries(verified, path):
             if wrong := _bascule._cache_problem(entry):
                 raise _errors.CacheError(f"{os.fspath(path)}: entry {name} is {wrong}. Nothing was imported.")
         imported = 0
-        for _, entry in _entries(verified):
+        for _, entry in _entries(verified, path):
             kept, problem = _bascule._cache_adopt(entry)
             if problem is not None:
                 raise _errors.CacheError(
@@ -108,10 +108,16 @@ def _copy_signed(file: IO[bytes], copy: IO[bytes], signature: hmac.HMAC, path: s
         )
 
 
-def _entries(archive: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+def _entries(archive: IO[bytes], path: str | os.PathLike[str]) -> Iterator[tuple[str, bytes]]:
     archive.seek(0)
-    with tarfile.open(fileobj=archive, mode="r:gz") as members:
-        for member in members:
-            content = members.extractfile(member)
-            if content is not None:
-                yield member.name, content.read()
+    try:
+        with tarfile.open(fileobj=archive, mode="r:gz") as members:
+            for member in members:
+                content = members.extractfile(member)
+                if content is not None:
+                    yield member.name, content.read()
+    except Exception as error:  # tarfile does not say what it raises for odd members
+        raise _errors.CacheError(
+            f"{os.fspath(path)} has the right signature, but its contents cannot be read: {error}. "
+            "Nothing was imported."
+        ) from error

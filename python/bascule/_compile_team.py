@@ -119,6 +119,7 @@ class _Worker:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._results: IO[bytes] | None = None
         self._output: IO[bytes] | None = None
         self._ended = False
 
@@ -146,17 +147,18 @@ class _Worker:
         if self._process is not None:
             with contextlib.suppress(BrokenPipeError), self._process:
                 pass
-        if self._output is not None:
-            self._output.close()
+        for file in (self._results, self._output):
+            if file is not None:
+                file.close()
 
     def _compile(self, program: Program) -> Any:
         process = self._running()
         assert process.stdin is not None
-        assert process.stdout is not None
+        assert self._results is not None
         try:
             pickle.dump((program.recipe, program.reference), process.stdin)
             process.stdin.flush()
-            result = pickle.load(process.stdout)
+            result = pickle.load(self._results)
         except (OSError, EOFError, pickle.UnpicklingError):
             return self._death(process, program)
         return result[0] if len(result) == 1 else result
@@ -167,7 +169,7 @@ class _Worker:
                 raise _errors.CompileError("the processes that compile were ended")
             if self._process is None:
                 self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `wait`
-                self._process = _start(self._output)
+                self._process, self._results = _start(self._output)
             return self._process
 
     def _death(self, process: subprocess.Popen[bytes], program: Program) -> Exception:
@@ -175,6 +177,8 @@ class _Worker:
             process.kill()
             status = process.wait()
             self._process = None
+            assert self._results is not None
+            self._results.close()
         assert self._output is not None
         self._output.seek(0)
         printed = self._output.read()[-2000:].decode(errors="replace").strip()
@@ -184,7 +188,8 @@ class _Worker:
         )
 
 
-def _start(output: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(output: IO[bytes]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """The process, and the file that its results come from; what it prints goes to `output`."""
     if not sys.executable:
         raise _errors.CompileError(
             "sys.executable is empty, so no Python process can be started to compile: set it to the path of python."
@@ -196,18 +201,26 @@ def _start(output: IO[bytes]) -> subprocess.Popen[bytes]:
         "BASCULE_CACHE_LIMIT": "unlimited" if limit is None else f"{limit}",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])),
     }
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "bascule._compile_worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=output,
-        env=environment,
-        start_new_session=True,  # Ctrl-C is for this process, which ends the others
-    )
+    reading, writing = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "bascule._compile_worker", str(writing)],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            pass_fds=[writing],
+            start_new_session=True,  # Ctrl-C is for this process, which ends the others
+        )
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
     assert process.stdin is not None
     with contextlib.suppress(OSError):  # it died: the first job says so
         pickle.dump((config.nvrtc_library, config.include_paths), process.stdin)
-    return process
+    return process, os.fdopen(reading, "rb")
 
 
 # --- Progress ---------------------------------------------------------------------------------------------------------

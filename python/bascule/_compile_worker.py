@@ -1,6 +1,7 @@
-"""A process that compiles programs into the cache on disk: `python -m bascule._compile_worker`.
+"""A process that compiles programs into the cache on disk: `python -m bascule._compile_worker DESCRIPTOR`.
 
-Reads pickled jobs from standard input until it ends, and writes a pickled result for each to standard output.
+Reads pickled jobs from standard input until it ends, and writes a pickled result for each to the file of this number:
+sitecustomize and others may have printed to standard output before.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from bascule import _bascule, _pickling
 def main() -> None:
     """Serve whoever started this process."""
     jobs = sys.stdin.buffer
-    results = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what anything prints is for the log, not for who reads the results
+    results = os.fdopen(int(sys.argv[1]), "wb")
     nvrtc_library, include_paths = pickle.load(jobs)
     bascule.config.nvrtc_library = nvrtc_library
     bascule.config.include_paths = include_paths

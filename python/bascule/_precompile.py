@@ -207,6 +207,8 @@ def _collect(target: str) -> list[Any]:
 
 def _import(name: str) -> None:
     try:
+        if not all(name.split(".")):
+            raise ModuleNotFoundError(name=name)
         importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):

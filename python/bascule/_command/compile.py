@@ -204,8 +204,8 @@ def _resources(log: str) -> dict[str, dict[str, int]]:
     """What ptxas says of each function, by its lowered name."""
     found: dict[str, dict[str, int]] = {}
     entries = list(_ENTRY.finditer(log))
-    for entry, end in zip(entries, [*(entry.start() for entry in entries[1:]), len(log)], strict=True):
-        said = log[entry.end() : end]
+    for i, entry in enumerate(entries):
+        said = log[entry.end() : entries[i + 1].start() if i + 1 < len(entries) else len(log)]
         matches = ((key, pattern.search(said)) for key, pattern in _RESOURCES)
         found[entry["name"]] = {key: int(match[1]) if match else 0 for key, match in matches}
     return found

@@ -66,9 +66,12 @@ def _report(target: str, arguments: argparse.Namespace) -> dict[str, Any]:
     events: list[Event] = []
     try:
         summary = precompile_target(target, workers=arguments.workers, on_event=events.append)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         # An error that its own code raised is the program's: its frames say where.
-        if (frames := _frames_of_target(error.__traceback__)) is None:
+        frames = _frames_of_target(error.__traceback__)
+        if frames is None and not isinstance(error, SyntaxError):
             if isinstance(error, bascule.ArgumentError):
                 raise UsageError(str(error)) from None
             raise

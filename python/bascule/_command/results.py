@@ -35,7 +35,7 @@ def output_files(requests: list[str], arrays: dict[str, Any]) -> dict[str, Path]
         if name in files:
             raise UsageError(f"--out {request}: {name!r} is already written to {files[name]}")
         path = Path(file)
-        if not path.suffix:
+        if path.name and not path.suffix:
             path = path.with_suffix(".npy")
         if not path.parent.is_dir() or path.is_dir():
             raise UsageError(f"--out {request}: {path.parent if not path.is_dir() else path} is not a file's place")

@@ -113,7 +113,7 @@ def _dtype(text: str, field: str) -> np.dtype[Any]:
     fields = [part.split("=") for part in field.split(",")] if "=" in field else None
     try:
         dtype = np.dtype([(name, form) for name, form in fields] if fields else field)
-    except (TypeError, ValueError):
+    except Exception:  # of NumPy's parser: also SyntaxError, KeyError, OverflowError
         dtype = None
     if dtype is None or dtype.hasobject or dtype.itemsize == 0:
         raise UsageError(
@@ -192,5 +192,7 @@ def _load(path: str) -> Array:
             return np.lib.format.read_array(file, allow_pickle=False)
     except FileNotFoundError:
         raise _errors.MissingFileError(f"there is no file {path}") from None
-    except (ValueError, EOFError, SyntaxError) as error:
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # NumPy's reader does not say what it raises for an odd header
         raise _errors.FileError(f"{path} cannot be read as an array that numpy.save wrote: {error}") from None

@@ -1,10 +1,14 @@
 """The cache on disk is listed, verified, bounded, cleared, exported and imported, from Python and by command."""
 
+import gzip
+import hmac
+import io
 import json
 import os
 import pickle
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -250,6 +254,62 @@ def test_another_key_or_a_changed_byte_is_refused_and_nothing_is_placed(archive:
         assert f"{archive} is not an archive" in refusal()
     archive.unlink()
     assert "FileNotFoundError" in refusal()
+
+
+def _signed(contents: bytes) -> bytes:
+    signed = b"bascule cache archive 1\n" + contents
+    return signed + hmac.digest(KEY, signed, "sha256")
+
+
+def _tar(*members: tuple[tarfile.TarInfo, bytes], gzipped: bool = True) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz" if gzipped else "w") as archive:
+        for member, content in members:
+            archive.addfile(member, io.BytesIO(content))
+    return file.getvalue()
+
+
+def _member(name: str = "entry", size: int = 0, **changes: object) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size = size
+    for key, value in changes.items():
+        setattr(member, key, value)
+    return member
+
+
+ODD_CONTENTS = {
+    "nothing": b"",
+    "text": b"not an archive",
+    "no gzip": _tar((_member(size=4), b"text"), gzipped=False),
+    "half a gzip": _tar((_member(size=4000), os.urandom(4000)))[:2000],
+    "a gzip of nothing": gzip.compress(b""),
+    "a gzip of text": gzip.compress(b"text" * 1000),
+    "a gzip with a wrong sum": gzip.compress(os.urandom(2000))[:-8] + b"\0" * 8,
+    "a gzip of half a header": gzip.compress(_tar((_member(size=4), b"text"), gzipped=False)[:200]),
+    "a gzip of half a member": gzip.compress(_tar((_member(size=4000), bytes(4000)), gzipped=False)[:1000]),
+    "a link to nowhere": _tar((_member(type=tarfile.SYMTYPE, linkname="nowhere"), b"")),
+    "a hard link to itself": _tar((_member(type=tarfile.LNKTYPE, linkname="entry"), b"")),
+    "two links in a ring": _tar(
+        (_member("a", type=tarfile.LNKTYPE, linkname="b"), b""), (_member("b", type=tarfile.SYMTYPE, linkname="a"), b"")
+    ),
+    "a text": _tar((_member(size=4), b"text")),
+    "an empty entry": _tar((_member(), b"")),
+    "an unfinished pax header": _tar((_member(type=tarfile.XHDTYPE, size=9), b"27 path=x")),
+    "a pax header of nonsense": _tar((_member(type=tarfile.XHDTYPE, size=5), b"hello"), (_member("b", size=1), b"b")),
+}
+
+
+@pytest.mark.parametrize("name", ODD_CONTENTS)
+def test_odd_contents_with_the_right_signature_are_a_cache_error(name: str, tmp_path: Path) -> None:
+    (tmp_path / "archive").write_bytes(_signed(ODD_CONTENTS[name]))
+    with pytest.raises(bascule.CacheError, match="archive.* Nothing was imported"):
+        bascule.cache.import_(tmp_path / "archive", key=KEY)
+
+
+def test_an_archive_without_entries_and_with_folders_imports_nothing(tmp_path: Path) -> None:
+    for contents in (_tar(), _tar((_member("folder", type=tarfile.DIRTYPE), b""))):
+        (tmp_path / "archive").write_bytes(_signed(contents))
+        assert bascule.cache.import_(tmp_path / "archive", key=KEY) == 0
 
 
 def test_an_archive_with_one_entry_that_is_damaged_places_none(directory: Path, tmp_path: Path) -> None:

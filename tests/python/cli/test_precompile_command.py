@@ -43,6 +43,13 @@ def directory(tmp_path):
     (tmp_path / "wrong.py").write_text("import bascule\nbascule.compile('__global__ void k() { undeclared(); }')\n")
     (tmp_path / "argument.py").write_text("import bascule\nbascule.compile(3)\n")
     (tmp_path / "ends.py").write_text("import sys\nsys.exit('no data')\n")
+    (tmp_path / "base.py").write_text("raise BaseException('neither an Exception nor an exit')\n")
+    (tmp_path / "syntax.py").write_text("def f(:\n")
+    (tmp_path / "imports_syntax.py").write_text("import syntax\n")
+    (tmp_path / "nul.py").write_bytes(b"x = 1\0\n")
+    (tmp_path / "latin.py").write_bytes(b"x = '\xe9'\n")
+    (tmp_path / "cookie.py").write_bytes(b"# coding: nonsense\n")
+    (tmp_path / "kernel.cu").write_text("__global__ void k(float* p) { *p = 1; }\n")
     (tmp_path / "guarded.py").write_text(KERNELS + "\nif __name__ == '__main__':\n    raise SystemExit('it ran')\n")
     return tmp_path
 
@@ -112,6 +119,19 @@ def test_what_does_not_compile_fails_and_all_else_is_compiled(bascule_command, d
         (["wrong.py"], 1, 'wrong.py:2: error: identifier "undeclared" is undefined'),
         (["argument.py"], 1, "argument.py cannot be run up to its kernels"),
         (["ends.py"], 1, "ends.py cannot be run up to its kernels"),
+        (["base.py"], 1, "BaseException: neither an Exception nor an exit"),
+        ([""], 2, "there is no module ''"),
+        (["."], 2, "there is no module '.'"),
+        (["..x"], 2, "there is no module '..x'"),
+        (["x..y"], 2, "there is no module 'x..y'"),
+        (["x."], 2, "there is no module 'x.'"),
+        (["syntax.py"], 1, "syntax.py cannot be run up to its kernels"),
+        (["syntax"], 1, "syntax cannot be run up to its kernels"),
+        (["imports_syntax.py"], 1, "SyntaxError"),
+        (["nul.py"], 1, "SyntaxError"),
+        (["latin.py"], 1, "SyntaxError"),
+        (["cookie.py"], 1, "SyntaxError"),
+        (["kernel.cu"], 1, "kernel.cu cannot be run up to its kernels"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(bascule_command, directory, cache, words, status, said):
@@ -119,6 +139,7 @@ def test_what_is_wrong_is_said_in_a_sentence(bascule_command, directory, cache, 
     assert done.returncode == status, done.stdout + done.stderr
     assert said in done.stderr
     assert "_command" not in done.stderr  # of a program's own error its frames alone
+    assert "<frozen" not in done.stderr
     if "raises.py" in words:
         assert "in read" in done.stderr
         assert "KeyError: 'size'" in done.stderr
@@ -153,3 +174,12 @@ def test_a_terminal_shows_a_bar(directory, cache):
         assert process.wait(60) == 0
     os.close(terminal)
     assert b"2/2" in shown
+
+
+def test_a_worker_whose_sitecustomize_prints_compiles(bascule_command, directory, cache, tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text("import sys\nprint('hello', flush=True)\nprint('dear', file=sys.stderr)\n")
+    done = bascule_command("precompile", "kernels", **cache, PYTHONPATH=str(site))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 compiled, 0 on disk before, 1 skipped" in done.stdout

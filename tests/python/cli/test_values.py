@@ -82,8 +82,25 @@ def test_arrays_in_files(tmp_path):
         assert (got == array).all()
 
 
+def npy(header: str) -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode("latin1") + b"\0" * 64
+
+
+def npy_of(descr: str = "'<f4'", shape: str = "(4,)", order: str = "False") -> bytes:
+    return npy(f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n")
+
+
 @pytest.mark.parametrize(
-    "content", [b"", b"text", b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (9,), }\n"]
+    "content",
+    [
+        *(b"", b"text", b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (9,), }\n"),
+        *(npy("{'descr': "), npy("(" * 5000), npy("[" * 9000 + "]" * 9000), npy("\0" * 50), npy("{1, 2}")),
+        *(npy("{1: 2, 'descr': '<f4', 'fortran_order': False, 'shape': (4,)}"), npy("{'descr': '<f4'}")),
+        *(npy_of(shape="(-4,)"), npy_of(shape="(10**18,)"), npy_of(shape="(1" + "0" * 21 + ",)"), npy_of(shape="4")),
+        *(npy_of(shape="(True,)"), npy_of(shape=str((1,) * 70)), npy_of(order="3")),
+        *(npy_of("('<f4',)"), npy_of("5"), npy_of("[('a', '<f4'), ('a', '<f4')]"), npy_of("'<M8[xx]'")),
+        npy_of("{'names': ['a'], 'formats': ['<f4'], 'offsets': [-1]}"),
+    ],
 )
 def test_a_file_that_is_not_an_array_is_an_error_that_names_it(tmp_path, content):
     (tmp_path / "a.npy").write_bytes(content)
@@ -126,6 +143,11 @@ def test_names_come_last_and_once():
         ("zeros:3:x=f4,n", "'x=f4,n' is not a dtype"),
         ("zeros:3:x=f4,x=f4", "'x=f4,x=f4' is not a dtype"),
         ("zeros:3:str", "'str' is not a dtype"),
+        ("zeros:3:", "'' is not a dtype"),
+        ("zeros:3:(", "'(' is not a dtype"),
+        ("zeros:3:f4,(", "'f4,(' is not a dtype"),
+        ("zeros:3:=", "'=' is not a dtype"),
+        ("zeros:3:[('a'", "is not a dtype"),
         ("zeros:3:f4:1", "write zeros:SHAPE:DTYPE"),
         ("full:3:f4", "write full:SHAPE:DTYPE:VALUE"),
         ("full:3:f4:x", "neither a number"),

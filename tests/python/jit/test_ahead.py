@@ -215,12 +215,12 @@ def test_a_worker_that_dies_is_an_error_that_says_so(text, monkeypatch):
     started = []
 
     def start_and_kill_the_first(output):
-        process = start(output)
+        process, results = start(output)
         started.append(process)
         if len(started) == 1:
             process.send_signal(signal.SIGKILL)
             process.wait()
-        return process
+        return process, results
 
     monkeypatch.setattr(_compile_team, "_start", start_and_kill_the_first)
     module = bascule.compile(text)
@@ -236,8 +236,9 @@ def test_an_interruption_ends_all_workers(text, monkeypatch):
     started = []
 
     def note(output):
-        started.append(start(output))
-        return started[-1]
+        process, results = start(output)
+        started.append(process)
+        return process, results
 
     def interrupt(event):
         raise KeyboardInterrupt
