@@ -53,10 +53,11 @@ struct HeadersChanged : Error {
 };
 
 [[noreturn]] void fail_changed(const Program& program, const std::string& what) {
-    throw HeadersChanged(fmt::format(
-        "{} since {}:{} was compiled, and the compiler would have to be asked about that code again: compile "
-        "the text again, or restore the header.",
-        what, program.source.name, program.source.first_line));
+    throw HeadersChanged(
+        fmt::format("{} since {}:{} was compiled, so the compiler can no longer be asked about its structs "
+                    "and variables. "
+                    "Compile the text again, or restore the header.",
+                    what, program.source.name, program.source.first_line));
 }
 
 std::string absolute_or_empty(const std::string& directory) {
@@ -254,15 +255,21 @@ Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const
         };
         const bool again = rounds < most_compiles_in_a_row;
         const auto make = [state = state_, round, key, wanted, program, nvrtc, again] {
-            const HeaderScan scan = scan_headers(program.source, program.options, search_paths(*nvrtc));
-            round->certain = scan.certain;
-            round->doubt = scan.doubt;
+            HeaderScan scan;
+            const auto look_at_headers = [&] {
+                scan = scan_headers(program.source, program.options, search_paths(*nvrtc));
+                round->certain = scan.certain;
+                round->doubt = scan.doubt;
+            };
+            look_at_headers();
             if (!scan.certain) return;
             // Among processes too: whoever had the lock before has most likely stored it.
             const bool stored = !nvrtc->identity().empty();
             const auto lock = stored ? state->disk.lock(key) : std::nullopt;
             if (lock) round->outcome = state->take_from_disk(key, wanted, round->place);
             if (round->outcome) return;
+            if (!scan.manifest.untouched()) look_at_headers();  // that took its time
+            if (!scan.certain) return;
             try {
                 Lookup made = state->compile_and_keep(program, *nvrtc, key, scan, round->place);
                 const bool edited = !made.headers_known && !scan.manifest.holds(wanted.source_directory);

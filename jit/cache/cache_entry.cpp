@@ -1,18 +1,16 @@
 #include <array>
-#include <bit>
-#include <concepts>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include <bascule/jit/cache/cache_entry.hpp>
-#include <bascule/jit/files/byte_record.hpp>
+#include <bascule/jit/cache/entry_format.hpp>
 #include <bascule/jit/files/digest.hpp>
 
 namespace bascule {
 namespace {
 
-constexpr std::array magic = {'B', 'A', 'S', 'C', 'U', 'L', 'E', '\x04'};
+constexpr std::array magic = {'B', 'A', 'S', 'C', 'U', 'L', 'E', '\n'};
 
 /// What an entry begins with.
 struct Preamble {
@@ -21,102 +19,6 @@ struct Preamble {
     Digest digest;            ///< of those
 };
 static_assert(sizeof(Preamble) == 32);
-
-/// Goes through the members of an image: a writer writes them, a reader reads them in the same order.
-template <class Bytes>
-class Members {
-  public:
-    explicit Members(Bytes& bytes) : bytes_(bytes) {}
-
-    void pass(Image& image) {
-        all(image.arch, image.log, image.ptx, image.cubin, image.kernels, image.absent, image.nvrtc_version,
-            image.compile_milliseconds);
-    }
-
-  private:
-    static constexpr bool writes = std::same_as<Bytes, ByteWriter>;
-
-    template <class... T>
-    void all(T&... members) {
-        (pass(members), ...);
-    }
-    void pass(std::string& text) {
-        if constexpr (writes) {
-            bytes_.text(text);
-        } else {
-            text = bytes_.text();
-        }
-    }
-    template <std::integral Number>
-    void pass(Number& number) {
-        if constexpr (writes) {
-            bytes_.number(static_cast<std::uint64_t>(number));
-        } else {
-            number = static_cast<Number>(bytes_.number());
-        }
-    }
-    template <class Choice>
-    void choice(Choice& value, Choice last) {
-        if constexpr (writes) {
-            bytes_.number(static_cast<std::uint64_t>(value));
-        } else {
-            value = static_cast<Choice>(bytes_.choice(static_cast<std::uint64_t>(last)));
-        }
-    }
-    void pass(bool& value) { choice(value, true); }
-    void pass(double& value) {
-        auto bits = std::bit_cast<std::uint64_t>(value);
-        pass(bits);
-        value = std::bit_cast<double>(bits);
-    }
-    template <class T>
-    void pass(std::vector<T>& list) {
-        if constexpr (writes) {
-            bytes_.number(list.size());
-        } else {
-            list.resize(bytes_.count());
-        }
-        for (T& each : list) pass(each);
-    }
-    template <class T>
-    void pass(std::optional<T>& value) {
-        bool present = value.has_value();
-        pass(present);
-        if (present && !value) value.emplace();
-        if (present) pass(*value);
-    }
-    void pass(std::pair<std::string, std::string>& texts) { all(texts.first, texts.second); }
-
-    void pass(Arch& arch) { all(arch.major, arch.minor, arch.suffix, arch.is_virtual); }
-    void pass(KernelImage& kernel) {
-        all(kernel.name, kernel.expression, kernel.lowered_name, kernel.reflected, kernel.line,
-            kernel.signature);
-    }
-    void pass(Signature& signature) {
-        all(signature.kernel, signature.parameters, signature.bytes, signature.defaults);
-    }
-    void pass(Parameter& parameter) {
-        all(parameter.name, parameter.spelling, parameter.type, parameter.bytes, parameter.alignment,
-            parameter.offset, parameter.plain, parameter.tag.kernel, parameter.tag.parameter);
-    }
-    void pass(ParameterType& type) {
-        choice(type.kind, ParameterType::Kind::opaque);
-        choice(type.element_kind, ParameterType::Element::function);
-        choice(type.order, ParameterType::Order::strided);
-        all(type.dtype, type.lanes, type.character, type.constant, type.rank, type.alignment, type.element,
-            type.index, type.static_extents, type.layout);
-    }
-    void pass(DType& dtype) {
-        choice(dtype.kind, DType::Kind::bit);
-        choice(dtype.format, DType::Format::uint4);
-        choice(dtype.unit, DType::TimeUnit::as);
-        all(dtype.itemsize, dtype.count);
-    }
-    void pass(ViewLayout& layout) { all(layout.pointer, layout.index_bytes, layout.extents, layout.strides); }
-    void pass(ViewLayout::Slot& slot) { all(slot.axis, slot.offset); }
-
-    Bytes& bytes_;
-};
 
 /// What stands behind the preamble; nothing when it is damaged or of another version.
 std::optional<std::string_view> verified(std::string_view bytes) {
@@ -135,7 +37,7 @@ std::string to_bytes(const CacheKey& key, const HeaderManifest& headers, const I
     out.text(key.text);
     out.text(headers.empty() ? std::string() : headers.to_bytes());
     Image copy = image;  // members are passed as a reader needs them
-    Members(out).pass(copy);
+    Record(out).pass(copy);
     const std::string content = std::move(out).take();
     const Preamble preamble{magic, content.size(), digest_of(content)};
     return std::string(reinterpret_cast<const char*>(&preamble), sizeof preamble) + content;
@@ -154,7 +56,7 @@ EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const Wante
         entry.headers = std::make_shared<const HeaderManifest>(std::move(*headers));
     }
     Image image;
-    Members(in).pass(image);
+    Record(in).pass(image);
     if (!in.at_end()) return EntryVerdict::useless;
     entry.image = std::make_shared<const Image>(std::move(image));
     return EntryVerdict::good;
@@ -184,7 +86,7 @@ EntryDescription describe_entry(std::string_view bytes) {
     const std::string_view manifest = in.text();
     if (!manifest.empty() && !HeaderManifest::from_bytes(manifest)) return description;
     Image image;
-    Members(in).pass(image);
+    Record(in).pass(image);
     if (!in.at_end()) return description;
     description.problem.clear();
     for (const KernelImage& kernel : image.kernels) {

@@ -14,7 +14,7 @@
 namespace bascule {
 
 /// magic | length | digest of the rest | key | header manifest | image. Read as by the Bascule that wrote it: the
-/// key holds the version.
+/// key holds the version and the format.
 struct CacheEntry {
     std::shared_ptr<const HeaderManifest> headers;  ///< null: it was made from none
     std::shared_ptr<const Image> image;

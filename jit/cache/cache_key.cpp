@@ -1,6 +1,7 @@
 #include <charconv>
 
 #include <bascule/jit/cache/cache_key.hpp>
+#include <bascule/jit/cache/entry_format.hpp>
 #include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
@@ -8,8 +9,11 @@
 namespace bascule {
 namespace {
 
-/// Entries hold what this version read from the compiler's names, as it read them.
-constexpr const char* schema = "bascule " BASCULE_VERSION;
+/// Entries hold what this version read from the compiler's names, as it read them, and in its own format.
+const std::string& schema() {
+    static const std::string text = "bascule " BASCULE_VERSION " " + entry_format();
+    return text;
+}
 
 void add(std::string& text, std::string_view field) {
     text += std::to_string(field.size());
@@ -70,7 +74,7 @@ CacheKey with_hash(std::string text) {
 
 CacheKey key_of(const Program& program, const Nvrtc& nvrtc) {
     CacheKey key;
-    add(key.text, schema);
+    add(key.text, schema());
     add(key.text, program.source.text);
     std::vector<std::string> arguments = to_arguments(program.options);
     // The lines of the image name the file in it.
@@ -121,7 +125,7 @@ CacheKey key_from_text(std::string_view text) { return with_hash(std::string(tex
 
 bool is_of_this_version(std::string_view key_text) {
     std::string beginning;
-    add(beginning, schema);
+    add(beginning, schema());
     return key_text.starts_with(beginning);
 }
 

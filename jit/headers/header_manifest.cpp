@@ -8,12 +8,64 @@
 
 #include <fmt/format.h>
 
-#include <bascule/jit/files/byte_record.hpp>
+#include <bascule/jit/files/record.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
 
 namespace bascule {
+
+// What a Record calls, which finds it by the type's namespace.
+
+template <class R>
+void pass_members(R& record, Digest& digest) {
+    record.BASCULE_MEMBERS(digest.high, digest.low);
+}
+template <class R>
+void pass_members(R& record, FileIdentity& file) {
+    record.BASCULE_MEMBERS(file.device, file.inode, file.bytes, file.modified_ns, file.changed_ns);
+}
+template <class R>
+void pass_members(R& record, TrackedFile& file) {
+    record.BASCULE_MEMBERS(file.path, file.identity, file.digest);
+}
+template <class R>
+void pass_members(R& record, TrackedPlace& place) {
+    record.BASCULE_MEMBERS(place.path, place.kind);
+}
+template <class R>
+void pass_members(R& record, TrackedHeaders& headers) {
+    record.BASCULE_MEMBERS(headers.taken_ns, headers.files, headers.places);
+}
+template <class R>
+void pass_members(R& record, HeaderManifest& manifest) {
+    record.BASCULE_MEMBERS(manifest.directory, manifest.working_directory, manifest.user, manifest.toolkit,
+                           manifest.toolkit_digest);
+}
+
 namespace {
+
+template <class T>
+std::string bytes_of(T value) {  // a copy: members are passed as a reader needs them
+    ByteWriter out;
+    Record(out).pass(value);
+    return std::move(out).take();
+}
+
+bool has_known_places(const TrackedHeaders& headers) {
+    return std::ranges::all_of(headers.places, [](const TrackedPlace& place) {
+        return place.kind == PlaceKind::file || place.kind == PlaceKind::other ||
+               place.kind == PlaceKind::missing;
+    });
+}
+bool has_known_places(const HeaderManifest& manifest) { return has_known_places(manifest.user); }
+
+template <class T>
+std::optional<T> read(std::string_view bytes) {
+    ByteReader in(bytes);
+    T value;
+    Record(in).pass(value);
+    return in.at_end() && has_known_places(value) ? std::optional(std::move(value)) : std::nullopt;
+}
 
 /// File systems stamp files with a clock that ticks, at worst every two seconds (FAT).
 constexpr std::int64_t tick_ns = 2'000'000'000;
@@ -122,54 +174,10 @@ std::string TrackedHeaders::difference() const {
     return {};
 }
 
-std::string TrackedHeaders::to_bytes() const {
-    ByteWriter out;
-    out.number(static_cast<std::uint64_t>(taken_ns));
-    out.number(files.size());
-    for (const TrackedFile& file : files) {
-        out.text(file.path);
-        const FileIdentity& identity = file.identity;
-        for (const std::uint64_t number :
-             {identity.device, identity.inode, identity.bytes,
-              static_cast<std::uint64_t>(identity.modified_ns),
-              static_cast<std::uint64_t>(identity.changed_ns), file.digest.high, file.digest.low}) {
-            out.number(number);
-        }
-    }
-    out.number(places.size());
-    for (const TrackedPlace& place : places) {
-        out.text(place.path);
-        out.number(static_cast<std::uint64_t>(place.kind));
-    }
-    return std::move(out).take();
-}
+std::string TrackedHeaders::to_bytes() const { return bytes_of(*this); }
 
 std::optional<TrackedHeaders> TrackedHeaders::from_bytes(std::string_view bytes) {
-    ByteReader in(bytes);
-    TrackedHeaders headers;
-    headers.taken_ns = static_cast<std::int64_t>(in.number());
-    for (std::uint64_t left = in.number(); left > 0 && in.good(); --left) {
-        TrackedFile file;
-        file.path = in.text();
-        file.identity.device = in.number();
-        file.identity.inode = in.number();
-        file.identity.bytes = in.number();
-        file.identity.modified_ns = static_cast<std::int64_t>(in.number());
-        file.identity.changed_ns = static_cast<std::int64_t>(in.number());
-        file.digest.high = in.number();
-        file.digest.low = in.number();
-        headers.files.push_back(std::move(file));
-    }
-    for (std::uint64_t left = in.number(); left > 0 && in.good(); --left) {
-        TrackedPlace place;
-        place.path = in.text();
-        const std::uint64_t kind = in.number();
-        if (kind != 'f' && kind != 'o' && kind != 'm') return std::nullopt;
-        place.kind = static_cast<PlaceKind>(kind);
-        headers.places.push_back(std::move(place));
-    }
-    if (!in.at_end()) return std::nullopt;
-    return headers;
+    return read<TrackedHeaders>(bytes);
 }
 
 bool HeaderManifest::holds(const std::string& source_directory) const {
@@ -217,29 +225,20 @@ std::string HeaderManifest::difference(const std::string& source_directory) cons
     return found.empty() ? "a header is another file than it was" : found;
 }
 
-std::string HeaderManifest::to_bytes() const {
-    ByteWriter out;
-    out.text(directory);
-    out.text(working_directory);
-    out.text(user.to_bytes());
-    out.text(toolkit);
-    out.number(toolkit_digest.high);
-    out.number(toolkit_digest.low);
-    return std::move(out).take();
-}
+std::string HeaderManifest::to_bytes() const { return bytes_of(*this); }
 
 std::optional<HeaderManifest> HeaderManifest::from_bytes(std::string_view bytes) {
-    ByteReader in(bytes);
+    return read<HeaderManifest>(bytes);
+}
+
+std::string HeaderManifest::format() {
+    FormatText text;
     HeaderManifest manifest;
-    manifest.directory = in.text();
-    manifest.working_directory = in.text();
-    std::optional<TrackedHeaders> user = TrackedHeaders::from_bytes(in.text());
-    manifest.toolkit = in.text();
-    manifest.toolkit_digest.high = in.number();
-    manifest.toolkit_digest.low = in.number();
-    if (!in.at_end() || !user) return std::nullopt;
-    manifest.user = std::move(*user);
-    return manifest;
+    TrackedHeaders toolkit;
+    Record record(text);
+    record.pass(manifest);
+    record.pass(toolkit);
+    return std::move(text).take();
 }
 
 std::string working_directory() {

@@ -81,6 +81,7 @@ struct HeaderManifest {
 
     std::string to_bytes() const;
     static std::optional<HeaderManifest> from_bytes(std::string_view bytes);
+    static std::string format();  ///< of these bytes; for a digest
 };
 
 /// Which headers an image may have been made from.

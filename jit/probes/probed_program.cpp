@@ -17,17 +17,31 @@ bool is_same_code(const Image& a, const Image& b) {
            std::equal(a.kernels.begin(), a.kernels.end(), b.kernels.begin(), b.kernels.end(), same_kernel);
 }
 
+bool is_unchanged(const ProbedProgram& probed) {
+    try {
+        return probed.is_current();
+    } catch (const CompileError&) {
+        return false;
+    }
+}
+
 }  // namespace
 
 std::shared_ptr<const Image> ProbedProgram::ask(Program question) const {
-    question.headers = made.headers;
-    std::shared_ptr<const Image> answer = cache.image(question).image;
-    if (made.headers_known || is_current()) return answer;
-    throw Error(
-        fmt::format("{}:{} has become another program since it was compiled, perhaps because a header has "
-                    "changed, and the compiler "
-                    "would have to be asked about that code again: compile the text again.",
-                    program.source.name, program.source.first_line));
+    if (made.headers_known) {
+        question.headers = made.headers;
+        return cache.image(question).image;
+    }
+    try {
+        std::shared_ptr<const Image> answer = cache.image(question).image;
+        if (is_unchanged(*this)) return answer;
+    } catch (const CompileError&) {
+        if (is_unchanged(*this)) throw;
+    }
+    throw Error(fmt::format(
+        "{}:{} does not compile to the same code as before, perhaps because a header has changed, so the "
+        "compiler can no longer be asked about its structs and variables. Compile the text again.",
+        program.source.name, program.source.first_line));
 }
 
 bool ProbedProgram::is_current() const {

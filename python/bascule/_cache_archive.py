@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO
 
 from bascule import _bascule, _errors
+from bascule._new_file import replacing
 
 _HEAD = b"bascule cache archive 1\n"
 _SIGNATURE_BYTES = hashlib.sha256().digest_size
@@ -22,27 +23,20 @@ _CHUNK_BYTES = 1 << 20
 def export(path: str | os.PathLike[str], key: bytes, names: Iterable[str]) -> int:
     """Write the entries of these names; returns how many were still there."""
     signature = _new_signature(key)
-    unfinished = f"{os.fspath(path)}.{os.getpid()}.tmp"
     exported = 0
-    try:
-        with open(unfinished, "xb") as file:
-            signed = _SigningWriter(file, signature)
-            signed.write(_HEAD)
-            with tarfile.open(fileobj=signed, mode="w|gz") as archive:
-                for name in names:
-                    entry = _bascule._cache_bytes(name)
-                    if entry is None:
-                        continue  # removed since it was listed
-                    member = tarfile.TarInfo(name)
-                    member.size = len(entry)
-                    archive.addfile(member, io.BytesIO(entry))
-                    exported += 1
-            file.write(signature.digest())
-        os.replace(unfinished, path)
-    except BaseException:
-        if os.path.exists(unfinished):
-            os.unlink(unfinished)
-        raise
+    with replacing(path) as file:
+        signed = _SigningWriter(file, signature)
+        signed.write(_HEAD)
+        with tarfile.open(fileobj=signed, mode="w|gz") as archive:
+            for name in names:
+                entry = _bascule._cache_bytes(name)
+                if entry is None:
+                    continue  # removed since it was listed
+                member = tarfile.TarInfo(name)
+                member.size = len(entry)
+                archive.addfile(member, io.BytesIO(entry))
+                exported += 1
+        file.write(signature.digest())
     return exported
 
 

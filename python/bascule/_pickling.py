@@ -8,7 +8,7 @@ from __future__ import annotations
 import copyreg
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bascule import _bascule, _errors
@@ -92,13 +92,13 @@ def shared_module(
     first_line: int,
     directory: str,
     options: _bascule.CompileOptions,
-    name_expressions: tuple[str, ...],
+    name_expressions: Sequence[str],
 ) -> _bascule.Module:
     """The process's module of this program, for all that is unpickled: what is loaded once serves all its kernels.
 
     Another one when a header has changed since.
     """
-    key = (text, name, first_line, directory, options, name_expressions)
+    key = (text, name, first_line, directory, options, tuple(name_expressions))
     module = _modules.get(key)
     if module is None or not _bascule._is_current(module):
         if len(_modules) >= _MOST_MODULES:

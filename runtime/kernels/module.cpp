@@ -115,6 +115,7 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
 const Source& Module::source() const noexcept { return state_->source; }
 const CompileOptions& Module::options() const noexcept { return state_->options; }
 Cache& Module::cache() const noexcept { return state_->cache; }
+
 bool Module::is_current() const {
     std::vector<const Unit*> units;
     {

@@ -188,6 +188,42 @@ TEST_CASE("a file's own directory decides what it includes, and is no part of an
     CHECK(next.statistics().from_disk == 2);
 }
 
+TEST_CASE("a program of given headers is found in memory and on disk whatever they are now, or is an error") {
+    const TemporaryDirectory headers, entries;
+    Cache cache = cache_on(entries);
+    Program one = program("#include \"value.h\"\n__global__ void k(int* p) { *p = VALUE; }");
+    one.options.include_paths = {headers.path()};
+    headers.write("value.h", "#define VALUE 7001\n");
+    const Cache::Lookup made = cache.image(one);
+    REQUIRE(made.headers != nullptr);
+    CHECK(made.headers_known);
+    headers.write("value.h", "#define VALUE 7002\n");
+    Program given = one, other = one;
+    given.headers = other.headers = made.headers;
+    other.source.text += "// another";
+    CHECK(contains(cache.image(one).image->ptx, "7002"));
+    CHECK(cache.image(given).image == made.image);
+    CHECK(contains(cache_on(entries).image(given).image->ptx, "7001"));
+    const std::string path = headers.path() + "/value.h";
+    CHECK(contains(message_of<Error>([&] { cache.image(other); }),
+                   "the header " + path + " has changed since kernels.cu:1 was compiled"));
+    {
+        const Cache::Disabled disabled;
+        CHECK(contains(message_of<Error>([&] { cache.image(other); }), "has changed since"));
+    }
+    headers.write("value.h", "#define VALUE 7001\n");
+    CHECK(contains(cache.image(other).image->ptx, "7001"));
+    std::filesystem::remove(path);
+    CHECK(contains(cache.image(other).image->ptx, "7001"));
+}
+
+TEST_CASE("a doubtful program has no known headers") {
+    Cache cache = fresh_cache();
+    CHECK_FALSE(
+        cache.image(program("__global__ void k() {} // __TIME__\n#define T __TIME__\n")).headers_known);
+    CHECK(cache.image(program("__global__ void k(int) {}")).headers_known);
+}
+
 TEST_CASE("a probed header that appears is noticed") {
     const TemporaryDirectory directory, entries;
     Cache cache = cache_on(entries);

@@ -101,6 +101,20 @@ TEST_CASE("images made with precompiled headers are the same bytes as those made
     }
 }
 
+TEST_CASE("a header that changed while it was precompiled leaves no file, and can be precompiled again") {
+    if (skipped()) return;
+    const TemporaryDirectory directory;
+    directory.write("value.h", "#define OF_HEADER 1\n");
+    const std::string text = std::string("#include <cuda/std/array>\n#include \"value.h\"\n") + array_kernel;
+    Program one = heavy(text + "__global__ void of_header(int* x) { *x = OF_HEADER; }", 1, true);
+    one.options.include_paths = {directory.path()};
+    const HeaderManifest reached = reached_by(one);
+    directory.write("value.h", "#define OF_HEADER 2\n");
+    Compiler::compile(one, *compiler().nvrtc(), &reached);
+    directory.write("value.h", "#define OF_HEADER 1\n");
+    CHECK(next_step(one) == "create");
+}
+
 TEST_CASE("headers are precompiled by the second compile of them, or by the first if that is asked for") {
     if (skipped()) return;
     const std::string text = std::string("#define OF_THIS_TEST\n#include <cuda/std/array>\n") + array_kernel;

@@ -19,6 +19,7 @@ from bascule._command.parser import (
     counted,
     kernels_of_file,
 )
+from bascule._new_file import replacing
 
 if TYPE_CHECKING:
     from bascule._bascule import Kernel, Module
@@ -173,7 +174,12 @@ class _Files:
         if path is None:
             print(code.rstrip("\n\0"))  # type: ignore[arg-type]
             return
-        path.write_bytes(code if isinstance(code, bytes) else code.rstrip("\0").encode(errors="surrogateescape"))
+        contents = code if isinstance(code, bytes) else code.rstrip("\0").encode(errors="surrogateescape")
+        if self._directory:
+            with replacing(path) as file:
+                file.write(contents)
+        else:
+            path.write_bytes(contents)
         print(f"wrote {path}, {path.stat().st_size:,} bytes", file=sys.stderr)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bascule._command.parser import UsageError
+from bascule._new_file import replacing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,13 +47,8 @@ def save(path: Path, array: Array) -> None:
     """Write an array as numpy.save does, under exactly this name; an old file is replaced when it is complete."""
     import numpy as np
 
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(partial, "wb") as file:
-            np.save(file, array, allow_pickle=False)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as file:
+        np.save(file, array, allow_pickle=False)
 
 
 def describe(before: Array, after: Array) -> list[str]:

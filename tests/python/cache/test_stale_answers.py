@@ -53,7 +53,7 @@ VALUES = [pytest.param(lambda: SCALAR, id="scalar"), pytest.param(lambda: (1.5, 
 def test_a_struct_has_the_layout_of_its_image_after_an_edit(header, text, value):
     module = compiled(header, text)
     header.write_text(BACKWARD)
-    with pytest.raises(bascule.Error, match="compile the text again"):
+    with pytest.raises(bascule.Error, match="Compile the text again"):
         launched(module.fields, value())
     header.write_text(FORWARD)
     assert launched(module.fields, value()) == [1.5, 7.0]
@@ -64,7 +64,7 @@ def test_an_array_of_structs_is_compared_with_the_layout_of_its_image(header, te
     module = compiled(header, text)
     header.write_text(BACKWARD)
     array = bascule.to_device(np.array([(7, 1.5)], dtype=[("b", "i4"), ("a", "f4")]))
-    with pytest.raises(bascule.Error, match="compile the text again"):
+    with pytest.raises(bascule.Error, match="Compile the text again"):
         launched(module.elements, array)
 
 
@@ -73,7 +73,7 @@ def test_a_probe_of_a_variable_has_the_type_of_its_image(header, text):
     module = compiled(header, text)
     launched(module.fields, SCALAR)
     header.write_text(BACKWARD)
-    with pytest.raises(bascule.Error, match="compile the text again"):
+    with pytest.raises(bascule.Error, match="Compile the text again"):
         module.get_global("variable")
     header.write_text(FORWARD)
     assert module.get_global("variable").dtype == np.float32

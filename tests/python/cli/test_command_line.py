@@ -246,3 +246,18 @@ def test_shells_complete_commands_options_files_and_kernels(tmp_path):
     assert set(completions("bascule run kernels.cu -k sca", tmp_path)) == {"scale", "scatter"}
     assert set(completions("bascule compile kernels.cu --instance sc", tmp_path)) == {"scale", "scatter"}
     assert completions("bascule run missing.cu -k ", tmp_path) == []
+
+
+def test_no_planted_link_is_followed(tmp_path):
+    """Files that appear in a directory of the user's choice are new ones."""
+    from bascule._new_file import replacing
+
+    victim, path = tmp_path / "victim", tmp_path / "k.sm_80.ptx"
+    victim.write_text("precious")
+    path.symlink_to(victim)
+    with replacing(path) as file:
+        file.write(b"code")
+    assert (victim.read_text(), path.read_text(), path.is_symlink()) == ("precious", "code", False)
+    with pytest.raises(KeyError), replacing(path):
+        raise KeyError
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["k.sm_80.ptx", "victim"]

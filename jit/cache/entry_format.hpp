@@ -1,0 +1,64 @@
+// The members of an image as a cache entry has them, and what format they make.
+#pragma once
+
+#include <string>
+
+#include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/files/record.hpp>
+
+namespace bascule {
+
+/// A digest of what an entry's members are, by their kinds and names: another for a build that has others.
+const std::string& entry_format();
+
+// What a Record calls, which finds it by the type's namespace.
+
+template <class R>
+void pass_members(R& record, Arch& arch) {
+    record.BASCULE_MEMBERS(arch.major, arch.minor, arch.suffix, arch.is_virtual);
+}
+template <class R>
+void pass_members(R& record, DType& dtype) {
+    record.template choice<DType::Kind::bit>(dtype.kind);
+    record.template choice<DType::Format::uint4>(dtype.format);
+    record.template choice<DType::TimeUnit::as>(dtype.unit);
+    record.BASCULE_MEMBERS(dtype.itemsize, dtype.count);
+}
+template <class R>
+void pass_members(R& record, ViewLayout::Slot& slot) {
+    record.BASCULE_MEMBERS(slot.axis, slot.offset);
+}
+template <class R>
+void pass_members(R& record, ViewLayout& layout) {
+    record.BASCULE_MEMBERS(layout.pointer, layout.index_bytes, layout.extents, layout.strides);
+}
+template <class R>
+void pass_members(R& record, ParameterType& type) {
+    record.template choice<ParameterType::Kind::opaque>(type.kind);
+    record.template choice<ParameterType::Element::function>(type.element_kind);
+    record.template choice<ParameterType::Order::strided>(type.order);
+    record.BASCULE_MEMBERS(type.dtype, type.lanes, type.character, type.constant, type.rank, type.alignment,
+                           type.element, type.index, type.static_extents, type.layout);
+}
+template <class R>
+void pass_members(R& record, Parameter& parameter) {
+    record.BASCULE_MEMBERS(parameter.name, parameter.spelling, parameter.type, parameter.bytes,
+                           parameter.alignment, parameter.offset, parameter.plain, parameter.tag.kernel,
+                           parameter.tag.parameter);
+}
+template <class R>
+void pass_members(R& record, Signature& signature) {
+    record.BASCULE_MEMBERS(signature.kernel, signature.parameters, signature.bytes, signature.defaults);
+}
+template <class R>
+void pass_members(R& record, KernelImage& kernel) {
+    record.BASCULE_MEMBERS(kernel.name, kernel.expression, kernel.lowered_name, kernel.reflected, kernel.line,
+                           kernel.signature);
+}
+template <class R>
+void pass_members(R& record, Image& image) {
+    record.BASCULE_MEMBERS(image.arch, image.log, image.ptx, image.cubin, image.kernels, image.absent,
+                           image.nvrtc_version, image.compile_milliseconds);
+}
+
+}  // namespace bascule

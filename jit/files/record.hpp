@@ -1,0 +1,139 @@
+// Values as bytes, and back: the members of a type are listed once, for writing, reading, and describing the format.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <bascule/jit/files/byte_record.hpp>
+
+namespace bascule {
+
+/// What a format is, as text: kinds, names and order of all members, and the names of enumerators. Two builds with equal
+/// texts read each other's bytes alike.
+class FormatText {
+  public:
+    void add(std::string_view words) {
+        text_ += words;
+        text_ += '\n';
+    }
+    std::string take() && { return std::move(text_); }
+
+  private:
+    std::string text_;
+};
+
+/// "bascule::Color::red", as the compiler spells it.
+template <auto value>
+constexpr std::string_view enumerator_name() {
+    std::string_view name = __PRETTY_FUNCTION__;
+    name.remove_prefix(name.find("value = ") + 8);
+    return name.substr(0, name.find_first_of(";]"));
+}
+
+/// A type that has members is passed by `pass_members(record, value)` in its namespace, which calls `members`; of a
+/// reader, `value` is default-constructed. `Bytes` is a ByteWriter, a ByteReader or a FormatText.
+template <class Bytes>
+class Record {
+  public:
+    explicit Record(Bytes& bytes) : bytes_(bytes) {}
+
+    template <class... T>
+    void members(std::string_view names, T&... values) {
+        if constexpr (describes) bytes_.add(names);
+        (pass(values), ...);
+    }
+
+    /// An enumeration whose values go from 0 to `last`.
+    template <auto last>
+    void choice(decltype(last)& value) {
+        using Choice = decltype(last);
+        constexpr auto most = static_cast<std::size_t>(last);
+        if constexpr (describes) {
+            [&]<std::size_t... each>(std::index_sequence<each...>) {
+                (bytes_.add(enumerator_name<static_cast<Choice>(each)>()), ...);
+            }
+            (std::make_index_sequence<most + 1>());
+        } else if constexpr (writes) {
+            bytes_.number(static_cast<std::uint64_t>(value));
+        } else {
+            value = static_cast<Choice>(bytes_.choice(most));
+        }
+    }
+
+    void pass(std::string& text) {
+        if constexpr (describes) {
+            bytes_.add("text");
+        } else if constexpr (writes) {
+            bytes_.text(text);
+        } else {
+            text = bytes_.text();
+        }
+    }
+    template <class Number>
+    requires std::integral<Number> || std::is_enum_v<Number>
+    void pass(Number& number) {
+        if constexpr (describes) {
+            bytes_.add(std::string(std::is_signed_v<Number> ? "signed " : "unsigned ") +
+                       std::to_string(sizeof number));
+        } else if constexpr (writes) {
+            bytes_.number(static_cast<std::uint64_t>(number));
+        } else if constexpr (std::is_enum_v<Number>) {
+            constexpr auto most = std::numeric_limits<std::underlying_type_t<Number>>::max();
+            number = static_cast<Number>(bytes_.choice(static_cast<std::uint64_t>(most)));
+        } else {
+            number = static_cast<Number>(bytes_.number());
+        }
+    }
+    void pass(bool& value) { choice<true>(value); }
+    void pass(double& value) {
+        auto bits = std::bit_cast<std::uint64_t>(value);
+        pass(bits);
+        value = std::bit_cast<double>(bits);
+    }
+    template <class T>
+    void pass(std::vector<T>& list) {
+        if constexpr (describes) {
+            bytes_.add("list");
+            T element{};
+            return pass(element);
+        }
+        if constexpr (writes) bytes_.number(list.size());
+        if constexpr (reads) list.resize(bytes_.count());
+        for (T& each : list) pass(each);
+    }
+    template <class T>
+    void pass(std::optional<T>& value) {
+        bool present = value.has_value();
+        pass(present);
+        if ((present || describes) && !value) value.emplace();
+        if (value) pass(*value);
+    }
+    template <class First, class Second>
+    void pass(std::pair<First, Second>& both) {
+        pass(both.first);
+        pass(both.second);
+    }
+    template <class T>
+    requires std::is_class_v<T>
+    void pass(T& value) { pass_members(*this, value); }
+
+  private:
+    static constexpr bool writes = std::same_as<Bytes, ByteWriter>;
+    static constexpr bool reads = std::same_as<Bytes, ByteReader>;
+    static constexpr bool describes = std::same_as<Bytes, FormatText>;
+
+    Bytes& bytes_;
+};
+
+}  // namespace bascule
+
+/// The names of members beside the members.
+#define BASCULE_MEMBERS(...) members(#__VA_ARGS__, __VA_ARGS__)
