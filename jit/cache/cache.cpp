@@ -26,7 +26,7 @@ namespace {
 std::atomic<int> disabled{0};  // how many Cache::Disabled live
 std::atomic<Cache::Observer> lookup_observer{nullptr};
 
-/// Of one program while its headers are being edited: an image may be made in several runs of the compiler.
+/// Of one program while its headers are being edited, because an image may be made in several runs of the compiler.
 constexpr int most_compiles_in_a_row = 3;
 
 void print(const std::string& warning) { std::fprintf(stderr, "bascule: %s\n", warning.c_str()); }
@@ -229,9 +229,9 @@ Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const
     search.hash_high = key.hash_high;
     search.hash_low = key.hash_low;
     const WantedHeaders wanted{absolute_or_empty(program.source.directory), program.headers};
-    // Ends: a round without an outcome is one in which another thread made the image of other headers than ours, or one
-    // of a few in which a header was edited during the compile.
-    for (int rounds = 1;; ++rounds) {
+    // Ends: a round without an outcome is one in which another thread made the image of other headers than
+    // ours.
+    while (true) {
         if (const MemoryCache::Entry known = state_->memory.find(key, wanted); known.image != nullptr)
             return {known.image, Origin::memory, known.headers};
         struct Round {
@@ -253,27 +253,31 @@ Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const
                 search.why = state_->disk.why_missing(key, wanted.source_directory);
             return false;
         };
-        const bool again = rounds < most_compiles_in_a_row;
-        const auto make = [state = state_, round, key, wanted, program, nvrtc, again] {
-            HeaderScan scan;
+        const auto make = [state = state_, round, key, wanted, program, nvrtc] {
             const auto look_at_headers = [&] {
-                scan = scan_headers(program.source, program.options, search_paths(*nvrtc));
-                round->certain = scan.certain;
-                round->doubt = scan.doubt;
+                return scan_headers(program.source, program.options, search_paths(*nvrtc));
             };
-            look_at_headers();
+            HeaderScan scan = look_at_headers();
+            round->certain = scan.certain;
+            round->doubt = scan.doubt;
             if (!scan.certain) return;
             // Among processes too: whoever had the lock before has most likely stored it.
             const bool stored = !nvrtc->identity().empty();
             const auto lock = stored ? state->disk.lock(key) : std::nullopt;
             if (lock) round->outcome = state->take_from_disk(key, wanted, round->place);
             if (round->outcome) return;
-            if (!scan.manifest.untouched()) look_at_headers();  // that took its time
-            if (!scan.certain) return;
+            if (!scan.manifest.untouched()) {  // that took its time
+                HeaderScan now = look_at_headers();
+                if (now.certain) scan = std::move(now);
+            }
             try {
-                Lookup made = state->compile_and_keep(program, *nvrtc, key, scan, round->place);
-                const bool edited = !made.headers_known && !scan.manifest.holds(wanted.source_directory);
-                if (!edited || !again) round->outcome = std::move(made);
+                for (int left = most_compiles_in_a_row; left > 0; --left) {
+                    round->outcome = state->compile_and_keep(program, *nvrtc, key, scan, round->place);
+                    if (round->outcome->headers_known) return;
+                    HeaderScan now = look_at_headers();
+                    if (!now.certain || now.manifest.is_equivalent(scan.manifest)) return;
+                    scan = std::move(now);
+                }
             } catch (const HeadersChanged&) {
                 round->changed = std::current_exception();
             }

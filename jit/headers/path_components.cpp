@@ -83,9 +83,10 @@ bool PathComponents::is_untouched(const std::string& path, const Component& then
     // Its time of change alone: it was renamed, or other users may enter it than before.
     if (!same || then.entries_count || now.modified_ns == then.modified_ns) return false;
     // Something was made or removed in it, which sets both times. It was not itself exchanged if the same is not true of
-    // the directory that it lies in.
+    // the directory that it lies in; one where that is always true is believed.
     const auto parent = components_.find(directory_of(path));
-    return parent == components_.end() || look_at(parent->first).modified_ns == parent->second.modified_ns;
+    return parent == components_.end() || parent->second.is_shared ||
+           look_at(parent->first).modified_ns == parent->second.modified_ns;
 }
 
 }  // namespace bascule

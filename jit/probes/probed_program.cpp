@@ -17,14 +17,6 @@ bool is_same_code(const Image& a, const Image& b) {
            std::equal(a.kernels.begin(), a.kernels.end(), b.kernels.begin(), b.kernels.end(), same_kernel);
 }
 
-bool is_unchanged(const ProbedProgram& probed) {
-    try {
-        return probed.is_current();
-    } catch (const CompileError&) {
-        return false;
-    }
-}
-
 }  // namespace
 
 std::shared_ptr<const Image> ProbedProgram::ask(Program question) const {
@@ -34,9 +26,9 @@ std::shared_ptr<const Image> ProbedProgram::ask(Program question) const {
     }
     try {
         std::shared_ptr<const Image> answer = cache.image(question).image;
-        if (is_unchanged(*this)) return answer;
+        if (is_current()) return answer;
     } catch (const CompileError&) {
-        if (is_unchanged(*this)) throw;
+        if (is_current()) throw;
     }
     throw Error(fmt::format(
         "{}:{} does not compile to the same code as before, perhaps because a header has changed, so the "
@@ -50,7 +42,11 @@ bool ProbedProgram::is_current() const {
         return made.headers == nullptr ||
                made.headers->holds(directory.empty() ? "" : absolute_path(directory));
     }
-    return is_same_code(*cache.image(program).image, *made.image);
+    try {
+        return is_same_code(*cache.image(program).image, *made.image);
+    } catch (const CompileError&) {
+        return false;
+    }
 }
 
 }  // namespace bascule

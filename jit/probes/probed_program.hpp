@@ -17,8 +17,8 @@ struct ProbedProgram {
     /// known which headers the program reads, it is compiled again, and must be the same. Throws: Error when a header
     /// has changed since the program was compiled; CompileError, LibraryError.
     std::shared_ptr<const Image> ask(Program question) const;
-    /// Whether a compile of the program would read the headers of its image here and now. Throws: as `ask`, but for
-    /// changed headers.
+    /// Whether a compile of the program would read the headers of its image here and now. Where they are not known, it is
+    /// compiled again. Throws: LibraryError.
     bool is_current() const;
 };
 

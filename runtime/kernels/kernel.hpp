@@ -92,7 +92,7 @@ class Module {
     std::shared_ptr<const Library> library(Device device) const;
 
     /// Whether all that was compiled of it so far would be compiled from the same headers here and now. Compiles what is
-    /// of unknown headers. Throws: CompileError, LibraryError.
+    /// of unknown headers. Throws: LibraryError.
     bool is_current() const;
     /// Whether nothing that a launch can need has variables. False before it is compiled.
     bool is_stateless() const;

@@ -135,3 +135,16 @@ def test_unpickled_kernels_share_a_module_until_a_header_changes(header, text):
     address = first.get_global("variable").__cuda_array_interface__["data"]
     assert second.get_global("variable").__cuda_array_interface__["data"] == address
     assert third.get_global("variable").__cuda_array_interface__["data"] == address
+
+
+@texts
+def test_a_kernel_whose_header_has_gone_unpickles_and_does_not_compile(header, text):
+    kernel = compiled(header, text).fields
+    pickled = pickle.dumps(kernel)
+    assert pickle.loads(pickled).ptx == kernel.ptx
+    header.unlink()
+    found = pickle.loads(pickled)
+    with pytest.raises(bascule.CompileError, match="s.h"):
+        found.ptx  # noqa: B018
+    with pytest.raises(bascule.Error, match="Compile the text again"):
+        launched(kernel, SCALAR)
