@@ -304,21 +304,25 @@ def test_a_pending_launch_keeps_what_the_collector_would_take():
     source = "__global__ void add(const float* x, float* seen) { seen[threadIdx.x] += x[threadIdx.x]; }"
     add, stream = bascule.compile(source).add, bascule.stream()
 
-    def begin() -> weakref.ref[Producer]:
+    def begin() -> weakref.ref[bascule.Event]:
         producer = Producer()
         producer._array.copy_from_host(np.full(32, 3, "f4"))
-        view = bascule.from_cuda_array_interface(producer.__cuda_array_interface__, owner=producer)
+        kept = bascule.event()  # which the collector does not know, so that it does not clear what refers to it
+        fields = producer.__cuda_array_interface__
+        view = bascule.from_cuda_array_interface(fields, owner=[producer, kept])
         producer.made = add[1, 32, stream].bind(view, seen)  # type: ignore[attr-defined]
         producer.made()  # type: ignore[attr-defined]
-        return weakref.ref(producer)
+        return weakref.ref(kept)
 
+    kept = []
     for _ in range(20):
-        begin()
+        kept.append(begin())
         gc.collect()
+    assert all(each() is not None for each in kept)
     stream.synchronize()
     assert seen.copy_to_host().tolist() == [60] * 32
     gc.collect()
-    assert not [each for each in gc.get_objects() if type(each) is Producer]
+    assert all(each() is None for each in kept)
 
 
 def test_every_class_whose_value_names_a_python_object_is_collected():
