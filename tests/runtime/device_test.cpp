@@ -77,9 +77,13 @@ TEST_CASE("device_memory_is_asked_about_once_for_its_block_where_its_device_is_k
     CHECK(queries(0) == 0);
     // Another library may have freed it, and used the address on another device.
     const std::uint64_t each_time = Device::count() > 1 ? 1 : 0;
-    CHECK(queries(-1) == each_time);
-    CHECK(queries(-1) == each_time);
-    CHECK(queries(1) == each_time);
+    CHECK(queries(not_told) == each_time);
+    CHECK(queries(not_told) == each_time);
+    for (const int wrong : {1, -1}) {
+        ArrayView each = view;
+        Home home{.device = device};
+        CHECK_THROWS_AS(resolve_at_home(each, home, wrong), ArgumentError);
+    }
     forget_pointer(buffer.address(), buffer.bytes());
     CHECK(queries(0) == 1);
 }
