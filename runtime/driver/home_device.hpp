@@ -100,7 +100,7 @@ inline bool is_known_at_home(std::uint64_t pointer, Home& home, int told = not_t
     const int ordinal = home.device.ordinal();
     if (detail::asks_always.load(std::memory_order_relaxed)) return false;
     const bool one_device = !detail::several_devices.load(std::memory_order_relaxed);
-    if (told != ordinal && !(one_device && told == not_told)) return false;
+    if (told == not_told ? !one_device : told != ordinal) return false;
     if (!detail::proven_memory.contains(pointer, ordinal)) {
         return one_device && detail::proven_memory.contains_of_host(pointer);
     }
