@@ -14,8 +14,8 @@ Dispatch pybind_dispatch = nullptr;  // one for all functions; written once, at 
 /// Replaces the error that is set, if it is pybind11's about the arguments.
 void describe_error(PyObject* const* arguments, Py_ssize_t flags, PyObject* names) {
     const py::error_already_set error;
-    const auto text = py::str(error.value()).cast<std::string>();
-    if (text.find("(): incompatible ") == std::string::npos) {
+    const py::str text(error.value());
+    if (!text.contains("(): incompatible ")) {
         py::error_already_set(error).restore();
         return;
     }

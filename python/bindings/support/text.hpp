@@ -43,10 +43,7 @@ struct type_caster<std::string> {
         PyErr_Clear();
         const auto bytes =
             reinterpret_steal<object>(PyUnicode_AsEncodedString(source.ptr(), "utf-8", "surrogateescape"));
-        if (!bytes) {
-            PyErr_Clear();
-            return false;
-        }
+        if (!bytes) throw error_already_set();  // other surrogates: UnicodeEncodeError says which and where
         return load(bytes, false);
     }
     static handle cast(const std::string& text, return_value_policy, handle) {
