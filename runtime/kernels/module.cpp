@@ -12,9 +12,9 @@
 #include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/jit/files/kept_source.hpp>
+#include <bascule/jit/headers/header_kernels.hpp>
 #include <bascule/jit/probes/probed_program.hpp>
 #include <bascule/jit/types/variable.hpp>
-#include <bascule/jit/headers/header_kernels.hpp>
 #include <bascule/runtime/driver/driver_limit.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/faults/source_places.hpp>
