@@ -157,6 +157,32 @@ TEST_CASE("a chain of a hundred thousand operations is forced without a deep sta
     CHECK(count == 100000);
 }
 
+TEST_CASE("threads that find the queue full wait for the oldest operation, which others may end meanwhile") {
+    for (const Policy policy : {Policy::lazy, Policy::threads}) {
+        Scheduler scheduler(policy);
+        Graph graph(scheduler);
+        constexpr int threads = 4;
+        constexpr int each = 4000;
+        std::atomic<int> count{0};
+        std::vector<std::thread> issuing;
+        for (int i = 0; i < threads; ++i) {
+            issuing.emplace_back([&] {
+                Stream stream = non_blocking();
+                graph.add(stream);
+                for (int k = 0; k < each; ++k)
+                    graph.submit(stream, [&] {
+                        std::this_thread::yield();
+                        ++count;
+                    });
+                graph.synchronize(stream);
+                graph.remove(stream);
+            });
+        }
+        for (std::thread& thread : issuing) thread.join();
+        CHECK(count == threads * each);
+    }
+}
+
 TEST_CASE("a mark passes when the work before it ends, however late somebody looks") {
     Scheduler scheduler(Policy::lazy);
     Graph graph(scheduler);

@@ -102,7 +102,8 @@ claim("the example prints 2" "^2\n$")
 
 run("finding bascule.pc" find "${prefix}" -name bascule.pc -printf "%h")
 set(pc_directory "${printed}")
-run("building by pkg-config" sh -c "eval \"'${CXX}'\" -std=c++20 example.cpp -o by_pkg_config $(PKG_CONFIG_PATH='${pc_directory}' pkg-config --cflags --libs bascule)"
+run("building by pkg-config" "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${pc_directory}" "CXX=${CXX}"
+    sh -c [[eval "\"\$CXX\" -std=c++20 example.cpp -o by_pkg_config $(pkg-config --cflags --libs bascule)"]]
     WORKING_DIRECTORY "${WORK}")
 run("running what pkg-config built" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emulated "${WORK}/by_pkg_config")
 claim("the example prints 2 again" "^2\n$")

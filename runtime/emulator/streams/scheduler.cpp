@@ -99,7 +99,10 @@ Scheduler::Lock Scheduler::lock_with_room() {
         {
             const DriverUnlocked waiting;
             lock.lock();
-            if (unfinished_ >= most_unfinished) force(lock, *pending_.begin());
+            if (unfinished_ >= most_unfinished) {
+                const std::shared_ptr<Node> oldest = *pending_.begin();  // another thread may finish it meanwhile
+                force(lock, oldest);
+            }
             lock.unlock();
         }
         lock.lock();

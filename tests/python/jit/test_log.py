@@ -285,7 +285,7 @@ def test_a_handler_that_compiles_for_each_message_ends(text, threads, tmp_path):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_handler_that_waits_for_another_threads_compile_ends():
+def test_a_handler_that_waits_for_another_threads_compile_ends(tmp_path):
     """It holds its own lock meanwhile, which the other thread's messages need."""
     program = """
 import logging, threading
@@ -297,13 +297,14 @@ slow = "__global__ void slow(int* p) { *p = 1; }"
 other = threading.Thread(target=lambda: bascule.compile(slow, options=options))
 
 class Waits(logging.Handler):
+    waited = False
     def emit(self, record):
-        if threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is threading.main_thread() and not self.waited:
+            self.waited = True
             hold(True)
             other.start()
             threading.Timer(0.3, hold, [False]).start()
             bascule.compile(slow, options=options)
-            log.removeHandler(self)
 
 log = logging.getLogger("bascule")
 log.setLevel(logging.DEBUG)
@@ -313,5 +314,12 @@ other.join()
 """
     if not hasattr(bascule._bascule, "_hold_compiles"):
         pytest.skip("this build cannot hold a compile")
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "BASCULE_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
