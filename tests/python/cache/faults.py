@@ -42,7 +42,9 @@ def skip_reason(check: str) -> str:
 def run(check: str, quick: bool = True) -> Outcome:
     """Run one check in a process of its own, on an empty directory."""
     root = Path(tempfile.mkdtemp(prefix="bascule-faults-"))
-    environment = {**os.environ, "LD_PRELOAD": str(LIBRARY), "BASCULE_DEVICE": "emulated"}
+    library = Path(f"{root}.so")  # LD_PRELOAD splits at spaces, which the clone's path may have
+    library.symlink_to(LIBRARY)
+    environment = {**os.environ, "LD_PRELOAD": str(library), "BASCULE_DEVICE": "emulated"}
     command = [sys.executable, str(HERE / "fault_worker.py"), check, str(root), "1" if quick else "0"]
     note = ""
     if check == "full_disk":
@@ -66,6 +68,7 @@ def run(check: str, quick: bool = True) -> Outcome:
         )
     finally:
         shutil.rmtree(root, ignore_errors=True)
+        library.unlink()
     if done.returncode != 0:
         return Outcome({}, [f"the process ended with {done.returncode}: {done.stderr[-2000:]}"], note)
     return Outcome(**json.loads(done.stdout), note=note)
