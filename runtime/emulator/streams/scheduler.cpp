@@ -100,7 +100,8 @@ Scheduler::Lock Scheduler::lock_with_room() {
             const DriverUnlocked waiting;
             lock.lock();
             if (unfinished_ >= most_unfinished) {
-                const std::shared_ptr<Node> oldest = *pending_.begin();  // another thread may finish it meanwhile
+                const std::shared_ptr<Node> oldest =
+                    *pending_.begin();  // another thread may finish it meanwhile
                 force(lock, oldest);
             }
             lock.unlock();
