@@ -122,6 +122,22 @@ print(alive() is not None)
     )
 
 
+BOUND_LAUNCHES = """
+x, out = (bascule.to_device(np.full(32, value, "f4"), stream=stream) for value in (2, 1))
+bound = module.add[1, 32].bind(x, out)
+for _ in range(3):
+    bound()
+side = ctypes.c_void_p(stream.handle)
+wait()
+begin(side)
+bound()
+executable = end(side)
+del bound, x
+others = reuse_freed_memory()
+replay(executable, side)
+expected = 1 + 2 * 4
+"""
+
 PATTERNS = {
     "torch.cuda.graph": """
 side, main = new_stream(), new_stream()
@@ -192,38 +208,8 @@ others = reuse_freed_memory()
 replay(executable, side)
 expected = 1 + 2 * 4
 """,
-    "bound launches": """
-side = new_stream()
-stream = bascule.external_stream(side.value)
-x, out = (bascule.to_device(np.full(32, value, "f4"), stream=stream) for value in (2, 1))
-bound = module.add[1, 32].bind(x, out)
-for _ in range(3):
-    bound()
-wait()
-begin(side)
-bound()
-executable = end(side)
-del bound, x
-others = reuse_freed_memory()
-replay(executable, side)
-expected = 1 + 2 * 4
-""",
-    "bound launches on a stream whose handle was given out meanwhile": """
-stream = bascule.stream()
-x, out = (bascule.to_device(np.full(32, value, "f4"), stream=stream) for value in (2, 1))
-bound = module.add[1, 32].bind(x, out)
-for _ in range(3):
-    bound()
-side = ctypes.c_void_p(stream.handle)
-wait()
-begin(side)
-bound()
-executable = end(side)
-del bound, x
-others = reuse_freed_memory()
-replay(executable, side)
-expected = 1 + 2 * 4
-""",
+    "bound launches": "stream = bascule.external_stream(new_stream().value)" + BOUND_LAUNCHES,
+    "bound launches on a stream whose handle was given out meanwhile": "stream = bascule.stream()" + BOUND_LAUNCHES,
     "a hidden stream that joins the capture by an event": """
 side, stream = new_stream(), bascule.stream()
 fork, join = bascule.event(timing=False), bascule.event(timing=False)
