@@ -1,8 +1,7 @@
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string>
 
+#include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/headers/header_kernels.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 
@@ -26,8 +25,7 @@ std::vector<KernelDeclaration> header_templates(const Source& source, const Comp
     std::vector<KernelDeclaration> templates;
     for (const auto& [name, text] : options.headers) add_templates(text, templates);
     for (const TrackedFile& header : scan_headers(source, options, {}).manifest.user.files) {
-        std::ifstream file(header.path, std::ios::binary);
-        add_templates({std::istreambuf_iterator<char>(file), {}}, templates);
+        if (const auto text = read_file(header.path)) add_templates(*text, templates);
     }
     return templates;
 }

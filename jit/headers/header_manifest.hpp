@@ -64,8 +64,8 @@ struct HeaderManifest {
     /// by their digest with what this process has verified before.
     std::string toolkit;
     Digest toolkit_digest;
-    PathComponents
-        way;  ///< to all of these; only in the process and for the compile that the manifest is made for
+    /// To all of these; only in the process and for the compile that the manifest is made for.
+    PathComponents way;
 
     /// Without headers neither a directory nor anything in it counts.
     bool empty() const noexcept { return user.empty() && toolkit.empty(); }

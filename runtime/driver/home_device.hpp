@@ -14,9 +14,9 @@ namespace bascule {
 
 /// The array as a kernel on `device` can use it: a host address of pinned memory becomes its device address.
 /// Asks the driver, unless the answer is known (`is_known_at_home`); empty arrays are not asked about. Host
-/// memory that the driver does not know is taken where kernels reach all of it (pageable access) and this process has it mapped. Throws:
-/// ArgumentError for memory that the device does not know, or that belongs to another device or to a context
-/// that is not a primary one, with what to do.
+/// memory that the driver does not know is taken where kernels reach all of it (pageable access) and this
+/// process has it mapped. Throws: ArgumentError for memory that the device does not know, or that belongs to
+/// another device or to a context that is not a primary one, with what to do.
 ArrayView resolve(const ArrayView& array, Device device);
 
 /// What to do about a context that is not a primary one: for messages.
@@ -36,7 +36,8 @@ struct Home {
 };
 
 /// As `resolve(array, home.device)`, in place, while the device may still be undecided: then memory of another
-/// device makes that one the home. `told` as for `is_known_at_home`. `array.device` is set where the array's stream is on another device.
+/// device makes that one the home. `told` as for `is_known_at_home`. `array.device` is set where the array's
+/// stream is on another device.
 void resolve_at_home(ArrayView& array, Home& home, int told = not_told);
 
 namespace detail {
@@ -45,8 +46,8 @@ namespace detail {
 /// memory, which is handed out in such blocks, so that one answer serves the whole block; and single addresses
 /// of pinned and managed memory. Lock-free: an entry is one word.
 ///
-/// Our own frees are noticed, other libraries' are not. What a freed block is next is therefore trusted only where it cannot
-/// matter: on a machine with one device, whose kernels reach everything that a driver puts at such an address,
+/// Our own frees are noticed, other libraries' are not. What a freed block is next is therefore trusted only
+/// where it cannot matter: on a machine with one device, whose kernels reach everything that a driver puts at such an address,
 /// and where the producer names the device itself (DLPack).
 class ProvenMemory {
   public:

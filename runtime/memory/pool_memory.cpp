@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <utility>
