@@ -46,11 +46,11 @@ std::string what_to_pass(const Parameter& parameter) {
         case Declared::vector:
             return fmt::format("a tuple of {} numbers", declared.lanes);
         case Declared::structure:
-            return advice(
-                fmt::format("a NumPy structured scalar or a ctypes structure with its fields, a tuple with a "
-                            "value for each member, or bascule.raw_bytes(its {} bytes)",
-                            parameter.bytes),
-                fmt::format("a struct of {} bytes that is trivially copyable", parameter.bytes));
+            return advice(fmt::format("a NumPy structured scalar or a ctypes structure with its fields, a "
+                                      "tuple with a value for each member, or bascule.raw_bytes(its {} "
+                                      "bytes)",
+                                      parameter.bytes),
+                          fmt::format("a struct of {} bytes that is trivially copyable", parameter.bytes));
         case Declared::opaque:
             break;
     }

@@ -218,10 +218,9 @@ void check_broadcast(const Parameter& parameter, const ArrayView& seen, const Ar
         if (seen.shape[d] == 1 || seen.strides[d] != 0 || parameter.type.constant) continue;
         if (!checked(Check::broadcast)) continue;
         fail(ErrorKind::value, parameter, array,
-             fmt::format(
-                 "Axis {} is broadcast (its stride is 0), so writes would overlap: declare the elements "
-                 "const, or pass a copy.",
-                 d));
+             fmt::format("Axis {} is broadcast (its stride is 0), so writes would overlap: declare the "
+                         "elements const, or pass a copy.",
+                         d));
     }
 }
 
@@ -257,18 +256,17 @@ void check_mask(const Parameter& parameter, const ArrayView& array) {
     }
     if (array.mask->strides.size() != array.ndim()) {
         throw Error(
-            fmt::format("{} has a mask of {} dimensions: it was changed without its mask. Please report "
-                        "how the array was made.",
+            fmt::format("{} has a mask of {} dimensions: it was changed without its mask. Please report how "
+                        "the array was made.",
                         describe(array), array.mask->strides.size()));
     }
     if (!has_lanes(parameter.type, array)) return;
     const int last = array.ndim() - 1;
     if (array.mask->strides[last] == 0) return;
-    fail(
-        ErrorKind::not_supported, parameter, array,
-        fmt::format("One `{}` is valid as a whole: pass a mask whose last axis is 1, or declare the elements "
-                    "`{}`.",
-                    parameter.type.element, cuda_name(array.dtype)));
+    fail(ErrorKind::not_supported, parameter, array,
+         fmt::format("One `{}` is valid as a whole: pass a mask whose last axis is 1, or declare the "
+                     "elements `{}`.",
+                     parameter.type.element, cuda_name(array.dtype)));
 }
 
 // --- Spans of CCCL

@@ -33,12 +33,12 @@ std::string reason(const LaunchLimits& limits) {
     if (limits.threads >= limits.device_threads) return "";
     // A warp more would not find its registers.
     if (std::uint64_t{limits.registers} * (limits.threads + 32) > limits.device_registers) {
-        return with_options(fmt::format(
-            ": each thread uses {} registers, and a block has {}. Launch fewer threads a block; or compile "
-            "with "
-            "CompileOptions(max_registers={}) or __launch_bounds__({}), and what is beyond goes to memory",
-            limits.registers, limits.device_registers,
-            limits.device_registers / limits.device_threads / 8 * 8, limits.device_threads));
+        return with_options(
+            fmt::format(": each thread uses {} registers, and a block has {}. Launch fewer threads a block; "
+                        "or compile with CompileOptions(max_registers={}) or __launch_bounds__({}), and what "
+                        "is beyond goes to memory",
+                        limits.registers, limits.device_registers,
+                        limits.device_registers / limits.device_threads / 8 * 8, limits.device_threads));
     }
     return fmt::format(": its text declares __launch_bounds__({}). Launch at most that many, or declare more",
                        limits.threads);
@@ -52,18 +52,16 @@ void check_attributes(const LaunchConfig& config) {
             fail_config("cluster",
                         fmt::format("is {}: every extent must be at least 1", to_string(config.cluster)));
         if (grid[d] % cluster[d] != 0) {
-            fail_config(
-                "cluster",
-                fmt::format("is {}: the grid {} has {} blocks in {}, which clusters of {} do not divide. "
-                            "Make the grid a multiple of the cluster",
-                            to_string(config.cluster), to_string(config.grid), grid[d], "xyz"[d],
-                            cluster[d]));
+            fail_config("cluster", fmt::format("is {}: the grid {} has {} blocks in {}, which clusters of {} "
+                                               "do not divide. Make the grid a multiple of the cluster",
+                                               to_string(config.cluster), to_string(config.grid), grid[d],
+                                               "xyz"[d], cluster[d]));
         }
     }
     if (config.shared_carveout && (*config.shared_carveout < 0 || *config.shared_carveout > 100)) {
         fail_config("shared_carveout",
-                    fmt::format("is {}: it is a percentage, from 0 (as much cache as can be) to 100 (as "
-                                "much shared memory)",
+                    fmt::format("is {}: it is a percentage, from 0 (as much cache as can be) to 100 (as much "
+                                "shared memory)",
                                 *config.shared_carveout));
     }
 }

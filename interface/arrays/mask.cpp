@@ -95,18 +95,16 @@ void check_bytes_are_elements(const ArrayView& array, const ArrayView& mask) {
     if (!ambiguous || !may_be_bits(array, mask) || !checked(Check::mask_bits)) return;
     fail(ErrorKind::value, mask,
          "64 bytes for 64 elements may be one byte an element, or one bit an element as in cuDF's masks. "
-         "Export "
-         "bools (typestr \"|b1\") or single bits (\"|t1\").");
+         "Export bools (typestr \"|b1\") or single bits (\"|t1\").");
 }
 
 ArrayView spread_mask(const ArrayView& array) {
     const MaskView& mask = *array.mask;
     if (mask.is_bits()) {
-        throw ArgumentError(
-            ErrorKind::not_supported,
-            "the array's mask has one bit per element, and what begins or steps inside a byte has "
-            "no address: pass the whole array, or give it a mask of bools.",
-            {.field = "mask"});
+        throw ArgumentError(ErrorKind::not_supported,
+                            "the array's mask has one bit per element, and what begins or steps inside a "
+                            "byte has no address: pass the whole array, or give it a mask of bools.",
+                            {.field = "mask"});
     }
     const std::string typestr = to_typestr(mask.array.dtype);
     RawInterface raw;

@@ -28,10 +28,9 @@ Dimensions complete(const ArrayView& array, const Dimensions& shape) {
     int unknown = -1;
     for (int d = 0; d < shape.size(); ++d) {
         if (shape[d] < -1) {
-            fail_shape("shape",
-                       fmt::format("the shape {} has the extent {}: only -1 may be negative, for the one "
-                                   "that follows from the others.",
-                                   to_string(shape), shape[d]));
+            fail_shape("shape", fmt::format("the shape {} has the extent {}: only -1 may be negative, for "
+                                            "the one that follows from the others.",
+                                            to_string(shape), shape[d]));
         }
         if (shape[d] == -1) {
             if (unknown >= 0) fail_shape("shape", "can only specify one unknown dimension (-1).");
@@ -100,8 +99,8 @@ ArrayView reshape(const ArrayView& array, const Dimensions& shape) {
         view.strides = c_strides(view.shape, array.dtype.itemsize);
     } else if (!find_strides(array, view.shape, view.strides)) {
         fail_shape("shape",
-                   fmt::format("an array of shape {} and strides {} has no view of shape {}. Copy it "
-                               "first: x.copy().reshape(...).",
+                   fmt::format("an array of shape {} and strides {} has no view of shape {}. Copy it first: "
+                               "x.copy().reshape(...).",
                                to_string(array.shape), to_string(array.strides), to_string(view.shape)));
     }
     find_contiguity(view);
@@ -153,10 +152,10 @@ ArrayView broadcast_to(const ArrayView& array, const Dimensions& shape) {
     }
     for (int from = array.ndim() - shape.size() - 1; from >= 0; --from) fits = fits && array.shape[from] == 1;
     if (!fits) {
-        fail_shape("value",
-                   fmt::format("cannot assign an array of shape {} to elements of shape {}: counted from the "
-                               "last axis, extents must be equal, or 1 in the assigned array.",
-                               to_string(array.shape), to_string(shape)));
+        fail_shape("value", fmt::format("cannot assign an array of shape {} to elements of shape {}: counted "
+                                        "from the last axis, extents must be equal, or 1 in the assigned "
+                                        "array.",
+                                        to_string(array.shape), to_string(shape)));
     }
     find_contiguity(view);
     return view;
@@ -186,11 +185,10 @@ ArrayView view_as(const ArrayView& array, DType dtype, std::shared_ptr<const Str
                                old_size, to_string(dtype), new_size));
     }
     if (array.shape[last] != 1 && !array.empty() && array.strides[last] != old_size) {
-        fail_shape(
-            "dtype",
-            fmt::format("to change to a dtype of a different size, the last axis must be contiguous; its "
-                        "stride is {} bytes for elements of {}. Copy the array first: x.copy().view(...).",
-                        array.strides[last], old_size));
+        fail_shape("dtype", fmt::format("to change to a dtype of a different size, the last axis must be "
+                                        "contiguous; its stride is {} bytes for elements of {}. Copy the "
+                                        "array first: x.copy().view(...).",
+                                        array.strides[last], old_size));
     }
     const std::int64_t bytes = array.shape[last] * old_size;
     if (new_size < old_size ? old_size % new_size != 0 : bytes % new_size != 0) {

@@ -92,8 +92,8 @@ std::string advice_for(const StructLayout& given, const StructLayout& declared, 
     std::vector<std::uint32_t> offsets;
     for (const StructField& field : ordered.fields) offsets.push_back(field.offset);
     return fmt::format(
-        "Give the dtype the offsets and the size of the struct: "
-        "np.dtype({{'names': ['{}'], 'formats': [...], 'offsets': [{}], 'itemsize': {}}}).",
+        "Give the dtype the offsets and the size of the struct: np.dtype({{'names': ['{}'], 'formats': "
+        "[...], 'offsets': [{}], 'itemsize': {}}}).",
         fmt::join(names_of(ordered), "', '"), fmt::join(offsets, ", "), declared.bytes);
 }
 

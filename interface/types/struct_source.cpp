@@ -256,10 +256,9 @@ void check_field(const StructField& field, const StructLayout& layout, std::uint
     }
     if (field.bytes() == 0) fail(path, "has no bytes: remove it.");
     if (field.offset < end) {
-        fail(path,
-             fmt::format("overlaps field '{}', and the fields of a C++ struct do not: describe the bytes "
-                         "once, and make the other reading in the kernel.",
-                         shortened(before)));
+        fail(path, fmt::format("overlaps field '{}', and the fields of a C++ struct do not: describe the "
+                               "bytes once, and make the other reading in the kernel.",
+                               shortened(before)));
     }
     if (field.offset + field.bytes() > layout.bytes) {
         fail(path, fmt::format("ends at byte {}, behind the {} of the structure.",

@@ -55,8 +55,7 @@ struct HeadersChanged : Error {
 [[noreturn]] void fail_changed(const Program& program, const std::string& what) {
     throw HeadersChanged(
         fmt::format("{} since {}:{} was compiled, so the compiler can no longer be asked about its structs "
-                    "and variables. "
-                    "Compile the text again, or restore the header.",
+                    "and variables. Compile the text again, or restore the header.",
                     what, program.source.name, program.source.first_line));
 }
 

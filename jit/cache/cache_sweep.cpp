@@ -34,8 +34,7 @@ CacheLimit default_cache_limit() {
     } else {
         limit.problem = fmt::format(
             "BASCULE_CACHE_LIMIT is \"{}\", which is not a size: write a number with kB, MB, GB, KiB, MiB or "
-            "GiB "
-            "behind it, such as 500MB, or unlimited. The limit is 1 GiB until then.",
+            "GiB behind it, such as 500MB, or unlimited. The limit is 1 GiB until then.",
             named);
     }
     return limit;

@@ -151,10 +151,11 @@ Removed DiskCache::remove_all() const {
 
 void DiskCache::warn_once(const std::string& problem) {
     if (warned_.exchange(true) || !warn_) return;
-    warn_(fmt::format(
-        "Compiled programs cannot be kept in {}: {}. They are compiled again in each process until that is "
-        "fixed, or another directory is named in BASCULE_CACHE_DIR; set to nothing, it turns the cache off.",
-        directory(), problem));
+    warn_(
+        fmt::format("Compiled programs cannot be kept in {}: {}. They are compiled again in each process "
+                    "until that is fixed, or another directory is named in BASCULE_CACHE_DIR; set to "
+                    "nothing, it turns the cache off.",
+                    directory(), problem));
 }
 
 }  // namespace bascule

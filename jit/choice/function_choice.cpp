@@ -111,13 +111,13 @@ struct Chooser {
         };
         while (index + 1 < request.arguments.size() && !decides(index)) ++index;
         const int at = pattern_index(patterns, request.arguments.size(), index);
-        throw ArgumentError(
-            ErrorKind::value,
-            fmt::format(
-                "the kernel declares `{}` and writes to it, but the array is read-only. Pass an array "
-                "that it may write, or declare const elements if the kernel only reads: {} compiles, "
-                "the instance for const elements does not.",
-                declaration.parameter_types[static_cast<std::size_t>(at)], writable.function.expression))
+        throw ArgumentError(ErrorKind::value,
+                            fmt::format("the kernel declares `{}` and writes to it, but the array is "
+                                        "read-only. Pass an array that it may write, or declare const "
+                                        "elements if the kernel only reads: {} compiles, the instance for "
+                                        "const elements does not.",
+                                        declaration.parameter_types[static_cast<std::size_t>(at)],
+                                        writable.function.expression))
             .with_argument(static_cast<int>(index), declaration.parameters[static_cast<std::size_t>(at)]);
     }
 
@@ -268,13 +268,13 @@ struct Chooser {
                 fmt::format("no overload of kernel '{}' takes ({}). It has:\n  {}", request.name,
                             fmt::join(given, ", "), fmt::join(refusals, "\n  ")));
         }
-        throw ArgumentError(
-            ErrorKind::type,
-            fmt::format("several overloads of kernel '{}' take ({}). Choose one by its parameter types, "
-                        ".overload(\"{}\"), or pass NumPy scalars of the exact types:\n  {}",
-                        request.name, fmt::join(given, ", "),
-                        fmt::join(request.declarations.front().parameter_types, ", "),
-                        fmt::join(spellings, "\n  ")));
+        throw ArgumentError(ErrorKind::type,
+                            fmt::format("several overloads of kernel '{}' take ({}). Choose one by its "
+                                        "parameter types, .overload(\"{}\"), or pass NumPy scalars of the "
+                                        "exact types:\n  {}",
+                                        request.name, fmt::join(given, ", "),
+                                        fmt::join(request.declarations.front().parameter_types, ", "),
+                                        fmt::join(spellings, "\n  ")));
     }
 };
 
@@ -293,12 +293,11 @@ void check_weak_integers(const std::string& kernel, const Signature& declared,
                           scalar->integer >= INT32_MIN && scalar->integer <= INT32_MAX;
         if (fits) continue;
         const Parameter& parameter = declared.parameters[static_cast<std::size_t>(index)];
-        throw ArgumentError(
-            ErrorKind::overflow,
-            fmt::format(
-                "`{}` became int because of a Python int, and this value does not fit one. Choose the type: "
-                "module.{}.instantiate(\"long long\"), or pass a NumPy scalar: np.int64(x).",
-                parameter.spelling, kernel))
+        throw ArgumentError(ErrorKind::overflow,
+                            fmt::format("`{}` became int because of a Python int, and this value does not "
+                                        "fit one. Choose the type: module.{}.instantiate(\"long long\"), or "
+                                        "pass a NumPy scalar: np.int64(x).",
+                                        parameter.spelling, kernel))
             .with_argument(index, parameter.name);
     }
 }
@@ -357,12 +356,11 @@ std::pair<std::string, TemplateArguments> split_instance_name(const std::string&
     std::pair<std::string, TemplateArguments> parts{name.substr(0, name.find_last_not_of(blanks) + 1), {}};
     if (open >= end) return parts;
     if (expression[end - 1] != '>') {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format("the name expression \"{}\" does not end with `>`: write a kernel's name and "
-                        "its template arguments, like \"scale<float, 256>\".",
-                        expression),
-            {.field = "name_expressions", .got = expression});
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("the name expression \"{}\" does not end with `>`: write a kernel's "
+                                        "name and its template arguments, like \"scale<float, 256>\".",
+                                        expression),
+                            {.field = "name_expressions", .got = expression});
     }
     parts.second.positional = split_types(expression.substr(open + 1, end - open - 2));
     return parts;

@@ -27,8 +27,7 @@ std::atomic<bool> compiles_are_held{false};
 
 constexpr const char* advice =
     "Install one with `pip install nvidia-cuda-nvrtc`, or a CUDA toolkit, or name the library: "
-    "bascule.config.nvrtc_library (Python), "
-    "ToolkitLocation::nvrtc_libraries (C++).";
+    "bascule.config.nvrtc_library (Python), ToolkitLocation::nvrtc_libraries (C++).";
 
 }  // namespace
 

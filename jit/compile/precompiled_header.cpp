@@ -157,13 +157,12 @@ std::vector<std::shared_ptr<const File>> keep_within(std::uint64_t limit,
 }
 
 void refuse_old(const Nvrtc& nvrtc) {
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format(
-            "the option `pch` is True: precompiled headers need NVRTC 12.8 or newer, and {}.{} is loaded. "
-            "Omit the option, or install a newer NVRTC with `pip install nvidia-cuda-nvrtc`.",
-            nvrtc.version().major, nvrtc.version().minor),
-        {.field = "pch", .got = "True"});
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("the option `pch` is True: precompiled headers need NVRTC 12.8 or newer, "
+                                    "and {}.{} is loaded. Omit the option, or install a newer NVRTC with "
+                                    "`pip install nvidia-cuda-nvrtc`.",
+                                    nvrtc.version().major, nvrtc.version().minor),
+                        {.field = "pch", .got = "True"});
 }
 
 }  // namespace

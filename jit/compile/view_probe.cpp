@@ -60,8 +60,7 @@ std::string object_text(const Parameter& parameter, std::size_t number) {
     std::string text = fmt::format("using {} = {};\n", type, parameter.spelling);
     text += fmt::format(
         "extern \"C\" {{ __device__ bascule_probe_view_holder_<typename "
-        "bascule::unqualified<{}::element_type>"
-        "::result_> {}{}; }}\n",
+        "bascule::unqualified<{}::element_type>::result_> {}{}; }}\n",
         type, target, number);
     text += fmt::format("extern \"C\" {{ __device__ {} {}{}(&{}{}.object_, {}); }}\n", type, view, number,
                         target, number, rest);

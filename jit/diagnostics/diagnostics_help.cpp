@@ -90,8 +90,8 @@ constexpr std::array by_message = {
                "write `__device__` before a function that kernels call; with extra=[\"-default-device\"] "
                "every function is one."},
     MessageRow{"explicitly marked as a __host__ function", "",
-               "NVRTC compiles device code only: write `__device__` instead, or keep the function out of "
-               "the text."},
+               "NVRTC compiles device code only: write `__device__` instead, or keep the function out of the "
+               "text."},
     MessageRow{"A namespace scope variable without memory space annotations", "",
                "write `__device__` or `__constant__` before it, or `constexpr` where its value is known."},
     MessageRow{"must have a void return type", "",
@@ -155,8 +155,8 @@ std::string help_for_unresolved(const std::string& message) {
     const std::unique_ptr<char, decltype(&std::free)> name(
         abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr), &std::free);
     return fmt::format(
-        "{} is declared but not defined. Nothing is linked in: its body must be in the text or in "
-        "an #include.",
+        "{} is declared but not defined. Nothing is linked in: its body must be in the text or in an "
+        "#include.",
         name ? name.get() : mangled);
 }
 
@@ -174,8 +174,7 @@ std::string help_for_string(const Diagnostic& diagnostic, const Source& source) 
     const std::string_view next = source_line_of(source.text, diagnostic.line + 1);
     if (std::count(next.begin(), next.end(), '"') % 2 == 0) return "the string ends without a quote.";
     return "a line break is inside the string. In Python, write r before the text, r\"\"\"...\"\"\", so that "
-           "\\n "
-           "reaches the compiler as it is.";
+           "\\n reaches the compiler as it is.";
 }
 
 std::string help_for_message(const Diagnostic& diagnostic) {

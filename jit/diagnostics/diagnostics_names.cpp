@@ -33,11 +33,9 @@ constexpr std::array unqualified = {
     NameRow{"half2", "#include <cuda_fp16.h> for it."},
     NameRow{"__h*", "#include <cuda_fp16.h> for it."},
     NameRow{"cuFloatComplex",
-            "#include <cuComplex.h> for it, or take cuda::std::complex<float> of "
-            "<cuda/std/complex>."},
+            "#include <cuComplex.h> for it, or take cuda::std::complex<float> of <cuda/std/complex>."},
     NameRow{"cuDoubleComplex",
-            "#include <cuComplex.h> for it, or take cuda::std::complex<double> of "
-            "<cuda/std/complex>."},
+            "#include <cuComplex.h> for it, or take cuda::std::complex<double> of <cuda/std/complex>."},
     NameRow{"make_cu*", "#include <cuComplex.h> for it."},
     NameRow{"curand*", "#include <curand_kernel.h> for it."},
     NameRow{"int8_t", "#include <cstdint> for it."},
@@ -105,8 +103,8 @@ constexpr std::array unqualified = {
     NameRow{"cudaMalloc*", "NVRTC compiles device code only: allocate in the program that launches."},
     NameRow{"cudaMemcpy*", "NVRTC compiles device code only: copy in the program that launches."},
     NameRow{"cudaDeviceSynchronize",
-            "NVRTC compiles device code only: the program that launches "
-            "synchronizes; __syncthreads() is for the threads of a block."},
+            "NVRTC compiles device code only: the program that launches synchronizes; __syncthreads() is for "
+            "the threads of a block."},
 };
 
 /// Where libcu++ has what C++ has in namespace std.

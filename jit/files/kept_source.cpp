@@ -20,11 +20,10 @@ namespace bascule {
 namespace {
 
 [[noreturn]] void fail_kept(const std::string& path, int code) {
-    throw FileError(
-        fmt::format("`keep_sources`: cannot write {}: {}. Name a directory that you can write to, in the "
-                    "option or in BASCULE_KEEP_SOURCES, or none.",
-                    path, std::strerror(code)),
-        path, code);
+    throw FileError(fmt::format("`keep_sources`: cannot write {}: {}. Name a directory that you can write "
+                                "to, in the option or in BASCULE_KEEP_SOURCES, or none.",
+                                path, std::strerror(code)),
+                    path, code);
 }
 
 }  // namespace

@@ -65,13 +65,12 @@ std::vector<MemberExpression> expressions_of(std::size_t count) {
     if (log.find("more elements than") != log.npos) fail_count(cpp_type, tuple, "more");
     if (log.find("too many identifiers") != log.npos) fail_count(cpp_type, tuple, "fewer");
     if (log.find("no components to bind") != log.npos) {
-        throw ArgumentError(
-            ErrorKind::type,
-            fmt::format(
-                "the members of the kernel's `{}` have no order that a tuple could follow: it is empty, "
-                "or some are in a base class or a union without a name. Pass a NumPy structured "
-                "scalar with its fields, or bascule.raw_bytes(...).",
-                cpp_type));
+        throw ArgumentError(ErrorKind::type,
+                            fmt::format("the members of the kernel's `{}` have no order that a tuple could "
+                                        "follow: it is empty, or some are in a base class or a union without "
+                                        "a name. Pass a NumPy structured scalar with its fields, or "
+                                        "bascule.raw_bytes(...).",
+                                        cpp_type));
     }
     fail_probe(log, cpp_type);
 }
@@ -93,11 +92,10 @@ std::vector<StructMember> read_members(const ProbedProgram& probed, const std::s
     const std::size_t count = like.elements.size();
     if (count == 0) fail_count(cpp_type, like, "more");
     if (count > most_probed_members) {
-        throw ArgumentError(
-            ErrorKind::value,
-            fmt::format("a tuple of {} members is too long to be compared with the kernel's `{}`: {} is "
-                        "the limit. {}",
-                        count, cpp_type, most_probed_members, bytes_advice));
+        throw ArgumentError(ErrorKind::value,
+                            fmt::format("a tuple of {} members is too long to be compared with the kernel's "
+                                        "`{}`: {} is the limit. {}",
+                                        count, cpp_type, most_probed_members, bytes_advice));
     }
     std::vector<ProbedMember> found;
     try {

@@ -77,11 +77,10 @@ std::vector<ProbedMember> probe_members(const ProbedProgram& probed, const std::
     const auto extents = initial_value(image->ptx, shapes);
     const KernelImage* answer = image->find(kernel);
     if (!addresses || !extents || answer == nullptr || addresses->addresses.size() != members.size()) {
-        throw ArgumentError(
-            ArgumentError::Kind::type,
-            fmt::format("the layout of the kernel's `{}` cannot be read from the compiler's output. {} "
-                        "Please report this with your NVRTC's version.",
-                        cpp_type, bytes_advice));
+        throw ArgumentError(ArgumentError::Kind::type,
+                            fmt::format("the layout of the kernel's `{}` cannot be read from the compiler's "
+                                        "output. {} Please report this with your NVRTC's version.",
+                                        cpp_type, bytes_advice));
     }
     std::vector<ProbedMember> found;
     std::size_t at = 0;

@@ -30,10 +30,11 @@ std::shared_ptr<const Image> ProbedProgram::ask(Program question) const {
     } catch (const CompileError&) {
         if (is_current()) throw;
     }
-    throw Error(fmt::format(
-        "{}:{} does not compile to the same code as before, perhaps because a header has changed, so the "
-        "compiler can no longer be asked about its structs and variables. Compile the text again.",
-        program.source.name, program.source.first_line));
+    throw Error(
+        fmt::format("{}:{} does not compile to the same code as before, perhaps because a header has "
+                    "changed, so the compiler can no longer be asked about its structs and variables. "
+                    "Compile the text again.",
+                    program.source.name, program.source.first_line));
 }
 
 bool ProbedProgram::is_current() const {

@@ -33,9 +33,8 @@ InsideNvrtc::InsideNvrtc() {
     if (nvrtc_is_lost.load()) {
         throw LibraryError(
             "this process was forked while another thread of its parent was compiling, and NVRTC cannot be "
-            "used in it. "
-            "Start the process with multiprocessing's 'spawn' or 'forkserver', or fork while nothing is "
-            "compiled.",
+            "used in it. Start the process with multiprocessing's 'spawn' or 'forkserver', or fork while "
+            "nothing is compiled.",
             {.library = "NVRTC"});
     }
     in_nvrtc.fetch_add(1);

@@ -358,17 +358,16 @@ Signature read_signature(const std::string& lowered_name, const std::string& ker
     if (!demangled.starts_with(start)) {
         throw Error(
             fmt::format("cannot read the parameters of kernel '{}': NVRTC named its signature '{}' ({}). "
-                        "Please report this "
-                        "with your NVRTC's version.",
+                        "Please report this with your NVRTC's version.",
                         kernel, lowered_name, demangled));
     }
     const std::vector<std::string_view> types = split_list(inside_parentheses(demangled, start.size() - 1));
     const std::vector<Facts> facts = read_facts(demangled);
     if (facts.size() != 2 * types.size()) {
-        throw Error(fmt::format(
-            "cannot read the parameter sizes of kernel '{}' from '{}'. Please report this with your NVRTC's "
-            "version.",
-            kernel, demangled));
+        throw Error(
+            fmt::format("cannot read the parameter sizes of kernel '{}' from '{}'. Please report this with "
+                        "your NVRTC's version.",
+                        kernel, demangled));
     }
     Signature signature;
     signature.kernel = kernel;

@@ -189,8 +189,7 @@ class Deducer {
         throw ArgumentError(
             ErrorKind::type,
             fmt::format("arguments {} and {} of kernel '{}' disagree on {}: {} is {}{} ({} = {}), {} is {}{} "
-                        "({} = {}). "
-                        "{}, or give them template parameters of their own.",
+                        "({} = {}). {}, or give them template parameters of their own.",
                         label(first), label(second), kernel_.name, parameter, name(first), describe(type),
                         about_rank ? fmt::format(" of {} dimensions", type.rank) : "", parameter, first.text,
                         name(second), describe(arguments_[second.argument]),
@@ -334,11 +333,10 @@ ArgumentError missing_argument(const KernelDeclaration& kernel, std::span<const 
             form += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", known ? entry.texts[0] : "float");
         }
     }
-    return ArgumentError(
-        ErrorKind::type,
-        fmt::format("the template parameter {} of kernel '{}' cannot be deduced from the arguments.{} Give "
-                    "it: module{}.instantiate({}).",
-                    display_name(parameter, index), kernel.name, why, name, form));
+    return ArgumentError(ErrorKind::type,
+                         fmt::format("the template parameter {} of kernel '{}' cannot be deduced from the "
+                                     "arguments.{} Give it: module{}.instantiate({}).",
+                                     display_name(parameter, index), kernel.name, why, name, form));
 }
 
 std::string instance_name(const KernelDeclaration& kernel, const Deduction& deduction) {

@@ -38,8 +38,7 @@ bool in_main_interpreter() noexcept { return PyInterpreterState_Get() == PyInter
 
 constexpr const char* only_in_main =
     "bascule can be imported in the main interpreter only, because its devices, streams and caches are the "
-    "process's. "
-    "Use threads or processes instead of subinterpreters.";
+    "process's. Use threads or processes instead of subinterpreters.";
 
 }  // namespace
 

@@ -150,8 +150,7 @@ CUctx_st* Device::retain() const {
     const DriverResult code = driver.api().cuDevicePrimaryCtxRetain(&context, state().device);
     const char* const why = code == CUDA_ERROR_DEVICE_UNAVAILABLE
                                 ? " (another process has it for itself, by compute mode EXCLUSIVE_PROCESS: "
-                                  "choose another device, or hide "
-                                  "this one with CUDA_VISIBLE_DEVICES)"
+                                  "choose another device, or hide this one with CUDA_VISIBLE_DEVICES)"
                                 : "";
     driver.check(code, fmt::format("making a context on device {}{}", ordinal(), why));
     if (ordinal() == 0) first_context.store(context, std::memory_order_release);

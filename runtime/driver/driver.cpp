@@ -32,8 +32,8 @@ DeviceChoice choice_of_environment() {
     if (choice == "cuda") return DeviceChoice::cuda;
     if (choice == "emulated") return DeviceChoice::emulated;
     throw Error(
-        fmt::format("BASCULE_DEVICE is '{}', which is none of cuda, emulated and auto. Set it to one "
-                    "of these, or unset it.",
+        fmt::format("BASCULE_DEVICE is '{}', which is none of cuda, emulated and auto. Set it to one of "
+                    "these, or unset it.",
                     choice));
 }
 
@@ -216,11 +216,10 @@ struct DriverLoader {
         int version = 0;
         if (driver->api_.cuDriverGetVersion) driver->api_.cuDriverGetVersion(&version);
         throw LibraryError(
-            fmt::format(
-                "the CUDA driver in {} is for CUDA {} and lacks {}. Bascule needs a driver for CUDA {} "
-                "or newer: update the NVIDIA driver. {}",
-                driver->path_, version_text(version), missing,
-                version_text(std::max(missing_since, oldest_version)), emulated_advice),
+            fmt::format("the CUDA driver in {} is for CUDA {} and lacks {}. Bascule needs a driver for CUDA "
+                        "{} or newer: update the NVIDIA driver. {}",
+                        driver->path_, version_text(version), missing,
+                        version_text(std::max(missing_since, oldest_version)), emulated_advice),
             {.library = "CUDA driver", .paths_tried = {driver->path_}, .loader_message = {}});
     }
 
@@ -245,8 +244,8 @@ const Driver& Driver::make() {
     if (choice != DeviceChoice::emulated) driver = DriverLoader::cuda(reason);
     if (driver == nullptr && choice == DeviceChoice::cuda) {
         throw LibraryError(
-            fmt::format("BASCULE_DEVICE=cuda asks for a GPU, but {} (tried: {}). Install the "
-                        "NVIDIA driver, or set BASCULE_DEVICE=emulated to run without a GPU.",
+            fmt::format("BASCULE_DEVICE=cuda asks for a GPU, but {} (tried: {}). Install the NVIDIA driver, "
+                        "or set BASCULE_DEVICE=emulated to run without a GPU.",
                         reason, fmt::join(cuda_driver_candidates(), ", ")),
             {.library = "CUDA driver", .paths_tried = cuda_driver_candidates(), .loader_message = {}});
     }
@@ -270,10 +269,8 @@ std::string Driver::message_of(DriverResult result, std::string_view doing,
     if (lost_by_fork()) {
         return fmt::format(
             "this process was forked from one that had used the {} already, and a forked process cannot use "
-            "it. "
-            "Start the process with multiprocessing's 'spawn' or 'forkserver', or fork before the first "
-            "array, "
-            "stream, compile or launch. (Failed: {}.)",
+            "it. Start the process with multiprocessing's 'spawn' or 'forkserver', or fork before the first "
+            "array, stream, compile or launch. (Failed: {}.)",
             emulated() ? "emulated device (which behaves like a GPU here)" : "GPU", doing);
     }
     const char* name = nullptr;

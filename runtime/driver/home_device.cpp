@@ -52,19 +52,17 @@ MemoryFacts ask(std::uint64_t address, Device device) {
     const char* const where = device.reads_host_memory() ? "it was freed, or this process never had it"
                                                          : "it is host memory, or was freed";
     const std::string copying = advice("bascule.to_device(...)", "bascule::copy_to_device(...)");
-    const std::string message =
-        device.emulated()
-            ? fmt::format(
-                  "'data' of __cuda_array_interface__ is {:#x}, memory that the emulated device does not "
-                  "know: "
-                  "it comes from a real CUDA library, is host memory, or was freed. Set BASCULE_DEVICE=cuda, "
-                  "or copy the array with {}.",
-                  array.pointer, copying)
-            : fmt::format(
-                  "'data' of __cuda_array_interface__ is {:#x}, memory that no CUDA device knows: {}. Copy a "
-                  "host "
-                  "array with {}.",
-                  array.pointer, where, copying);
+    const std::string message = device.emulated()
+                                    ? fmt::format(
+                                          "'data' of __cuda_array_interface__ is {:#x}, memory that the "
+                                          "emulated device does not know: it comes from a real CUDA library, "
+                                          "is host memory, or was freed. Set BASCULE_DEVICE=cuda, or copy "
+                                          "the array with {}.",
+                                          array.pointer, copying)
+                                    : fmt::format(
+                                          "'data' of __cuda_array_interface__ is {:#x}, memory that no CUDA "
+                                          "device knows: {}. Copy a host array with {}.",
+                                          array.pointer, where, copying);
     throw ArgumentError(ArgumentError::Kind::value, message,
                         {.field = "data",
                          .expected = "memory of device " + std::to_string(device.ordinal()),
@@ -72,38 +70,35 @@ MemoryFacts ask(std::uint64_t address, Device device) {
 }
 
 [[noreturn]] void fail_elsewhere(const ArrayView& array, const Home& home, int ordinal) {
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format(
-            "'data' of __cuda_array_interface__ is {:#x}: {} lies on device {}, but {}. Copy it there "
-            "first, or launch with peer=True where the devices reach each other's memory.",
-            array.pointer, describe(array), ordinal, describe(home)),
-        {.field = "data",
-         .expected = "memory of device " + std::to_string(home.device.ordinal()),
-         .got = "memory of device " + std::to_string(ordinal)});
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("'data' of __cuda_array_interface__ is {:#x}: {} lies on device {}, but "
+                                    "{}. Copy it there first, or launch with peer=True where the devices "
+                                    "reach each other's memory.",
+                                    array.pointer, describe(array), ordinal, describe(home)),
+                        {.field = "data",
+                         .expected = "memory of device " + std::to_string(home.device.ordinal()),
+                         .got = "memory of device " + std::to_string(ordinal)});
 }
 
 [[noreturn]] void fail_told(const ArrayView& array, int told, int ordinal) {
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format("the DLPack tensor says that it is on CUDA device {}, and its memory at {:#x} is on "
-                    "device {}: a bug in the producing library.",
-                    told, array.pointer, ordinal),
-        {.field = "device",
-         .expected = fmt::format("CUDA device {}", ordinal),
-         .got = fmt::format("CUDA device {}", told)});
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("the DLPack tensor says that it is on CUDA device {}, and its memory at "
+                                    "{:#x} is on device {}: a bug in the producing library.",
+                                    told, array.pointer, ordinal),
+                        {.field = "device",
+                         .expected = fmt::format("CUDA device {}", ordinal),
+                         .got = fmt::format("CUDA device {}", told)});
 }
 
 [[noreturn]] void fail_context(const ArrayView& array, int ordinal) {
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format(
-            "'data' of __cuda_array_interface__ is {:#x}: {} lies in a context of device {} that is not the "
-            "device's primary one, and each context has an address space of its own. {}",
-            array.pointer, describe(array), ordinal, primary_context_advice),
-        {.field = "data",
-         .expected = fmt::format("memory of the primary context of device {}", ordinal),
-         .got = "memory of another context"});
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("'data' of __cuda_array_interface__ is {:#x}: {} lies in a context of "
+                                    "device {} that is not the device's primary one, and each context has an "
+                                    "address space of its own. {}",
+                                    array.pointer, describe(array), ordinal, primary_context_advice),
+                        {.field = "data",
+                         .expected = fmt::format("memory of the primary context of device {}", ordinal),
+                         .got = "memory of another context"});
 }
 
 /// Memory of pools belongs to no context.
@@ -141,10 +136,9 @@ void check_range(const ArrayView& array, const MemoryFacts& memory) {
     if (!checked(Check::memory_extent)) return;
     throw ArgumentError(
         ArgumentError::Kind::value,
-        fmt::format(
-            "'data' of __cuda_array_interface__ is {:#x}: {} takes the bytes from {:#x} to {:#x}, and "
-            "the allocation there goes from {:#x} to {:#x}. Look at its shape and strides.",
-            array.pointer, describe(array), first, end, memory.range_start, known_end),
+        fmt::format("'data' of __cuda_array_interface__ is {:#x}: {} takes the bytes from {:#x} to {:#x}, "
+                    "and the allocation there goes from {:#x} to {:#x}. Look at its shape and strides.",
+                    array.pointer, describe(array), first, end, memory.range_start, known_end),
         {.field = "data",
          .expected = fmt::format("{} bytes from {:#x}", memory.range_bytes, memory.range_start),
          .got = fmt::format("{} bytes from {:#x}", end - first, first)});

@@ -21,8 +21,8 @@ ArrayView resolve(const ArrayView& array, Device device);
 
 /// What to do about a context that is not a primary one: for messages.
 inline constexpr const char* primary_context_advice =
-    "Use the device's primary context, as Bascule, CuPy, PyTorch, Numba and JAX do: with PyCUDA "
-    "`import pycuda.autoprimaryctx` in place of `pycuda.autoinit`.";
+    "Use the device's primary context, as Bascule, CuPy, PyTorch, Numba and JAX do: with PyCUDA `import "
+    "pycuda.autoprimaryctx` in place of `pycuda.autoinit`.";
 
 /// In place of a device's number.
 inline constexpr int not_told = std::numeric_limits<int>::min();

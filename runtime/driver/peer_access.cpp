@@ -34,8 +34,7 @@ void enable_peer_access(Device device, Device peer) {
     if (can == 0) {
         throw ArgumentError(ArgumentError::Kind::value,
                             fmt::format("peer=True: kernels on device {} cannot reach the memory of device "
-                                        "{}, according to the driver. "
-                                        "Copy the array to device {} first.",
+                                        "{}, according to the driver. Copy the array to device {} first.",
                                         device.ordinal(), peer.ordinal(), device.ordinal()),
                             {.field = "peer"});
     }
@@ -62,9 +61,9 @@ void open_peer_memory(Device device, Device peer, std::uint64_t address) {
     throw ArgumentError(
         ArgumentError::Kind::value,
         fmt::format("peer=True: the array's memory at {:#x} lies on device {}, and kernels on device {} "
-                    "cannot {} it. It is "
-                    "of a memory pool (cudaMallocAsync) or mapped, and its owner alone can open it: "
-                    "cudaMemPoolSetAccess, or cuMemSetAccess. Copy the array to device {} otherwise.",
+                    "cannot {} it. It is of a memory pool (cudaMallocAsync) or mapped, and its owner alone "
+                    "can open it: cudaMemPoolSetAccess, or cuMemSetAccess. Copy the array to device {} "
+                    "otherwise.",
                     address, peer.ordinal(), device.ordinal(),
                     flags == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ ? "write to" : "reach", device.ordinal()),
         {.field = "peer"});

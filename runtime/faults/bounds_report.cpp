@@ -107,8 +107,8 @@ std::string triple(const std::uint32_t (&values)[3]) {
 
 std::string describe(const Records& all, const BoundsRecord& record) {
     std::string text = fmt::format(
-        "index out of bounds: {} at line {} of {}\n  index {} of axis {}, which has {} element{}\n  in block "
-        "{}, thread {}",
+        "index out of bounds: {} at line {} of {}\n  index {} of axis {}, which has {} element{}\n"
+        "  in block {}, thread {}",
         name_of(all, record.image, record.view), record.line, record.file, record.index, record.axis,
         record.extent, record.extent == 1 ? "" : "s", triple(record.block), triple(record.thread));
     if (record.count > 1) {

@@ -28,8 +28,7 @@ void reset_emulated_devices() {
     if (Driver::get().api().cuMemGetInfo(&unused, &unused) == CUDA_ERROR_NOT_PERMITTED) {
         throw CudaError(
             "the device cannot be reset by what interrupts one of its kernels (the handler of a signal). "
-            "Raise an "
-            "exception there, which ends the kernel, and reset the device behind it.",
+            "Raise an exception there, which ends the kernel, and reset the device behind it.",
             {.code = CUDA_ERROR_NOT_PERMITTED, .code_name = "CUDA_ERROR_NOT_PERMITTED"});
     }
     static std::mutex& one_at_a_time = *new std::mutex;

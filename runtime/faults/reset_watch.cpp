@@ -18,13 +18,12 @@ ResetWatch::ResetWatch() noexcept : ended_(ended.load(std::memory_order_acquire)
 
 void ResetWatch::check(const char* doing) const {
     if (begun.load(std::memory_order_acquire) == ended_) return;
-    throw CudaError(
-        fmt::format("{}: the device was reset (bascule.emulated.reset) during this call, which drops what is "
-                    "pending. Make the arrays again.",
-                    doing),
-        {.code = CUDA_ERROR_CONTEXT_IS_DESTROYED,
-         .code_name = "CUDA_ERROR_CONTEXT_IS_DESTROYED",
-         .doing = doing});
+    throw CudaError(fmt::format("{}: the device was reset (bascule.emulated.reset) during this call, which "
+                                "drops what is pending. Make the arrays again.",
+                                doing),
+                    {.code = CUDA_ERROR_CONTEXT_IS_DESTROYED,
+                     .code_name = "CUDA_ERROR_CONTEXT_IS_DESTROYED",
+                     .doing = doing});
 }
 
 ResetWatch::Reset::Reset() noexcept { begun.fetch_add(1, std::memory_order_acq_rel); }

@@ -39,14 +39,12 @@ std::string version_conflict(CudaVersion nvrtc, CudaVersion driver) {
     if (nvrtc.major > driver.major) {
         return fmt::format(
             "The driver is for CUDA {}, and loads no code of NVRTC {}: install an NVRTC of CUDA {} with "
-            "`{}`, or "
-            "update the driver.",
+            "`{}`, or update the driver.",
             to_string(driver), to_string(nvrtc), driver.major, pip_command_for({driver.major, -1}));
     }
     return fmt::format(
         "The driver is for CUDA {}, and loads machine code of NVRTC {} but not its PTX, which devices need "
-        "that this "
-        "NVRTC does not know: update the driver, or install an NVRTC of its version with `{}`.",
+        "that this NVRTC does not know: update the driver, or install an NVRTC of its version with `{}`.",
         to_string(driver), to_string(nvrtc), pip_command_for(driver));
 }
 
@@ -63,12 +61,11 @@ std::string advice_for_refusal(int refusal, const std::string& nvrtc, int driver
             return version_conflict(of_nvrtc, {driver / 1000, driver % 1000 / 10});
         case CUDA_ERROR_JIT_COMPILATION_DISABLED:
             return "The driver must compile this code, and CUDA_DISABLE_PTX_JIT forbids it: unset that "
-                   "variable, or "
-                   "compile for the device's own architecture with an NVRTC that knows it.";
+                   "variable, or compile for the device's own architecture with an NVRTC that knows it.";
         case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
             return "The driver must compile this code, and libnvidia-ptxjitcompiler.so.1 was not found: "
-                   "install the "
-                   "whole driver, or give a container NVIDIA_DRIVER_CAPABILITIES=compute,utility.";
+                   "install the whole driver, or give a container "
+                   "NVIDIA_DRIVER_CAPABILITIES=compute,utility.";
         default:
             return {};
     }

@@ -110,17 +110,15 @@ const KernelDeclaration& Kernel::declaration() const noexcept { return family_->
 KernelFunction& Kernel::function() const {
     if (function_ != nullptr) return *function_;
     const bool overloaded = family_->declarations.size() > 1;
-    throw ArgumentError(
-        ArgumentError::Kind::type,
-        overloaded
-            ? fmt::format(
-                  "kernel '{}' has {} overloads: call it with arguments, or choose one by its parameter "
-                  "types: .overload(\"{}\").",
-                  name(), family_->declarations.size(),
-                  fmt::join(family_->declarations.front().parameter_types, ", "))
-            : fmt::format("kernel '{}' is a template: call it with arguments, or choose an instance: "
-                          ".instantiate(...).",
-                          name()));
+    throw ArgumentError(ArgumentError::Kind::type,
+                        overloaded
+                            ? fmt::format("kernel '{}' has {} overloads: call it with arguments, or choose "
+                                          "one by its parameter types: .overload(\"{}\").",
+                                          name(), family_->declarations.size(),
+                                          fmt::join(family_->declarations.front().parameter_types, ", "))
+                            : fmt::format("kernel '{}' is a template: call it with arguments, or choose an "
+                                          "instance: .instantiate(...).",
+                                          name()));
 }
 
 const std::string& Kernel::expression() const { return function().expression; }

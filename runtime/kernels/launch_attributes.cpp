@@ -18,10 +18,9 @@ using ErrorKind = ArgumentError::Kind;
             ? fmt::format("`{}`: the emulated device has no {}. Leave it out, or run on a GPU of compute "
                           "capability 9.0 or newer (BASCULE_DEVICE=cuda).",
                           field, what)
-            : fmt::format(
-                  "`{}`: device {} ({}, {}) has no {}; GPUs of compute capability 9.0 or newer have. Leave "
-                  "it out.",
-                  field, device.ordinal(), device.name(), to_string(device.arch()), what),
+            : fmt::format("`{}`: device {} ({}, {}) has no {}; GPUs of compute capability 9.0 or newer have. "
+                          "Leave it out.",
+                          field, device.ordinal(), device.name(), to_string(device.arch()), what),
         {.field = field});
 }
 
@@ -30,15 +29,14 @@ void check_cooperative(const LaunchConfig& config, const LoadedKernel& kernel, D
     const std::uint64_t each = occupancy_of(kernel, device, threads, config.shared_bytes).blocks;
     const std::uint64_t fitting = each * static_cast<std::uint64_t>(device.multiprocessors());
     if (config.grid.count() <= fitting) return;
-    throw ArgumentError(
-        ErrorKind::value,
-        fmt::format(
-            "`grid` is {}: a cooperative launch needs all of its {} blocks on the device at once, and {} "
-            "fit: {} of {} threads and {} bytes of dynamic shared memory on each of {} multiprocessors. "
-            "Launch at most {} blocks and let each do more, or make blocks smaller.",
-            to_string(config.grid), config.grid.count(), fitting, each, threads, config.shared_bytes,
-            device.multiprocessors(), fitting),
-        {.field = "grid"});
+    throw ArgumentError(ErrorKind::value,
+                        fmt::format("`grid` is {}: a cooperative launch needs all of its {} blocks on the "
+                                    "device at once, and {} fit: {} of {} threads and {} bytes of dynamic "
+                                    "shared memory on each of {} multiprocessors. Launch at most {} blocks "
+                                    "and let each do more, or make blocks smaller.",
+                                    to_string(config.grid), config.grid.count(), fitting, each, threads,
+                                    config.shared_bytes, device.multiprocessors(), fitting),
+                        {.field = "grid"});
 }
 
 void check_priority(Device device, int priority) {
@@ -95,23 +93,21 @@ unsigned int to_native(const LaunchConfig& config, LaunchAttributes& attributes)
 void explain_refusal(CUresult code, const LaunchConfig& config, const LoadedKernel& kernel) {
     if (code == CUDA_ERROR_INVALID_CLUSTER_SIZE ||
         (config.cluster.count() != 1 && code == CUDA_ERROR_INVALID_VALUE)) {
-        throw ArgumentError(
-            ErrorKind::value,
-            fmt::format(
-                "`cluster` is {}: the driver takes no clusters of {} blocks of {} threads of kernel '{}'. "
-                "Eight blocks are what every such GPU takes; make the cluster, the block or its shared "
-                "memory smaller.",
-                to_string(config.cluster), config.cluster.count(), config.block.count(), kernel.image->name),
-            {.field = "cluster"});
+        throw ArgumentError(ErrorKind::value,
+                            fmt::format("`cluster` is {}: the driver takes no clusters of {} blocks of {} "
+                                        "threads of kernel '{}'. Eight blocks are what every such GPU takes; "
+                                        "make the cluster, the block or its shared memory smaller.",
+                                        to_string(config.cluster), config.cluster.count(),
+                                        config.block.count(), kernel.image->name),
+                            {.field = "cluster"});
     }
     if (code == CUDA_ERROR_NOT_SUPPORTED && (config.programmatic || config.cluster.count() != 1)) {
         const char* field = config.programmatic ? "programmatic" : "cluster";
-        throw ArgumentError(
-            ErrorKind::not_supported,
-            fmt::format("`{}`: the driver does not support this launch attribute on this device. "
-                        "Leave it out.",
-                        field),
-            {.field = field});
+        throw ArgumentError(ErrorKind::not_supported,
+                            fmt::format("`{}`: the driver does not support this launch attribute on this "
+                                        "device. Leave it out.",
+                                        field),
+                            {.field = field});
     }
 }
 

@@ -45,13 +45,12 @@ Dim3 block_for(std::span<const std::uint64_t> work, std::uint32_t threads) noexc
 std::uint32_t blocks_for(std::uint64_t work, std::uint32_t block, std::uint32_t most, char axis) {
     const std::uint64_t blocks = work / block + (work % block != 0 ? 1 : 0);
     if (blocks <= most) return static_cast<std::uint32_t>(blocks);
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format("work of {} threads along {} needs {} blocks of {}, and a grid has at most "
-                    "{} there. Give each thread more to do (bascule::grid_stride), or put the "
-                    "longest axis first.",
-                    work, axis, blocks, block, most),
-        {.field = "work"});
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("work of {} threads along {} needs {} blocks of {}, and a grid has at "
+                                    "most {} there. Give each thread more to do (bascule::grid_stride), or "
+                                    "put the longest axis first.",
+                                    work, axis, blocks, block, most),
+                        {.field = "work"});
 }
 
 }  // namespace
@@ -73,11 +72,10 @@ std::uint32_t best_block_size(const LoadedKernel& kernel, Device device, std::ui
 LaunchConfig geometry_for(std::span<const std::uint64_t> work, std::uint32_t threads,
                           const LaunchLimits& limits, std::uint32_t shared_bytes) {
     if (work.empty() || work.size() > 3 || std::find(work.begin(), work.end(), 0) != work.end()) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            "work must be one to three extents, each at least 1: with no work there is nothing "
-            "to launch.",
-            {.field = "work"});
+        throw ArgumentError(ArgumentError::Kind::value,
+                            "work must be one to three extents, each at least 1: with no work there is "
+                            "nothing to launch.",
+                            {.field = "work"});
     }
     LaunchConfig config;
     config.shared_bytes = shared_bytes;

@@ -56,10 +56,11 @@ const KernelNames* remember_names(const std::string& name, const std::string& lo
 
 [[noreturn]] void fail_parameter(const KernelImage& kernel, const Parameter& parameter, std::size_t offset,
                                  std::size_t bytes) {
-    throw Error(fmt::format(
-        "kernel '{}': the compiler gives parameter '{}' {} bytes at {}, and the driver {} bytes at {}. "
-        "Nothing was launched. Please report this with your NVRTC's and driver's versions.",
-        kernel.name, parameter.name, parameter.bytes, parameter.offset, bytes, offset));
+    throw Error(
+        fmt::format("kernel '{}': the compiler gives parameter '{}' {} bytes at {}, and the driver {} bytes "
+                    "at {}. Nothing was launched. Please report this with your NVRTC's and driver's "
+                    "versions.",
+                    kernel.name, parameter.name, parameter.bytes, parameter.offset, bytes, offset));
 }
 
 /// Compares the compiler's offsets and sizes with the driver's. Drivers before 12.4 do not report them.

@@ -36,8 +36,8 @@ void refuse_unfit(Arch arch, Device device) {
     if (runs_on(CodeForm::ptx, arch, device.capability())) return;
     throw ArgumentError(
         ArgumentError::Kind::value,
-        fmt::format("code for {} does not run on device {} ({}), which is {}. Omit arch to "
-                    "compile for the device.",
+        fmt::format("code for {} does not run on device {} ({}), which is {}. Omit arch to compile for the "
+                    "device.",
                     to_string(arch), device.ordinal(), device.name(), to_string(device.capability())));
 }
 

@@ -93,10 +93,9 @@ Global find_global(const Kernel& kernel, const std::string& name, Device device)
     const std::string name_there = name_in_image(global.variable, library.image().ptx);
     const std::optional<LoadedVariable> loaded = library.variable(name_there, device);
     if (!loaded) {
-        fail(fmt::format(
-                 "{} has variable '{}', but kernel '{}' does not use it, and the compiler left it out of "
-                 "that kernel's code. Ask a kernel that uses it, or use it in this one.",
-                 source.name, wanted, kernel.name()),
+        fail(fmt::format("{} has variable '{}', but kernel '{}' does not use it, and the compiler left it "
+                         "out of that kernel's code. Ask a kernel that uses it, or use it in this one.",
+                         source.name, wanted, kernel.name()),
              name, library.image());
     }
     if (loaded->bytes != global.variable.bytes()) {
@@ -115,13 +114,12 @@ Global find_global(const Module& module, const std::string& name, Device device)
     const auto found = std::find_if(declarations.begin(), declarations.end(),
                                     [](const auto& declaration) { return declaration.is_template; });
     if (found != declarations.end()) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format("{} has the template '{}', and instances have variables of their own: ask the "
-                        "kernel whose '{}' you mean, with kernel.get_global(\"{}\"); an instance is "
-                        "kernel.instantiate(...).",
-                        module.source().name, found->name, name, name),
-            {.field = "name"});
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("{} has the template '{}', and instances have variables of their "
+                                        "own: ask the kernel whose '{}' you mean, with "
+                                        "kernel.get_global(\"{}\"); an instance is kernel.instantiate(...).",
+                                        module.source().name, found->name, name, name),
+                            {.field = "name"});
     }
     const Arch arch = module.options().arch.value_or(device.arch());
     const std::shared_ptr<const Image> image = module.compile(arch).image;

@@ -58,10 +58,8 @@ std::string name_of(StreamRef stream) { return name_of_stream(stream.handle()); 
 std::string implicit_reason() {
     return fmt::format(
         "cannot be used while a blocking stream of its device is being captured into a graph, because it "
-        "would "
-        "be ordered with that stream. Capture a non-blocking stream ({}), or use another stream than the "
-        "default "
-        "one",
+        "would be ordered with that stream. Capture a non-blocking stream ({}), or use another stream than "
+        "the default one",
         advice("bascule.stream()", "bascule::Stream"));
 }
 
@@ -76,12 +74,11 @@ void require_usable(StreamRef stream, const CaptureState& state) {
                      fmt::format("{} {}.", name_of(stream), implicit_reason()), "choosing a stream");
     }
     if (state.status == Status::invalidated) {
-        fail_capture(
-            CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
-            fmt::format("the capture of {} was invalidated by something that captures do not allow. End "
-                        "it, and begin again.",
-                        name_of(stream)),
-            "choosing a stream");
+        fail_capture(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+                     fmt::format("the capture of {} was invalidated by something that captures do not allow. "
+                                 "End it, and begin again.",
+                                 name_of(stream)),
+                     "choosing a stream");
     }
 }
 
@@ -191,22 +188,20 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
         if (state == ours) continue;
         if (ours.status == Status::none) {
             fail(producer, signature,
-                 fmt::format(
-                     "its stream {:#x} is being captured into a graph, and {}, where this would go, is "
-                     "not: waiting would make it part of that graph. Use the array's stream for this "
-                     "too{} and order it yourself. The capture goes on.",
-                     producer.stream, name_of(stream),
-                     advice(" (stream=...), or pass bascule.as_cuda_array(x, sync=False)",
-                            ", or pass it without a stream")));
+                 fmt::format("its stream {:#x} is being captured into a graph, and {}, where this would go, "
+                             "is not: waiting would make it part of that graph. Use the array's stream for "
+                             "this too{} and order it yourself. The capture goes on.",
+                             producer.stream, name_of(stream),
+                             advice(" (stream=...), or pass bascule.as_cuda_array(x, sync=False)",
+                                    ", or pass it without a stream")));
         }
         if (state.status == Status::active) {
             fail(producer, signature,
-                 fmt::format(
-                     "its stream {:#x} is being captured into another graph than {}, and graphs cannot "
-                     "wait for each other while they are captured. Use one capture for both, or pass "
-                     "bascule.as_cuda_array(x, sync=False) and order the graphs' launches yourself. Both "
-                     "captures go on.",
-                     producer.stream, name_of(stream)));
+                 fmt::format("its stream {:#x} is being captured into another graph than {}, and graphs "
+                             "cannot wait for each other while they are captured. Use one capture for both, "
+                             "or pass bascule.as_cuda_array(x, sync=False) and order the graphs' launches "
+                             "yourself. Both captures go on.",
+                             producer.stream, name_of(stream)));
         }
         outside.push_back(producer);
     }
@@ -217,12 +212,11 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
     if (outside.empty()) return;
     if (needs == nullptr) {
         fail(outside.front(), signature,
-             fmt::format(
-                 "its stream {:#x} is not part of the capture that {} is in, so nothing in the graph can "
-                 "wait for it. Let it wait for an event that was recorded in the capture, or pass "
-                 "bascule.as_cuda_array(x, sync=False) and order the graph's launches yourself. The "
-                 "capture goes on.",
-                 outside.front().stream, name_of(stream)));
+             fmt::format("its stream {:#x} is not part of the capture that {} is in, so nothing in the graph "
+                         "can wait for it. Let it wait for an event that was recorded in the capture, or "
+                         "pass bascule.as_cuda_array(x, sync=False) and order the graph's launches yourself. "
+                         "The capture goes on.",
+                         outside.front().stream, name_of(stream)));
     }
     inside_ = std::make_unique<std::vector<Producer>>();
     for (const Producer& producer : producers_) {
@@ -260,13 +254,12 @@ bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code)
 
 void require_no_capture(Device device, const char* what) {
     if (!NotedCapture::in_this_thread()) return;
-    fail_capture(
-        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
-        fmt::format("{} waits for work of device {}, and this thread is capturing a graph, which does not "
-                    "see that: the graph's launches would not wait. Wait before or after `with graph:`. "
-                    "The capture goes on.",
-                    what, device.ordinal()),
-        "waiting for a device");
+    fail_capture(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+                 fmt::format("{} waits for work of device {}, and this thread is capturing a graph, which "
+                             "does not see that: the graph's launches would not wait. Wait before or after "
+                             "`with graph:`. The capture goes on.",
+                             what, device.ordinal()),
+                 "waiting for a device");
 }
 
 void require_no_capture(StreamRef stream, const char* what) {
@@ -280,22 +273,19 @@ void require_no_capture(StreamRef stream, const char* what) {
                      "waiting for a stream");
     }
     if (state.status != Status::none) {
-        fail_capture(
-            code, code_name,
-            fmt::format("{} waits for {}, which is being captured into a graph: nothing of it runs before "
-                        "the graph is launched. Wait after the launch. The capture goes on.",
-                        what, name_of(stream)),
-            "waiting for a stream");
+        fail_capture(code, code_name,
+                     fmt::format("{} waits for {}, which is being captured into a graph: nothing of it runs "
+                                 "before the graph is launched. Wait after the launch. The capture goes on.",
+                                 what, name_of(stream)),
+                     "waiting for a stream");
     }
     if (NotedCapture::in_this_thread()) {
-        fail_capture(
-            code, code_name,
-            fmt::format(
-                "{} waits for {}, and this thread is capturing a graph, which does not record this wait: "
-                "the graph's launches would not wait. Wait before or after `with graph:`. The "
-                "capture goes on.",
-                what, name_of(stream)),
-            "waiting for a stream");
+        fail_capture(code, code_name,
+                     fmt::format("{} waits for {}, and this thread is capturing a graph, which does not "
+                                 "record this wait: the graph's launches would not wait. Wait before or "
+                                 "after `with graph:`. The capture goes on.",
+                                 what, name_of(stream)),
+                     "waiting for a stream");
     }
 }
 
@@ -306,13 +296,13 @@ void require_loadable(std::optional<StreamRef> stream, const std::string& kernel
         capturing = capture_of(*stream).status == Status::active;
     }
     if (!capturing) return;
-    fail_capture(
-        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
-        fmt::format("kernel '{}' is not loaded yet, and code cannot be loaded while a graph is captured. "
-                    "Call kernel.prepare(...) with arguments of these types before the capture (for what "
-                    "Bascule itself launches: do the same once before). The capture goes on.",
-                    kernel),
-        "loading a kernel");
+    fail_capture(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+                 fmt::format("kernel '{}' is not loaded yet, and code cannot be loaded while a graph is "
+                             "captured. Call kernel.prepare(...) with arguments of these types before the "
+                             "capture (for what Bascule itself launches: do the same once before). The "
+                             "capture goes on.",
+                             kernel),
+                 "loading a kernel");
 }
 
 }  // namespace bascule

@@ -88,10 +88,9 @@ void Graph::end() {
     const ContextGuard context(device().context());
     const DriverResult code = driver.api().cuStreamEndCapture(stream().native(), &made->graph);
     if (code == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
-        driver.check(
-            code,
-            "ending the capture of a graph, because another stream waited for an event of the capture "
-            "and graph.stream did not wait for that stream in turn,");
+        driver.check(code,
+                     "ending the capture of a graph, because another stream waited for an event of the "
+                     "capture and graph.stream did not wait for that stream in turn,");
     }
     driver.check(code, "ending the capture of a graph");
     if (content_ != nullptr && content_->exec != nullptr) {

@@ -21,13 +21,11 @@ void check_priority(Device device, int priority) {
     if (priority == 0) return;
     const PriorityRange range = priorities_of(device);
     if (priority >= range.most_urgent && priority <= range.least_urgent) return;
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format(
-            "`priority` is {}, and streams of device {} have priorities from {} (the least urgent) to {} "
-            "(the most urgent).",
-            priority, device.ordinal(), range.least_urgent, range.most_urgent),
-        {.field = "priority", .got = std::to_string(priority)});
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("`priority` is {}, and streams of device {} have priorities from {} (the "
+                                    "least urgent) to {} (the most urgent).",
+                                    priority, device.ordinal(), range.least_urgent, range.most_urgent),
+                        {.field = "priority", .got = std::to_string(priority)});
 }
 
 /// A stream's destruction, and by whom it is held.
@@ -126,14 +124,13 @@ int priority_of(StreamRef stream) {
 
 void require_primary_defaults(CUctx_st* current) {
     if (current == nullptr || Device::of_primary(current)) return;
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format(
-            "`stream` names a default stream (1 or 2) of the current context, which is not its device's "
-            "primary one (it may be a green context): Bascule's kernels would not wait for that stream. Name "
-            "a stream that was created in the primary context, or synchronize and pass stream=None. {}",
-            primary_context_advice),
-        {.field = "stream"});
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("`stream` names a default stream (1 or 2) of the current context, which "
+                                    "is not its device's primary one (it may be a green context): Bascule's "
+                                    "kernels would not wait for that stream. Name a stream that was created "
+                                    "in the primary context, or synchronize and pass stream=None. {}",
+                                    primary_context_advice),
+                        {.field = "stream"});
 }
 
 void require_primary_defaults() {
@@ -154,13 +151,11 @@ Device device_of_stream(std::uint64_t handle, Device assumed) {
                  fmt::format("asking which device {} belongs to", doubtful_name_of_stream(handle)));
     if (assumed.in_use() && assumed.context() == context) return assumed;
     if (const auto device = Device::of_primary(context)) return *device;
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format(
-            "{} belongs to a context that is not its device's primary one: kernels there do not reach "
-            "Bascule's memory. {}",
-            name_of_stream(handle), primary_context_advice),
-        {.field = "stream", .got = fmt::format("{:#x}", handle)});
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("{} belongs to a context that is not its device's primary one: kernels "
+                                    "there do not reach Bascule's memory. {}",
+                                    name_of_stream(handle), primary_context_advice),
+                        {.field = "stream", .got = fmt::format("{:#x}", handle)});
 }
 
 }  // namespace bascule

@@ -285,8 +285,8 @@ static PyObject* count_calls(PyObject* module, PyObject* arguments) {
 #else
     (void)module, (void)arguments;
     return PyErr_Format(PyExc_NotImplementedError,
-                        "built without <valgrind/callgrind.h>: install valgrind and "
-                        "build bench_native again");
+                        "built without <valgrind/callgrind.h>: install valgrind and build bench_native "
+                        "again");
 #endif
 }
 

@@ -33,8 +33,8 @@ std::string compare(unsigned count) {
            each(count,
                 [](const std::string& i) {
                     return "{ .reg .b32 %v, %w; add.u32 %v, %r1, " + i + "; setp.ne.u32 %p1, %r1, " + i +
-                           "; @%p1 bra NEXT; mul.lo.u32 %w, %v, %v; add.u32 %r2, %r2, %w;\nNEXT: xor.b32 "
-                           "%r2, %r2, %v; }\n";
+                           "; @%p1 bra NEXT; mul.lo.u32 %w, %v, %v; add.u32 %r2, %r2, %w;\n"
+                           "NEXT: xor.b32 %r2, %r2, %v; }\n";
                 }) +
            "st.global.u32 [%d1], %r2; ret; }";
 }
@@ -49,10 +49,10 @@ std::string table(unsigned count) {
 // Functions that call each other through pointers: all of them can be entered again.
 std::string calls(unsigned count) {
     const std::string call =
-        "mov.u64 %d2, pointers; ld.global.u64 %d4, [%d2];\n{ .param .b32 a; .param .b32 r; st.param.b32 [a], "
-        "%r1;\n"
-        "proto: .callprototype (.param .b32 _) _ (.param .b32 _);\ncall (r), %d4, (a), proto; ld.param.b32 "
-        "%r2, [r]; }\n";
+        "mov.u64 %d2, pointers; ld.global.u64 %d4, [%d2];\n"
+        "{ .param .b32 a; .param .b32 r; st.param.b32 [a], %r1;\n"
+        "proto: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+        "call (r), %d4, (a), proto; ld.param.b32 %r2, [r]; }\n";
     const auto function = [&](const std::string& i) {
         return ".func (.param .b32 result) f" + i +
                "(.param .b32 given) { .reg .b32 %r<4>; .reg .b64 %d<5>;\n" + "ld.param.b32 %r1, [given];\n" +

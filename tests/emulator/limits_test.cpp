@@ -167,11 +167,10 @@ TEST_CASE("what is used and not defined fails the module, with its C++ name and 
     REQUIRE(std::holds_alternative<LoadError>(loaded));
     const LoadError& error = std::get<LoadError>(loaded);
     CHECK(error.line == 10);
-    CHECK(
-        error.message ==
-        "not defined: 'helper(float)', 'lib::scale'. Every function and variable that a module uses must be "
-        "defined in its own text\n  'helper(float)' is used at line 12 of saxpy.cu\n  'lib::scale' is used "
-        "at line 13 of saxpy.cu");
+    CHECK(error.message ==
+          "not defined: 'helper(float)', 'lib::scale'. Every function and variable that a module uses must "
+          "be defined in its own text\n  'helper(float)' is used at line 12 of saxpy.cu\n"
+          "  'lib::scale' is used at line 13 of saxpy.cu");
 }
 
 TEST_CASE("what is declared and not used need not be defined, nor what CUDA provides") {

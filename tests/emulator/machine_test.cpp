@@ -285,8 +285,9 @@ TEST_CASE("a failed assertion is a fault with its text, one that holds is none")
 
 TEST_CASE("a store to constant memory is a fault, whichever way the address came") {
     Device device(
-        ".version 8.0\n.target sm_80\n.address_size 64\n.const .b32 c[4] = {1, 2, 3, 4};"
-        ".entry k() { .reg .b64 %d<3>; mov.u64 %d1, c; cvta.const.u64 %d2, %d1; st.u32 [%d2+8], 7; ret; }");
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".const .b32 c[4] = {1, 2, 3, 4};.entry k() { .reg .b64 %d<3>; mov.u64 %d1, c; cvta.const.u64 %d2, "
+        "%d1; st.u32 [%d2+8], 7; ret; }");
     const auto fault = device.launch("k", {1}, {1});
     REQUIRE(fault);
     CHECK(fault->kind == Fault::Kind::illegal_address);
@@ -316,8 +317,8 @@ std::optional<Fault> run_masked(const Masked& masked, std::vector<std::uint32_t>
         "ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout]; mov.u32 %t, %tid.x;\n"
         "mad.wide.u32 %out, %t, 16, %out;\n.pragma \"used_bytes_mask " +
         masked.mask + "\";\n" + masked.load +
-        "\nst.global.u32 [%out], %r1; st.global.u32 [%out+4], %r2;"
-        "st.global.u32 [%out+8], %r3; st.global.u32 [%out+12], %r4; ret; }");
+        "\nst.global.u32 [%out], %r1; st.global.u32 [%out+4], %r2;st.global.u32 [%out+8], %r3; st.global.u32 "
+        "[%out+12], %r4; ret; }");
     std::vector<std::uint8_t> in(masked.bytes);
     for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::uint8_t>(0x81 + i);
     out.assign(std::size_t{4} * threads, 0);

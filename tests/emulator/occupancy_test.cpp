@@ -133,8 +133,8 @@ TEST_CASE("a kernel has as many registers as hold a value at once") {
 TEST_CASE("values that do not live at the same time share a register") {
     Device device;
     std::string text =
-        ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p) {\n.reg .b32 "
-        "%r<100>;\n"
+        ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p) {\n"
+        ".reg .b32 %r<100>;\n"
         ".reg .b64 %d<2>;\nld.param.u64 %d1, [p];\n";
     for (int i = 0; i < 100; ++i) {
         const std::string r = "%r" + std::to_string(i);

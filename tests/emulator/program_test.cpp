@@ -21,8 +21,8 @@ const std::string header = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
 std::string refusal_of(const std::string& body) {
     const auto loaded = load(header +
-                             ".entry k(.param .u64 p) {\n.reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<9>;"
-                             " .reg .f32 %f<9>; .reg .b16 %h<9>;\n" +
+                             ".entry k(.param .u64 p) {\n.reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<9>; "
+                             ".reg .f32 %f<9>; .reg .b16 %h<9>;\n" +
                              body + "\nret; }");
     REQUIRE(std::holds_alternative<std::shared_ptr<const Module>>(loaded));
     return std::get<0>(loaded)->kernels.at(0).refusal;
@@ -33,12 +33,12 @@ template <class T>
 std::vector<T> run(const std::string& body) {
     const std::string width = std::to_string(8 * sizeof(T));
     Device device(header +
-                  ".entry k(.param .u64 p) {\n.reg .b32 %r<20>; .reg .b64 %d<20>; .reg .pred %p<9>;"
-                  ".reg .f32 %f<20>; .reg .f64 %fd<9>; .reg .b16 %h<20>; .reg .b" +
+                  ".entry k(.param .u64 p) {\n.reg .b32 %r<20>; .reg .b64 %d<20>; .reg .pred %p<9>;.reg .f32 "
+                  "%f<20>; .reg .f64 %fd<9>; .reg .b16 %h<20>; .reg .b" +
                   width +
                   " result;\n"
-                  ".reg .b64 at; .reg .b32 lane; ld.param.u64 at, [p]; mov.u32 lane, %tid.x;"
-                  "mad.wide.u32 at, lane, " +
+                  ".reg .b64 at; .reg .b32 lane; ld.param.u64 at, [p]; mov.u32 lane, %tid.x;mad.wide.u32 at, "
+                  "lane, " +
                   std::to_string(sizeof(T)) + ", at;\n" + body + "\nst.global.b" + width +
                   " [at], result; ret; }");
     std::vector<T> out(32);
@@ -174,22 +174,22 @@ TEST_CASE("the machine has a handler for every row of the table") {
 
 TEST_CASE("a guarded instruction leaves the other lanes alone") {
     const auto out = run<std::uint32_t>(
-        "mov.u32 result, 7; setp.lt.u32 %p1, lane, 10; @%p1 mov.u32 result, 9;"
-        "@!%p1 add.u32 result, result, lane;");
+        "mov.u32 result, 7; setp.lt.u32 %p1, lane, 10; @%p1 mov.u32 result, 9;@!%p1 add.u32 result, result, "
+        "lane;");
     for (unsigned l = 0; l < 32; ++l) CHECK(out[l] == (l < 10 ? 9 : 7 + l));
 }
 
 TEST_CASE("setp writes a pair and combines with a third predicate") {
     const auto out = run<std::uint32_t>(
-        "setp.lt.u32 %p3, lane, 20; setp.gt.and.u32 %p1|%p2, lane, 9, %p3;"
-        "selp.b32 %r1, 1, 0, %p1; selp.b32 %r2, 2, 0, %p2; or.b32 result, %r1, %r2;");
+        "setp.lt.u32 %p3, lane, 20; setp.gt.and.u32 %p1|%p2, lane, 9, %p3;selp.b32 %r1, 1, 0, %p1; selp.b32 "
+        "%r2, 2, 0, %p2; or.b32 result, %r1, %r2;");
     for (unsigned l = 0; l < 32; ++l) CHECK(out[l] == (l < 20 ? (l > 9 ? 1u : 2u) : 0u));
 }
 
 TEST_CASE("carries pass from one instruction to the next") {
     const auto out = run<std::uint64_t>(
-        "not.b32 %r1, 0; shl.b32 %r2, lane, 1; add.cc.u32 %r3, %r1, %r2; addc.u32 %r4, 5, 6;"
-        "mov.b64 result, {%r3, %r4};");
+        "not.b32 %r1, 0; shl.b32 %r2, lane, 1; add.cc.u32 %r3, %r1, %r2; addc.u32 %r4, 5, 6;mov.b64 result, "
+        "{%r3, %r4};");
     for (std::uint64_t l = 0; l < 32; ++l) CHECK(out[l] == 0xffffffffull + 2 * l + (11ull << 32));
 }
 

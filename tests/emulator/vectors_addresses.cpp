@@ -25,8 +25,8 @@ std::vector<std::uint64_t> run(Tally& tally, const std::string& spelling, const 
         ".global .align 8 .u64 globals[4] = {71, 72};\n.const .align 8 .u64 constants[4] = {71, 72};\n"
         ".visible .entry k(.param .align 8 .b8 pbytes[16], .param .u64 pout) {\n.shared .align 8 .b64 s[4];\n"
         ".local .align 8 .b64 l[4];\n.reg .b64 %out, %i, %g, %x, %at;\n.reg .b32 %t, %near;\n.reg .pred %p;\n"
-        "ld.param.u64 %out, [pout];\nmov.u32 %t, %tid.x;\nmul.wide.u32 %at, %t, 8;\nadd.u64 %out, %out, "
-        "%at;\n"
+        "ld.param.u64 %out, [pout];\nmov.u32 %t, %tid.x;\nmul.wide.u32 %at, %t, 8;\n"
+        "add.u64 %out, %out, %at;\n"
         "st.local.u64 [l], 71;\nst.shared.u64 [s], 71;\nbar.sync 0;\n"
         "mov.u64 %i, " +
         std::string(home.variable) + ";\ncvta." + std::string(home.space) + ".u64 %g, %i;\n" + body +

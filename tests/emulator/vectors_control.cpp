@@ -24,8 +24,8 @@ std::string kernel_of(const Program& program) {
            ".visible .entry k(.param .u64 pin, .param .u64 pout) {\n.shared .align 4 .b32 s[96];\n"
            ".reg .b64 %in, %out, %at, %own;\n.reg .b32 %t, %a, %r, %n, %x, %y;\n.reg .pred %p, %q;\n" +
            program.declarations +
-           "ld.param.u64 %in, [pin];\nld.param.u64 %out, [pout];\nmov.u32 %t, %tid.x;\nmul.wide.u32 %at, %t, "
-           "4;\n"
+           "ld.param.u64 %in, [pin];\nld.param.u64 %out, [pout];\nmov.u32 %t, %tid.x;\n"
+           "mul.wide.u32 %at, %t, 4;\n"
            "add.u64 %in, %in, %at;\nadd.u64 %out, %out, %at;\nld.global.u32 %a, [%in];\nmov.u64 %own, s;\n"
            "add.u64 %own, %own, %at;\nmov.u32 %r, 0;\n" +
            program.body + "st.global.u32 [%out], %r;\nret;\n}\n";
@@ -60,8 +60,8 @@ Program barrier(const std::string& spelling, const Opcode& opcode, unsigned vari
     return {"",
             "st.shared.u32 [%own], %a;\nsetp.ge.u32 %p, %t, 64;\n@%p bra WAITS;\n" + spelling +
                 " 1, 96;\nbra OVER;\nWAITS:\n" + waits +
-                " 1, 96;\nsub.u32 %n, %t, 64;\nmul.wide.u32 %at, %n, 4;\nmov.u64 %own, s;\nadd.u64 %own, "
-                "%own, %at;\n"
+                " 1, 96;\nsub.u32 %n, %t, 64;\nmul.wide.u32 %at, %n, 4;\nmov.u64 %own, s;\n"
+                "add.u64 %own, %own, %at;\n"
                 "ld.shared.u32 %r, [%own];\nld.shared.u32 %x, [%own+128];\nadd.u32 %r, %r, %x;\nOVER:\n",
             "", [](const auto& in, unsigned t) { return t < 64 ? 0 : in[t - 64] + in[t - 32]; }};
 }
@@ -240,8 +240,8 @@ void parameters(Tally& tally, const std::string& suffix, Random& random) {
         load + " " + list + ", [given];\n" + store + " [result], " + list + ";\nret;\n}\n" +
         ".visible .entry k(.param .u64 pin, .param .u64 pout) {\n.reg .b64 %in, %out, %at;\n.reg .b32 %t;\n" +
         registers +
-        "ld.param.u64 %in, [pin];\nld.param.u64 %out, [pout];\nmov.u32 %t, %tid.x;\nmul.wide.u32 %at, %t, "
-        "32;\n"
+        "ld.param.u64 %in, [pin];\nld.param.u64 %out, [pout];\nmov.u32 %t, %tid.x;\n"
+        "mul.wide.u32 %at, %t, 32;\n"
         "add.u64 %in, %in, %at;\nadd.u64 %out, %out, %at;\n" +
         fill + "{\n.param .align 16 .b8 p0[32];\n.param .align 16 .b8 r0[32];\n" + store + " [p0], " + list +
         ";\ncall (r0), f, (p0);\n" + load + " " + list + ", [r0];\n}\n" + spill + "ret;\n}\n";

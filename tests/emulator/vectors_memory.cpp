@@ -107,8 +107,8 @@ std::string load_kernel(const Access& a) {
             break;
     }
     std::string text = header + ".const .align 16 .b8 constants[512] = {1};\n" +
-                       ".visible .entry k(.param .u64 pdata, .param .u64 poffsets, .param .u64 pout, "
-                       ".param .align 16 .b8 pbytes[512]) {\n" +
+                       ".visible .entry k(.param .u64 pdata, .param .u64 poffsets, .param .u64 pout, .param "
+                       ".align 16 .b8 pbytes[512]) {\n" +
                        variables + declarations(a) + prologue + setup + locate(a);
     for (unsigned k = 0; k < a.lanes; ++k) {
         const Bits mask = a.registers == 8 ? ~Bits{0} : (Bits{1} << (8 * a.registers)) - 1;
@@ -131,8 +131,8 @@ std::string store_kernel(const Access& a) {
         variables = ".shared .align 16 .b8 s[2304];\n";
         setup = "mul.wide.u32 %i, %t, 32;\nmov.u64 %at, s;\nadd.u64 %at, %at, %i;\n";
         finish =
-            "bar.sync 0;\nmul.wide.u32 %i, %t, 32;\nmov.u64 %at, s;\nadd.u64 %at, %at, %i;\nadd.u64 %base, "
-            "%out, %i;\n";
+            "bar.sync 0;\nmul.wide.u32 %i, %t, 32;\nmov.u64 %at, s;\nadd.u64 %at, %at, %i;\n"
+            "add.u64 %base, %out, %i;\n";
         for (unsigned k = 0; k < 4; ++k) {
             setup += "st.shared.b64 [%at+" + number(8 * k) + "], " + number(poison) + ";\n";
             finish += "ld.shared.b64 %x, [%at+" + number(8 * k) + "];\nst.global.b64 [%base+" +

@@ -136,8 +136,8 @@ std::string kernel_of(const Case& c, Bits immediate) {
            ".reg .b32 %t, %n, %b;\n" +
            registers +
            "ld.param.u64 %in, [pin];\nld.param.u64 %out, [pout];\nmov.u32 %t, %tid.x;\nmov.u32 %n, %ntid.x;\n"
-           "mov.u32 %b, %ctaid.x;\nmad.lo.u32 %t, %n, %b, %t;\nmul.wide.u32 %at, %t, 32;\nadd.u64 %in, %in, "
-           "%at;\n"
+           "mov.u32 %b, %ctaid.x;\nmad.lo.u32 %t, %n, %b, %t;\nmul.wide.u32 %at, %t, 32;\n"
+           "add.u64 %in, %in, %at;\n"
            "add.u64 %out, %out, %at;\n" +
            loads + before + c.spelling + " " + result + operands + ";\n" + after + stores + "ret;\n}\n";
 }

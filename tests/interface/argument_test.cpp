@@ -82,10 +82,9 @@ TEST_CASE("the message for the wrong element type names both, and two ways out")
         ArgumentPack(declared).set(0, array("<f8", {1000}));
     });
     REQUIRE(error);
-    CHECK(
-        std::string(error->what()) ==
-        "argument 1 'p': the kernel declares `float*`, got a float64 array of shape (1000,). Convert it with "
-        ".astype(\"f4\"), or declare `double*`.");
+    CHECK(std::string(error->what()) ==
+          "argument 1 'p': the kernel declares `float*`, got a float64 array of shape (1000,). Convert it "
+          "with .astype(\"f4\"), or declare `double*`.");
     CHECK(error->details().index == 0);
     CHECK(error->details().name == "p");
     CHECK(error->details().expected == "float*");

@@ -85,8 +85,7 @@ TEST_CASE("the message of an integer out of range is a sentence with a next step
     REQUIRE(error);
     CHECK(std::string(error->what()) ==
           "the kernel declares `int`, which holds -2147483648 to 2147483647; got 3000000000. Declare `long "
-          "long`, or "
-          "pass a smaller number.");
+          "long`, or pass a smaller number.");
 }
 
 TEST_CASE("a float does not go into an integer, even a whole one") {

@@ -263,8 +263,8 @@ TEST_CASE("options reach NVRTC") {
     CHECK(contains(ptx, "div.approx.ftz.f32"));
     one.options.std = "c++20";
     one.source.text =
-        "template <class T> concept C = true; template <C T> __device__ void f(T) {}\n__global__ void k() { "
-        "f(N); }";
+        "template <class T> concept C = true; template <C T> __device__ void f(T) {}\n"
+        "__global__ void k() { f(N); }";
     CHECK(compiler().compile(one).kernels.size() == 1);
 }
 

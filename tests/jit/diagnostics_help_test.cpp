@@ -74,8 +74,8 @@ const Mistake mistakes[] = {
      "#include <cuda/std/tuple>\n__global__ void f(int* x) { cuda::std::tuple<int> t; }"},
     {"#include <cuda/std/array>\n__global__ void f(int* x) { cuda::std::tuple<int> t; }",
      "#include <cuda/std/tuple>",
-     "#include <cuda/std/array>\n#include <cuda/std/tuple>\n__global__ void f(int* x) { "
-     "cuda::std::tuple<int> t; }"},
+     "#include <cuda/std/array>\n#include <cuda/std/tuple>\n"
+     "__global__ void f(int* x) { cuda::std::tuple<int> t; }"},
     {"__global__ void f(int* x) { cuda::atomic_ref<int> r(*x); }", "#include <cuda/atomic>",
      "#include <cuda/atomic>\n__global__ void f(int* x) { cuda::atomic_ref<int> r(*x); }"},
     {"__global__ void f() { cooperative_groups::this_thread_block().sync(); }",
@@ -83,13 +83,12 @@ const Mistake mistakes[] = {
      "#include <cooperative_groups.h>\n__global__ void f() { cooperative_groups::this_thread_block().sync(); "
      "}"},
     {"__global__ void f() { cg::this_thread_block().sync(); }", "namespace cg = cooperative_groups;",
-     "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n__global__ void f() { "
-     "cg::this_thread_block().sync(); }"},
+     "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
+     "__global__ void f() { cg::this_thread_block().sync(); }"},
     {"__global__ void f() { nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> a; }",
      "<mma.h>",
      "#include <mma.h>\n__global__ void f() { nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, "
-     "float> a; "
-     "}"},
+     "float> a; }"},
     // Misspelt.
     {"__global__ void f() { __syncthread(); }", "did you mean __syncthreads?",
      "__global__ void f() { __syncthreads(); }"},
@@ -194,11 +193,10 @@ TEST_CASE("a line break in a string is one error") {
 }
 
 TEST_CASE("what only C++20 has compiles with the option that the help names") {
-    for (const char* text :
-         {"template <class T> concept C = true;\n__global__ void f() {}",
-          "template <class T> requires (sizeof(T) == 4) __device__ void f(T* x) {}\n__global__ void "
-          "g() {}",
-          "__device__ void g(auto* x) {}\n__global__ void f() {}"}) {
+    for (const char* text : {"template <class T> concept C = true;\n__global__ void f() {}",
+                             "template <class T> requires (sizeof(T) == 4) __device__ void f(T* x) "
+                             "{}\n__global__ void g() {}",
+                             "__device__ void g(auto* x) {}\n__global__ void f() {}"}) {
         Program one = program(text);
         one.options.std = "c++20";
         CHECK(compile_error(one).empty());

@@ -19,11 +19,11 @@ Source source_of(std::string text) {
 TEST_CASE("a log is read message by message") {
     const std::vector<Diagnostic> got = parse_log(
         "/bascule/1.cu(3): error: expected a \";\"\n  int y;\n  ^\n\n"
-        "inc/a(1).h(12): warning #177-D: variable \"x\" was declared but never referenced\n  int x;\n      "
-        "^\n\n"
+        "inc/a(1).h(12): warning #177-D: variable \"x\" was declared but never referenced\n  int x;\n"
+        "      ^\n\n"
         "Remark: The warnings can be suppressed with \"-diag-suppress <warning-number>\"\n\n"
-        "At end of source: error: expected a \"}\"\n/bascule/1.cu(2): note #3196-D: to match this \"{\"\n  "
-        "{\n  ^\n\n"
+        "At end of source: error: expected a \"}\"\n/bascule/1.cu(2): note #3196-D: to match this \"{\"\n"
+        "  {\n  ^\n\n"
         "/bascule/1.cu(1): catastrophic error: cannot open source file \"x.h\"\n\n"
         "3 errors detected in the compilation of \"/bascule/1.cu\".\n");
     REQUIRE(got.size() == 4);

@@ -131,8 +131,7 @@ TEST_CASE("a name expression is known where NVRTC shows no line of it, as 12.0 d
         "__nv_name_map(2): error: cannot determine which instance of overloaded function \"k\" is "
         "intended\n\n"
         "__nv_name_map(2): error: Error in parsing name expression for lowered name lookup. Input name "
-        "expression was: "
-        "\" bascule :: signature < decltype ( & k ) >\"\n\n");
+        "expression was: \" bascule :: signature < decltype ( & k ) >\"\n\n");
     REQUIRE(got.size() == 2);
     CHECK(name_expression_of(got[0]) == "bascule::signature<decltype(&k)>");
 }

@@ -209,8 +209,8 @@ TEST_CASE("a compile that fails says the same with and without precompiled heade
               message_of<CompileError>([&] { compile_tracked(heavy(text, number, false)); }));
     }
     const std::string in_header =
-        "#define OF_ERRORS\n#include <cuda/std/array>\n__global__ void NAME(int* x) { *x = "
-        "cuda::std::get<5>(cuda::std::array<int, 3>{}); }";
+        "#define OF_ERRORS\n#include <cuda/std/array>\n"
+        "__global__ void NAME(int* x) { *x = cuda::std::get<5>(cuda::std::array<int, 3>{}); }";
     CHECK(message_of<CompileError>([&] { compile_tracked(heavy(in_header, 1, true)); }) ==
           message_of<CompileError>([&] { compile_tracked(heavy(in_header, 1, false)); }));
     const std::string right = std::string("#define OF_ERRORS\n#include <cuda/std/array>\n") + array_kernel;

@@ -219,8 +219,7 @@ TEST_CASE("an array of cuda::std is a vector of its numbers") {
     const Image image = compile(
         "#include <cuda/std/array>\nusing cuda::std::array; struct S { int i; };\n"
         "__global__ void k(array<float, 3> a, const array<short, 5>* b, array<array<int, 2>, 2> c, array<S, "
-        "2> d,"
-        " array<int, 0> e) {}");
+        "2> d, array<int, 0> e) {}");
     const std::vector<Parameter>& got = image.kernels.at(0).signature.parameters;
     CHECK(got[0].spelling == "cuda::std::array<float, 3>");
     CHECK(got[0].type.kind == Kind::vector);

@@ -244,25 +244,21 @@ TEST_CASE(
          {nothing},
          {},
          "the template parameter T of kernel 'k' cannot be deduced from the arguments. Argument 1 'p' is an "
-         "argument without a "
-         "type, which does not determine it. Give it: module.k.instantiate(T=\"float\")."},
+         "argument without a type, which does not determine it. Give it: module.k.instantiate(T=\"float\")."},
         {"two arrays",
          "template <class T> __global__ void k(T a, const T* x, T* y) {}",
          {an_int, array("<f4"), array("<f8")},
          {},
          "arguments 2 'x' and 3 'y' of kernel 'k' disagree on T: 'x' is a float32 array (T = float), 'y' is "
-         "a float64 array "
-         "(T = double). Convert one of them, or give them template parameters of their "
-         "own."},
+         "a float64 array (T = double). Convert one of them, or give them template parameters of their own."},
         {"two ranks",
          "template <int N> __global__ void k(bascule::array_view<int, N> x, bascule::array_view<int, N> y) "
          "{}",
          {array("<i4", 1), array("<i4", 2)},
          {},
          "arguments 1 'x' and 2 'y' of kernel 'k' disagree on N: 'x' is an int32 array of 1 dimensions (N = "
-         "1), 'y' is an int32 "
-         "array of 2 dimensions (N = 2). Reshape one of them, or give them template parameters of their "
-         "own."},
+         "1), 'y' is an int32 array of 2 dimensions (N = 2). Reshape one of them, or give them template "
+         "parameters of their own."},
         {"too many",
          "template <class T> __global__ void k(T* p) {}",
          {array("<f4")},

@@ -206,10 +206,10 @@ TEST_CASE("spans and mdspans tell where they keep their extents and strides") {
     const Image image = compile(
         "#include <cuda/std/array>\n#include <cuda/std/mdspan>\n#include <cuda/std/span>\n"
         "using cuda::std::dynamic_extent;\n"
-        "__global__ void k(cuda::std::span<float> a, cuda::std::span<const int, 4> b,"
-        " cuda::std::mdspan<float, cuda::std::extents<int, dynamic_extent, 6, dynamic_extent>> c,"
-        " cuda::std::mdspan<float, cuda::std::extents<short, 2, dynamic_extent>, cuda::std::layout_stride> d,"
-        " cuda::std::mdspan<float, cuda::std::extents<long, 2, 3>, cuda::std::layout_left> e) {}");
+        "__global__ void k(cuda::std::span<float> a, cuda::std::span<const int, 4> b, "
+        "cuda::std::mdspan<float, cuda::std::extents<int, dynamic_extent, 6, dynamic_extent>> c, "
+        "cuda::std::mdspan<float, cuda::std::extents<short, 2, dynamic_extent>, cuda::std::layout_stride> d, "
+        "cuda::std::mdspan<float, cuda::std::extents<long, 2, 3>, cuda::std::layout_left> e) {}");
     const std::vector<Parameter>& parameters = image.kernels.at(0).signature.parameters;
     const auto layout = [&](std::size_t i) { return parameters[i].type.layout.value_or(ViewLayout()); };
     for (const Parameter& parameter : parameters) {

@@ -157,8 +157,8 @@ TEST_CASE("what is no code does not fool it") {
 TEST_CASE("the branches of an #if do not unbalance the scopes behind it") {
     const char* text =
         "namespace n {\n"
-        "#if A\n__global__ void k(int a) {\n#elif B\n__global__ void k(float b) {\n#else\n__global__ void "
-        "k(char c) {\n#endif\n"
+        "#if A\n__global__ void k(int a) {\n#elif B\n__global__ void k(float b) {\n#else\n"
+        "__global__ void k(char c) {\n#endif\n"
         "}\n}\n__global__ void l() {}";
     CHECK(summary(text) == "n::k(a) n::k(b) n::k(c) l()");
 }

@@ -29,10 +29,9 @@ constexpr float before = -7;  // what is in every destination before
 
 const Module& program() {
     static const auto* module = new TestModule(
-        "__global__ void set(float* out, float value) { out[threadIdx.x] = value + threadIdx.x; }"
-        "__global__ void add(const float* x, const float* y, float* z) {"
-        "    z[threadIdx.x] = x[threadIdx.x] + y[threadIdx.x];"
-        "}");
+        "__global__ void set(float* out, float value) { out[threadIdx.x] = value + threadIdx.x; }__global__ "
+        "void add(const float* x, const float* y, float* z) {    z[threadIdx.x] = x[threadIdx.x] + "
+        "y[threadIdx.x];}");
     return module->module;
 }
 

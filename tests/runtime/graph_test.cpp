@@ -18,8 +18,8 @@ constexpr LaunchConfig one_block{.grid = {1}, .block = {64}};
 
 struct Fixture {
     TestModule program{
-        "__global__ void shift(float* x) { x[threadIdx.x] += 1; }"
-        "__global__ void never(float* x) { x[0] = 1; }"};
+        "__global__ void shift(float* x) { x[threadIdx.x] += 1; }__global__ void never(float* x) { x[0] = 1; "
+        "}"};
     Kernel kernel = program.module.kernel("shift");
     Device device{0};
     Stream c, p, q;

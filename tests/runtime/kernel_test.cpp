@@ -102,9 +102,9 @@ TEST_CASE("a template is declared and cannot be launched without its arguments: 
 
 TEST_CASE("dynamic shared memory may be as large as the device lets a kernel opt in to") {
     const TestModule program(
-        "__global__ void both(float* p) { __shared__ float tile[256]; extern __shared__ float more[];"
-        "  tile[threadIdx.x] = p[threadIdx.x]; __syncthreads(); more[threadIdx.x] = tile[255 - threadIdx.x];"
-        "  __syncthreads(); p[threadIdx.x] = more[threadIdx.x]; }");
+        "__global__ void both(float* p) { __shared__ float tile[256]; extern __shared__ float more[];  "
+        "tile[threadIdx.x] = p[threadIdx.x]; __syncthreads(); more[threadIdx.x] = tile[255 - threadIdx.x];  "
+        "__syncthreads(); p[threadIdx.x] = more[threadIdx.x]; }");
     const Device device(0);
     const LoadedKernel& kernel = program.module.kernel("both").loaded(device);
     CHECK(kernel.static_shared_bytes == 1024);

@@ -46,9 +46,8 @@ TEST_CASE("a launch computes what plain C++ computes, for every size") {
 
 TEST_CASE("dynamic shared memory reaches the kernel") {
     const TestModule program(
-        "__global__ void reverse(float* p) { extern __shared__ float tile[];"
-        "  tile[threadIdx.x] = p[threadIdx.x]; __syncthreads(); p[threadIdx.x] = tile[blockDim.x - 1 - "
-        "threadIdx.x]; }");
+        "__global__ void reverse(float* p) { extern __shared__ float tile[];  tile[threadIdx.x] = "
+        "p[threadIdx.x]; __syncthreads(); p[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x]; }");
     const Kernel kernel = program.module.kernel("reverse");
     const Stream stream;
     const DeviceBuffer buffer = on_device(stream, counting(128));
@@ -61,11 +60,10 @@ TEST_CASE("dynamic shared memory reaches the kernel") {
 
 TEST_CASE("blocks and grids of several dimensions number their threads as CUDA does") {
     const TestModule program(
-        "__global__ void number(float* p) {"
-        "  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y,"
-        "      z = blockIdx.z * blockDim.z + threadIdx.z;"
-        "  int width = gridDim.x * blockDim.x, height = gridDim.y * blockDim.y;"
-        "  p[(z * height + y) * width + x] = x + 100 * y + 10000 * z; }");
+        "__global__ void number(float* p) {  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * "
+        "blockDim.y + threadIdx.y,      z = blockIdx.z * blockDim.z + threadIdx.z;  int width = gridDim.x * "
+        "blockDim.x, height = gridDim.y * blockDim.y;  p[(z * height + y) * width + x] = x + 100 * y + 10000 "
+        "* z; }");
     const Kernel kernel = program.module.kernel("number");
     const Stream stream;
     const DeviceBuffer buffer(8 * 6 * 4 * sizeof(float));

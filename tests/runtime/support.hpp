@@ -82,10 +82,8 @@ inline std::vector<float> on_host(StreamRef stream, const DeviceBuffer& buffer) 
 /// A kernel that adds two arrays into a third, the arrays, and three streams with their names in a trace.
 struct Addition {
     TestModule program{
-        "__global__ void add(const float* x, const float* y, float* z, int n) {"
-        "    int i = blockIdx.x * blockDim.x + threadIdx.x;"
-        "    if (i < n) z[i] = x[i] + y[i];"
-        "}"};
+        "__global__ void add(const float* x, const float* y, float* z, int n) {    int i = blockIdx.x * "
+        "blockDim.x + threadIdx.x;    if (i < n) z[i] = x[i] + y[i];}"};
     Kernel kernel = program.module.kernel("add");
     Device device{0};
     DeviceBuffer x{256}, y{256}, z{256};

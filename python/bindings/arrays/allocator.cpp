@@ -70,12 +70,12 @@ std::uint64_t address_of(const py::object& value) {
     const auto integer = py::reinterpret_steal<py::object>(PyNumber_Long(number.ptr()));
     if (!integer) {
         PyErr_Clear();
-        throw ArgumentError(
-            ErrorKind::type,
-            fmt::format("the allocator returned an object of type {} where an address was expected: an "
-                        "integer, a Buffer with .handle, or a MemoryPointer with .ptr.",
-                        Py_TYPE(value.ptr())->tp_name),
-            {.field = "allocator"});
+        throw ArgumentError(ErrorKind::type,
+                            fmt::format("the allocator returned an object of type {} where an address was "
+                                        "expected: an integer, a Buffer with .handle, or a MemoryPointer "
+                                        "with .ptr.",
+                                        Py_TYPE(value.ptr())->tp_name),
+                            {.field = "allocator"});
     }
     const unsigned long long address = PyLong_AsUnsignedLongLong(integer.ptr());
     if (PyErr_Occurred() != nullptr || address == 0) {
@@ -217,14 +217,13 @@ Source source_of(const py::object& allocator) {
     }
     if (py::hasattr(allocator, "allocate")) return &from_resource;
     if (py::hasattr(allocator, "malloc")) return &from_pool;
-    throw ArgumentError(
-        ErrorKind::type,
-        fmt::format(
-            "`allocator` must have allocate(nbytes, stream), as cuda.core's MemoryResource and RMM's "
-            "have, or malloc(nbytes), as CuPy's pool has, or be a pair of functions (allocate(nbytes, "
-            "stream) -> address, deallocate(address, nbytes, stream)); got an object of type {}.",
-            Py_TYPE(allocator.ptr())->tp_name),
-        {.field = "allocator"});
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("`allocator` must have allocate(nbytes, stream), as cuda.core's "
+                                    "MemoryResource and RMM's have, or malloc(nbytes), as CuPy's pool has, "
+                                    "or be a pair of functions (allocate(nbytes, stream) -> address, "
+                                    "deallocate(address, nbytes, stream)); got an object of type {}.",
+                                    Py_TYPE(allocator.ptr())->tp_name),
+                        {.field = "allocator"});
 }
 
 py::object set_allocator(const py::object& allocator) {
@@ -297,8 +296,7 @@ arrays, until it is trimmed. Other libraries have pools of their own.)")
                 });
             },
             "How many reserved bytes are kept when the host synchronises; the driver takes back the rest "
-            "that is unused. At "
-            "first 2**64 - 1: everything is kept.")
+            "that is unused. At first 2**64 - 1: everything is kept.")
         .def(
             "trim",
             [](const PoolObject& self, const py::object& keep) {

@@ -52,20 +52,19 @@ void enqueue(const py::object& destination, const py::object& source, StreamRef 
     const std::string source = py::str(numpy_dtype(from));
     const std::string target = py::str(dtype);
     if (from.dtype.kind == DType::Kind::complex) {
-        throw ArgumentError(
-            ErrorKind::type,
-            fmt::format("astype from {} to {} would drop the imaginary parts. For the real parts use "
-                        "x.reshape(*x.shape, 1).view(\"f{}\")[..., 0] of a contiguous x.",
-                        source, target, from.dtype.itemsize / 2),
-            {.field = "dtype", .got = target});
+        throw ArgumentError(ErrorKind::type,
+                            fmt::format("astype from {} to {} would drop the imaginary parts. For the real "
+                                        "parts use x.reshape(*x.shape, 1).view(\"f{}\")[..., 0] of a "
+                                        "contiguous x.",
+                                        source, target, from.dtype.itemsize / 2),
+                            {.field = "dtype", .got = target});
     }
-    throw ArgumentError(
-        ErrorKind::type,
-        fmt::format("astype converts numbers and bools, not {} to {}. Convert on the host: "
-                    "bascule.to_device(x.copy_to_host().astype(...)); or x.view(dtype) reinterprets the "
-                    "bytes.",
-                    source, target),
-        {.field = "dtype", .got = target});
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("astype converts numbers and bools, not {} to {}. Convert on the host: "
+                                    "bascule.to_device(x.copy_to_host().astype(...)); or x.view(dtype) "
+                                    "reinterprets the bytes.",
+                                    source, target),
+                        {.field = "dtype", .got = target});
 }
 
 py::object as_type(const py::object& self, const py::object& dtype, const py::object& stream) {

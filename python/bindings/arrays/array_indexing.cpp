@@ -25,22 +25,20 @@ namespace bascule::python {
 namespace {
 
 [[noreturn]] void fail_advanced(PyObject* entry) {
-    throw ArgumentError(
-        ArgumentError::Kind::not_supported,
-        fmt::format("a DeviceArray is indexed by integers, slices, `...` and None, which give views; an "
-                    "index of type {} would need a copy. Use cupy.asarray(x)[index], or "
-                    "x.copy_to_host()[index].",
-                    Py_TYPE(entry)->tp_name),
-        {.field = "index", .got = Py_TYPE(entry)->tp_name});
+    throw ArgumentError(ArgumentError::Kind::not_supported,
+                        fmt::format("a DeviceArray is indexed by integers, slices, `...` and None, which "
+                                    "give views; an index of type {} would need a copy. Use "
+                                    "cupy.asarray(x)[index], or x.copy_to_host()[index].",
+                                    Py_TYPE(entry)->tp_name),
+                        {.field = "index", .got = Py_TYPE(entry)->tp_name});
 }
 
 [[noreturn]] void fail_type(PyObject* entry) {
-    throw ArgumentError(
-        ArgumentError::Kind::index,
-        fmt::format("only integers, slices (`:`), ellipsis (`...`) and None (numpy.newaxis) are valid "
-                    "indices, got an object of type {}.",
-                    Py_TYPE(entry)->tp_name),
-        {.field = "index", .got = Py_TYPE(entry)->tp_name});
+    throw ArgumentError(ArgumentError::Kind::index,
+                        fmt::format("only integers, slices (`:`), ellipsis (`...`) and None (numpy.newaxis) "
+                                    "are valid indices, got an object of type {}.",
+                                    Py_TYPE(entry)->tp_name),
+                        {.field = "index", .got = Py_TYPE(entry)->tp_name});
 }
 
 /// A sequence or an array of indices, or of bools.

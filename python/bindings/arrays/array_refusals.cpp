@@ -21,10 +21,10 @@ PyObject* refuse(const std::string& message) noexcept {
 }
 
 PyObject* refuse_arithmetic(const char* operation) noexcept {
-    return refuse(fmt::format(
-        "a DeviceArray has no arithmetic ({}). Use CuPy, where cupy.asarray(x) views it without a "
-        "copy, or write a kernel.",
-        operation));
+    return refuse(
+        fmt::format("a DeviceArray has no arithmetic ({}). Use CuPy, where cupy.asarray(x) views it without "
+                    "a copy, or write a kernel.",
+                    operation));
 }
 
 /// `x + 1`, `1 + x` and `x += 1` all come to one slot.

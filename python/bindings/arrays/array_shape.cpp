@@ -41,10 +41,10 @@ ArrayObject raveled(const ArrayObject& array, const std::string& order) {
     if (!is_dense(array.view)) {
         throw ArgumentError(
             ArgumentError::Kind::value,
-            fmt::format(
-                "ravel(\"K\") is a view of the elements in memory order, and an array of shape {} and "
-                "strides {} has gaps between them, repeats them or steps backwards. Use x.copy().ravel().",
-                bascule::to_string(array.view.shape), bascule::to_string(array.view.strides)),
+            fmt::format("ravel(\"K\") is a view of the elements in memory order, and an array of shape {} "
+                        "and strides {} has gaps between them, repeats them or steps backwards. Use "
+                        "x.copy().ravel().",
+                        bascule::to_string(array.view.shape), bascule::to_string(array.view.strides)),
             {.field = "order"});
     }
     const std::vector<std::int64_t> axes = axes_in_memory_order(array.view);  // the mask has its own strides

@@ -114,11 +114,10 @@ void wait_if_the_host_reads(const py::object& values, const ArrayView& target) {
 /// The values as a host array of exactly this shape and dtype, laid out as the device array is.
 py::object host_values(const py::object& given, const ArrayView& view, Device device) {
     if (is_numpy_masked(given)) {
-        throw ArgumentError(
-            ArgumentError::Kind::not_supported,
-            "`values` is a numpy.ma array, and copy_from_host does not change the mask of an array: "
-            "pass values.data, and copy numpy.logical_not of its mask to array.mask.",
-            {.field = "values"});
+        throw ArgumentError(ArgumentError::Kind::not_supported,
+                            "`values` is a numpy.ma array, and copy_from_host does not change the mask of an "
+                            "array: pass values.data, and copy numpy.logical_not of its mask to array.mask.",
+                            {.field = "values"});
     }
     const py::object dtype = numpy_dtype(view);
     const py::object values = as_opaque(given, dtype, view.shape);
@@ -129,11 +128,11 @@ py::object host_values(const py::object& given, const ArrayView& view, Device de
         !py::object(host.attr("shape")).equal(to_tuple(view.shape))) {
         throw ArgumentError(
             ArgumentError::Kind::value,
-            fmt::format(
-                "`values` must have shape {} and dtype {}, got shape {} and dtype {}. Convert them with "
-                ".astype(array.dtype), or broadcast them with numpy.broadcast_to(values, array.shape).",
-                bascule::to_string(view.shape), std::string(py::str(dtype)),
-                std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype")))),
+            fmt::format("`values` must have shape {} and dtype {}, got shape {} and dtype {}. Convert them "
+                        "with .astype(array.dtype), or broadcast them with numpy.broadcast_to(values, "
+                        "array.shape).",
+                        bascule::to_string(view.shape), std::string(py::str(dtype)),
+                        std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype")))),
             {.field = "values"});
     }
     const bool fortran = view.f_contiguous && !view.c_contiguous;
@@ -195,11 +194,10 @@ py::object item(const py::object& self, const py::args& index) {
     const py::object one = index.empty() ? self : py::object(self[index]);
     const ArrayView& view = one.cast<const ArrayObject&>().view;
     if (view.size != 1) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format("only an array of one element becomes a Python scalar, and this one has "
-                        "shape {}. Use x.item(i), or x.copy_to_host().",
-                        bascule::to_string(view.shape)));
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("only an array of one element becomes a Python scalar, and this one "
+                                        "has shape {}. Use x.item(i), or x.copy_to_host().",
+                                        bascule::to_string(view.shape)));
     }
     return copy_to_host(one, py::none(), py::none()).attr("item")();
 }
@@ -208,11 +206,10 @@ py::object item(const py::object& self, const py::args& index) {
 py::object converted(const py::object& self, const char* type) {
     const ArrayView& view = self.cast<const ArrayObject&>().view;
     if (view.ndim() != 0) {
-        throw ArgumentError(
-            ArgumentError::Kind::type,
-            fmt::format("{0}(x) takes an array without axes, such as x[3], and this one has shape "
-                        "{1}. Use {0}(x.item()) for an array of one element.",
-                        type, bascule::to_string(view.shape)));
+        throw ArgumentError(ArgumentError::Kind::type,
+                            fmt::format("{0}(x) takes an array without axes, such as x[3], and this one has "
+                                        "shape {1}. Use {0}(x.item()) for an array of one element.",
+                                        type, bascule::to_string(view.shape)));
     }
     return py::module_::import("builtins").attr(type)(item(self, py::args()));
 }

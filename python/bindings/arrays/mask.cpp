@@ -188,10 +188,10 @@ void upload_mask(ArrayObject& array, const py::object& masked) {
     const py::object mask = numpy().attr("ma").attr("getmask")(masked);
     if (mask.is(numpy().attr("ma").attr("nomask"))) return;
     if (!mask.attr("dtype").attr("names").is_none()) {
-        throw ArgumentError(
-            ErrorKind::not_supported,
-            "to_device: this masked array has a mask per field, and __cuda_array_interface__ has one per "
-            "element. Pass array.data, and the masks of the fields as separate arrays.");
+        throw ArgumentError(ErrorKind::not_supported,
+                            "to_device: this masked array has a mask per field, and __cuda_array_interface__ "
+                            "has one per element. Pass array.data, and the masks of the fields as separate "
+                            "arrays.");
     }
     array.mask = py::module_::import("bascule._bascule")
                      .attr("to_device")(numpy().attr("logical_not")(mask), "stream"_a = array.stream);
@@ -201,11 +201,10 @@ void upload_mask(ArrayObject& array, const py::object& masked) {
 py::object data_to_fill(const ArrayObject& array, const py::object& out) {
     if (!array.mask || out.is_none()) return out;
     if (is_numpy_masked(out)) return out.attr("data");
-    throw ArgumentError(
-        ErrorKind::value,
-        "the array has a mask, which `out` cannot hold: pass a numpy.ma array, or omit `out` and use the "
-        ".data of the result.",
-        {.field = "out"});
+    throw ArgumentError(ErrorKind::value,
+                        "the array has a mask, which `out` cannot hold: pass a numpy.ma array, or omit `out` "
+                        "and use the .data of the result.",
+                        {.field = "out"});
 }
 
 py::object with_host_mask(const ArrayObject& array, const py::object& values, const py::object& out) {

@@ -11,8 +11,7 @@ namespace {
 void* refuse_memory(std::size_t) {
     throw py::type_error(
         "the object was never initialised: it was made by __new__ alone. Call its class, or the function "
-        "that "
-        "returns such objects.");
+        "that returns such objects.");
 }
 
 }  // namespace

@@ -52,11 +52,10 @@ void warn_of_fallback(const Driver& driver) {
     static std::atomic<bool> warned{false};
     if (driver.fallback_reason().empty() || warned.load(std::memory_order_relaxed)) return;
     if (warned.exchange(true)) return;
-    warn("EmulatedDeviceWarning",
-         fmt::format(
-             "no GPU is used: {}. Kernels run on the emulated device. Set BASCULE_DEVICE=emulated to silence "
-             "this warning, or BASCULE_DEVICE=cuda to make it an error.",
-             driver.fallback_reason()));
+    warn("EmulatedDeviceWarning", fmt::format("no GPU is used: {}. Kernels run on the emulated device. Set "
+                                              "BASCULE_DEVICE=emulated to silence this warning, or "
+                                              "BASCULE_DEVICE=cuda to make it an error.",
+                                              driver.fallback_reason()));
 }
 
 void require_gpu() {

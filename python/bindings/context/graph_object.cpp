@@ -104,11 +104,10 @@ py::object enter(const py::object& self) {
 
 py::object enter_first(const py::object& self) {
     if (of(self).captured) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            "the graph has already been captured. Use `with graph.update():` to capture again, or "
-            "another bascule.Graph() to keep both.",
-            {.field = "graph"});
+        throw ArgumentError(ArgumentError::Kind::value,
+                            "the graph has already been captured. Use `with graph.update():` to capture "
+                            "again, or another bascule.Graph() to keep both.",
+                            {.field = "graph"});
     }
     return enter(self);
 }

@@ -39,12 +39,12 @@ std::uint64_t address_of(const py::object& object) {
     InterfaceSnapshot snapshot;
     if (read_interface(object.ptr(), snapshot)) return validate(snapshot.raw).pointer;
     if (PyObject_HasAttr(object.ptr(), names().array_interface) != 0) return host_view(object).pointer;
-    throw ArgumentError(
-        ErrorKind::type,
-        fmt::format("pointer_attributes takes an address, or an array with "
-                    "__cuda_array_interface__ or __array_interface__, got an object of type {}.",
-                    Py_TYPE(object.ptr())->tp_name),
-        {.field = "object"});
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("pointer_attributes takes an address, or an array with "
+                                    "__cuda_array_interface__ or __array_interface__, got an object of type "
+                                    "{}.",
+                                    Py_TYPE(object.ptr())->tp_name),
+                        {.field = "object"});
 }
 
 PointerAttributes attributes_of(const py::object& object) {
@@ -53,8 +53,7 @@ PointerAttributes attributes_of(const py::object& object) {
     if (const auto found = without_gil([&] { return pointer_attributes(address, device); })) return *found;
     throw ArgumentError(ErrorKind::value,
                         fmt::format("no device can use the memory at {:#x}: it is ordinary host memory, was "
-                                    "freed, belongs to an empty "
-                                    "array, or is not an address.",
+                                    "freed, belongs to an empty array, or is not an address.",
                                     address),
                         {.field = "object", .got = fmt::format("{:#x}", address)});
 }
@@ -76,8 +75,8 @@ void bind_pointer_attributes(py::module_& module) {
         .def_property_readonly(
             "kind", [](const PointerAttributes& self) { return to_string(self.kind); },
             "'device'; 'pool' (device memory of a stream-ordered pool); 'pinned' (host memory with the same "
-            "address "
-            "on host and device); 'mapped' (host memory with another address on the device); 'managed'.")
+            "address on host and device); 'mapped' (host memory with another address on the device); "
+            "'managed'.")
         .def_readonly("device", &PointerAttributes::device, "The device's ordinal.")
         .def_property_readonly(
             "context", [](const PointerAttributes& self) { return optional_integer(self.context); },

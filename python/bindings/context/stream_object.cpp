@@ -60,9 +60,8 @@ constexpr int stream_protocol = 0;
 [[noreturn]] void fail_protocol(py::handle object, const std::string& returned) {
     throw ArgumentError(
         ArgumentError::Kind::value,
-        fmt::format("`stream` is an object of type {} whose __cuda_stream__ returns {}; "
-                    "Bascule supports version {} of "
-                    "the protocol, a tuple ({}, handle). Pass the handle as an integer.",
+        fmt::format("`stream` is an object of type {} whose __cuda_stream__ returns {}; Bascule supports "
+                    "version {} of the protocol, a tuple ({}, handle). Pass the handle as an integer.",
                     Py_TYPE(object.ptr())->tp_name, returned, stream_protocol, stream_protocol),
         {.field = "stream", .got = returned});
 }
@@ -108,15 +107,15 @@ float elapsed(const EventObject& start, const EventObject& end) {
     };
     for (const EventObject* event : {&start, &end}) {
         if (event->event.timed()) continue;
-        fail(fmt::format(
-            "elapsed: the {} event was created with timing=False and has no time. Create both with "
-            "bascule.event().",
-            event == &start ? "first" : "second"));
+        fail(
+            fmt::format("elapsed: the {} event was created with timing=False and has no time. Create both "
+                        "with bascule.event().",
+                        event == &start ? "first" : "second"));
     }
     if (!(start.event.device() == end.event.device())) {
         fail(
-            fmt::format("elapsed: the first event is on {} and the second on {}, and each device has its "
-                        "own clock. Record both on streams of one device.",
+            fmt::format("elapsed: the first event is on {} and the second on {}, and each device has its own "
+                        "clock. Record both on streams of one device.",
                         to_string(start.event.device()), to_string(end.event.device())));
     }
     const auto ask = [&](const auto& question) {
@@ -160,12 +159,11 @@ StreamObject external_stream(const py::object& stream) {
 
 void set_default(const std::string& which) {
     if (which != "legacy" && which != "per-thread") {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format("bascule.config.default_stream must be \"legacy\" or \"per-thread\", got "
-                        "\"{}\".",
-                        shortened(which)),
-            {.field = "default_stream", .got = which});
+        throw ArgumentError(ArgumentError::Kind::value,
+                            fmt::format("bascule.config.default_stream must be \"legacy\" or \"per-thread\", "
+                                        "got \"{}\".",
+                                        shortened(which)),
+                            {.field = "default_stream", .got = which});
     }
     set_default_stream(which == "legacy" ? DefaultStream::legacy : DefaultStream::per_thread);
 }
@@ -191,8 +189,8 @@ void require_device(StreamRef stream, Device device, const char* what) {
     if (stream.device() == device) return;
     throw ArgumentError(
         ArgumentError::Kind::value,
-        fmt::format("the stream is {}, and the {} is on {}: pass a stream of that device, or use "
-                    "`with bascule.device({}):` where that stream is current.",
+        fmt::format("the stream is {}, and the {} is on {}: pass a stream of that device, or use `with "
+                    "bascule.device({}):` where that stream is current.",
                     describe(stream), what, to_string(device), device.ordinal()),
         {.field = "stream", .expected = to_string(device), .got = to_string(stream.device())});
 }
@@ -254,8 +252,7 @@ another one. The current stream belongs to the thread, or to the asyncio task; b
         .def(
             "synchronize", [](const StreamObject& self) { without_gil([&] { self.ref.synchronize(); }); },
             "Wait on the host until all work enqueued on this stream has finished. Raises CudaError if any "
-            "of "
-            "it failed.")
+            "of it failed.")
         .def(
             "query", [](const StreamObject& self) { return without_gil([&] { return self.ref.query(); }); },
             "True when all work enqueued on this stream has finished.")
@@ -328,8 +325,7 @@ priority : lower numbers are more urgent; `bascule.current_device().stream_prior
 True)");
     module.def("external_stream", &external_stream, "handle"_a,
                "Borrow a stream of another library: an integer handle, or any object that names a stream. "
-               "The object is "
-               "kept alive; the stream lives only as long as its owner.");
+               "The object is kept alive; the stream lives only as long as its owner.");
     module.def(
         "current_stream",
         []() -> py::object {

@@ -79,10 +79,9 @@ py::dict interface_of(const ArrayView& view) {
 }
 
 void bind_array_export(py::module_& module, ArrayClass& type) {
-    py::class_<ExportObject>(
-        module, "ExportedArray", collected<ExportObject>(),
-        "An array that exports another version of `__cuda_array_interface__`; created by "
-        "`DeviceArray.export`. Keeps the array alive.")
+    py::class_<ExportObject>(module, "ExportedArray", collected<ExportObject>(),
+                             "An array that exports another version of `__cuda_array_interface__`; created "
+                             "by `DeviceArray.export`. Keeps the array alive.")
         .def_property_readonly("__cuda_array_interface__",
                                [](const ExportObject& self) {
                                    return fields_of(self.array.cast<const ArrayObject&>(), self.version,

@@ -22,11 +22,10 @@ namespace {
 /// After a function of a table has failed. True when the array interface may know more.
 bool leave_to_interface(PyObject* object, const TypeProfile& profile) {
     if (PyErr_Occurred() == nullptr) {
-        throw ArgumentError(
-            ArgumentError::Kind::type,
-            fmt::format("the exchange table of {} failed without an exception, which is a bug "
-                        "in the producing library.",
-                        Py_TYPE(object)->tp_name));
+        throw ArgumentError(ArgumentError::Kind::type,
+                            fmt::format("the exchange table of {} failed without an exception, which is a "
+                                        "bug in the producing library.",
+                                        Py_TYPE(object)->tp_name));
     }
     if (!profile.has_interface || PyErr_ExceptionMatches(PyExc_BufferError) == 0) {
         throw py::error_already_set();
@@ -104,10 +103,9 @@ bool read_exchange(PyObject* object, const TypeProfile& profile, bool may_write,
 
 void detail::fail_work_stream() {
     if (PyErr_Occurred() != nullptr) throw py::error_already_set();
-    throw ArgumentError(
-        ArgumentError::Kind::type,
-        "the exchange table's current_work_stream failed without an exception, which is a bug in "
-        "the producing library.");
+    throw ArgumentError(ArgumentError::Kind::type,
+                        "the exchange table's current_work_stream failed without an exception, which is a "
+                        "bug in the producing library.");
 }
 
 bool order_by_table(const TypeProfile& profile, Device device, ArrayView& view) {

@@ -183,8 +183,7 @@ bool wants_host(const py::object& dl_device, dlpack::DeviceId here) {
     if (type == BASCULE_DL_CPU && id == 0) return true;
     raise_buffer_error(
         fmt::format("the array is in {}, and dl_device is ({}, {}): Bascule exports to the array's own "
-                    "device ({}, {}) or "
-                    "to host memory (1, 0). Copy it to the other device first.",
+                    "device ({}, {}) or to host memory (1, 0). Copy it to the other device first.",
                     dlpack::to_string(here), type, id, here.type, here.id));
 }
 
@@ -207,8 +206,7 @@ py::object share(const py::object& self, const ArrayObject& array, const dlpack:
     if (!array.view.writable_by_kernels() && !versioned) {
         raise_buffer_error(
             "the array is read-only, which DLPack can express from version 1.0 on: pass max_version=(1, 0) "
-            "or "
-            "later, or copy=True.");
+            "or later, or copy=True.");
     }
     return make_tensor_capsule(tensor, array.view, self, versioned,
                                array.view.writable_by_kernels() ? 0 : BASCULE_DL_READ_ONLY);
@@ -248,10 +246,10 @@ py::object export_capsule(const py::object& self, const py::object& stream, cons
     if (wants_host(dl_device, tensor.device)) {
         if (place.host_address == 0 || copies == true) {
             if (copies != false) return copy_for_host(self, array, tensor, versioned);
-            raise_buffer_error(fmt::format(
-                "the array is in {}, which the host cannot read without a copy: pass copy=None or "
-                "copy=True.",
-                dlpack::to_string(tensor.device)));
+            raise_buffer_error(
+                fmt::format("the array is in {}, which the host cannot read without a copy: pass copy=None "
+                            "or copy=True.",
+                            dlpack::to_string(tensor.device)));
         }
         if (consumer.kind != Consumer::Kind::unordered) consumer.kind = Consumer::Kind::host;
         tensor.device = {BASCULE_DL_CPU, 0};
@@ -301,8 +299,7 @@ the item size.)")
                 return py::make_tuple(device.type, device.id);
             },
             "The DLPack device type and number: 2 (CUDA) with the device's number; 3 (pinned) or 13 "
-            "(managed) "
-            "with 0. The emulated\ndevice is 2 (CUDA), as a GPU is.");
+            "(managed) with 0. The emulated\ndevice is 2 (CUDA), as a GPU is.");
 }
 
 }  // namespace bascule::python

@@ -56,8 +56,7 @@ void check_version(const dlpack::ManagedVersioned& managed) {
     if (managed.version.major == dlpack::version.major) return;
     throw ArgumentError(ErrorKind::value,
                         fmt::format("the tensor has DLPack version {}.{}, and this Bascule supports {}.x: "
-                                    "ask its producer for an older "
-                                    "one with max_version=({}, {}).",
+                                    "ask its producer for an older one with max_version=({}, {}).",
                                     managed.version.major, managed.version.minor, dlpack::version.major,
                                     dlpack::version.major, dlpack::version.minor),
                         {.field = "version"});
@@ -106,8 +105,8 @@ std::optional<ArrayObject> consume(PyObject* capsule, bool& copied) {
 [[noreturn]] void fail_capsule(PyObject* capsule) {
     if (!PyCapsule_CheckExact(capsule)) {
         throw ArgumentError(ErrorKind::type,
-                            fmt::format("__dlpack__ must return a capsule, and returned an object "
-                                        "of type {}; this is a bug in the producing library.",
+                            fmt::format("__dlpack__ must return a capsule, and returned an object of type "
+                                        "{}; this is a bug in the producing library.",
                                         Py_TYPE(capsule)->tp_name));
     }
     const char* name = PyCapsule_GetName(capsule);
@@ -144,11 +143,10 @@ py::object attribute(PyObject* object, PyObject* name) {
 dlpack::DeviceId ask_device(PyObject* object) {
     const py::object method = attribute(object, names().dlpack_device);
     if (!method) {
-        throw ArgumentError(
-            ErrorKind::type,
-            fmt::format("an object of type {} has __dlpack__ and no __dlpack_device__: DLPack "
-                        "requires both; this is a bug in the producing library.",
-                        Py_TYPE(object)->tp_name));
+        throw ArgumentError(ErrorKind::type,
+                            fmt::format("an object of type {} has __dlpack__ and no __dlpack_device__: "
+                                        "DLPack requires both; this is a bug in the producing library.",
+                                        Py_TYPE(object)->tp_name));
     }
     const py::object pair = method();
     if (PyTuple_Check(pair.ptr()) && PyTuple_GET_SIZE(pair.ptr()) == 2) {
@@ -160,8 +158,8 @@ dlpack::DeviceId ask_device(PyObject* object) {
         PyErr_Clear();
     }
     throw ArgumentError(ErrorKind::type,
-                        fmt::format("__dlpack_device__ must return a pair (type, number), got {}; "
-                                    "this is a bug in the producing library.",
+                        fmt::format("__dlpack_device__ must return a pair (type, number), got {}; this is a "
+                                    "bug in the producing library.",
                                     shortened(std::string(py::repr(pair)))));
 }
 
@@ -211,8 +209,7 @@ py::object from_producer(const py::object& object, const py::object& device, con
     if (!method || PyType_Check(object.ptr())) {
         throw ArgumentError(
             ErrorKind::type,
-            fmt::format("from_dlpack takes an array with __dlpack__ or a DLPack capsule, got {} "
-                        "of type {}.",
+            fmt::format("from_dlpack takes an array with __dlpack__ or a DLPack capsule, got {} of type {}.",
                         shortened(std::string(py::repr(object))), Py_TYPE(object.ptr())->tp_name));
     }
     const dlpack::DeviceId where = ask_device(object.ptr());

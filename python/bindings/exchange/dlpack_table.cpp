@@ -46,11 +46,10 @@ int status_of(Action&& action) noexcept {
 
 const ArrayObject& array_of(void* object) {
     if (const ArrayObject* array = as_array(static_cast<PyObject*>(object))) return *array;
-    throw ArgumentError(
-        ArgumentError::Kind::type,
-        fmt::format("this exchange table is for bascule.DeviceArray, and was called with an object of type "
-                    "{}: use the table of the object's own type.",
-                    Py_TYPE(static_cast<PyObject*>(object))->tp_name));
+    throw ArgumentError(ArgumentError::Kind::type,
+                        fmt::format("this exchange table is for bascule.DeviceArray, and was called with an "
+                                    "object of type {}: use the table of the object's own type.",
+                                    Py_TYPE(static_cast<PyObject*>(object))->tp_name));
 }
 
 StreamRef work_stream(Device device) { return stream_or_current(py::none(), device, "array"); }

@@ -57,13 +57,12 @@ std::string utf8_of(PyObject* text) {
 }
 
 [[noreturn]] void fail_missing(const char* field) {
-    throw ArgumentError(
-        ErrorKind::missing_key,
-        fmt::format(
-            "__cuda_array_interface__ has no '{}'. The interface requires 'shape', 'typestr', 'data' and "
-            "'version'; this is a bug in the producing library.",
-            field),
-        {.field = field});
+    throw ArgumentError(ErrorKind::missing_key,
+                        fmt::format("__cuda_array_interface__ has no '{}'. The interface requires 'shape', "
+                                    "'typestr', 'data' and 'version'; this is a bug in the producing "
+                                    "library.",
+                                    field),
+                        {.field = field});
 }
 
 // --- Integers ----------------------------------------------------------------------------------------------
@@ -84,11 +83,10 @@ constexpr IntegerField stride_field = {"strides", "None or a tuple of integers",
                                        Check::stride_range};
 constexpr IntegerField pointer_field = {"data", "a pair whose first element is an integer address",
                                         Check::pointer_integer, Check::pointer_range};
-constexpr IntegerField stream_field = {
-    "stream",
-    "None or an integer: 1, 2 or a stream handle (streams are integers in this version of the interface; a "
-    "later one may name an event)",
-    Check::stream_integer, Check::stream_range};
+constexpr IntegerField stream_field = {"stream",
+                                       "None or an integer: 1, 2 or a stream handle (streams are integers in "
+                                       "this version of the interface; a later one may name an event)",
+                                       Check::stream_integer, Check::stream_range};
 
 bool is_numpy_bool(PyObject* object) {
     const std::string_view name = Py_TYPE(object)->tp_name;

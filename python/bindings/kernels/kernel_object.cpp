@@ -275,8 +275,7 @@ With no work the call checks its arguments and launches nothing.)")
              "programmatic"_a = false, "priority"_a = py::none(), "shared_carveout"_a = py::none(),
              "peer"_a = py::none(), "sync"_a = py::none(), "streams"_a = py::none(),
              "Launch once with every option by name: those of bascule.LaunchConfig, and peer, sync and "
-             "streams as "
-             "Launcher.options has them.")
+             "streams as Launcher.options has them.")
         .def(
             "explain", &explain,
             R"(What a launch with these arguments would do, but for its grid; `kernel[grid, block].explain(...)` says that too.
@@ -430,11 +429,11 @@ py::dict instantiate(const Module& module, const py::dict& wanted) {
     for (auto [name, list] : wanted) {
         if (!py::isinstance<py::str>(name) ||
             (!py::isinstance<py::list>(list) && !py::isinstance<py::tuple>(list))) {
-            throw ArgumentError(
-                ErrorKind::type,
-                fmt::format("instantiate takes a dict of kernel names to lists of template arguments, "
-                            "like {{\"scale\": [(\"float\",), (\"double\",)]}}; got {}: {}.",
-                            safe_repr(name.ptr()), safe_repr(list.ptr())));
+            throw ArgumentError(ErrorKind::type,
+                                fmt::format("instantiate takes a dict of kernel names to lists of template "
+                                            "arguments, like {{\"scale\": [(\"float\",), (\"double\",)]}}; "
+                                            "got {}: {}.",
+                                            safe_repr(name.ptr()), safe_repr(list.ptr())));
         }
         for (py::handle arguments : list) {
             instances.emplace_back(name.cast<std::string>(), to_template_arguments(arguments));

@@ -16,8 +16,7 @@ namespace {
 [[noreturn]] void fail(const std::string& label, py::handle value) {
     throw ArgumentError(ArgumentError::Kind::type,
                         fmt::format("the template argument {} is {}; it must be C++ text (\"float\", "
-                                    "\"ns::Point\"), an integer, a bool, "
-                                    "or a NumPy dtype.",
+                                    "\"ns::Point\"), an integer, a bool, or a NumPy dtype.",
                                     label, std::string(py::repr(value))));
 }
 

@@ -82,12 +82,11 @@ std::string describe_absence(const std::string& absence) {
                                   const std::string& absence = {}) {
     const std::string got = fmt::format("a host array ({})", Py_TYPE(object)->tp_name);
     if (parameter.type.kind == ParameterType::Kind::scalar) {
-        throw ArgumentError(
-            ErrorKind::type,
-            fmt::format("the kernel declares `{}`, got {}. Pass a scalar: x.item() for an array of one "
-                        "element.",
-                        parameter.spelling, got),
-            {.expected = parameter.spelling, .got = got});
+        throw ArgumentError(ErrorKind::type,
+                            fmt::format("the kernel declares `{}`, got {}. Pass a scalar: x.item() for an "
+                                        "array of one element.",
+                                        parameter.spelling, got),
+                            {.expected = parameter.spelling, .got = got});
     }
     if (parameter.bytes > 0 && !takes_arrays(parameter.type)) {
         throw ArgumentError(ErrorKind::type,
@@ -95,13 +94,11 @@ std::string describe_absence(const std::string& absence) {
                                         parameter.spelling, got, what_to_pass(parameter)),
                             {.expected = parameter.spelling, .got = got});
     }
-    throw ArgumentError(
-        ErrorKind::type,
-        fmt::format(
-            "the kernel declares `{}`, got {}, which lies in host memory. Move it to the device first: "
-            "bascule.to_device(x).{}",
-            parameter.spelling, got, describe_absence(absence)),
-        {.expected = parameter.spelling, .got = got});
+    throw ArgumentError(ErrorKind::type,
+                        fmt::format("the kernel declares `{}`, got {}, which lies in host memory. Move it to "
+                                    "the device first: bascule.to_device(x).{}",
+                                    parameter.spelling, got, describe_absence(absence)),
+                        {.expected = parameter.spelling, .got = got});
 }
 
 [[noreturn]] void fail_unknown(PyObject* object, const Parameter& parameter, const std::string& absence) {
@@ -157,10 +154,9 @@ ArgumentValue ArgumentReader::read_structure(PyObject* argument, const py::objec
     if (dtype.attr("names").is_none()) return bytes;
     const std::shared_ptr<const StructLayout> layout = numpy_layout(dtype);
     if (layout == nullptr) {
-        throw ArgumentError(
-            ErrorKind::type,
-            "the fields of this structured scalar overlap or are out of order, so they cannot "
-            "be compared with the kernel's struct. Pass bascule.raw_bytes(x).");
+        throw ArgumentError(ErrorKind::type,
+                            "the fields of this structured scalar overlap or are out of order, so they "
+                            "cannot be compared with the kernel's struct. Pass bascule.raw_bytes(x).");
     }
     return StructuredScalar{bytes.bytes, layout, source};
 }
@@ -300,12 +296,10 @@ ArrayView ArgumentReader::own_view(const ArrayObject& own) {
     if (view.stream_source == StreamSource::interface) view.stream_source = StreamSource::own;
     if (home_.decided && !(own.device == home_.device)) {
         if (!home_.peer) {
-            throw ArgumentError(
-                ErrorKind::value,
-                fmt::format(
-                    "the array lies on {}, but {}. Copy it there first, or launch with peer=True where "
-                    "the devices reach each other's memory.",
-                    to_string(own.device), bascule::describe(home_)));
+            throw ArgumentError(ErrorKind::value,
+                                fmt::format("the array lies on {}, but {}. Copy it there first, or launch "
+                                            "with peer=True where the devices reach each other's memory.",
+                                            to_string(own.device), bascule::describe(home_)));
         }
         without_gil([&] {
             if (own.buffer != nullptr && own.buffer->is_ours()) {
@@ -471,11 +465,11 @@ void bind_arguments(py::module_& module) {
         "raw_bytes",
         [](const py::object& buffer) {
             if (PyObject_CheckBuffer(buffer.ptr()) == 0) {
-                throw ArgumentError(
-                    ErrorKind::type,
-                    fmt::format("raw_bytes takes bytes, or an object that lends its memory (a NumPy array or "
-                                "scalar, a ctypes structure), got an object of type {}.",
-                                Py_TYPE(buffer.ptr())->tp_name));
+                throw ArgumentError(ErrorKind::type,
+                                    fmt::format("raw_bytes takes bytes, or an object that lends its memory "
+                                                "(a NumPy array or scalar, a ctypes structure), got an "
+                                                "object of type {}.",
+                                                Py_TYPE(buffer.ptr())->tp_name));
             }
             const auto view = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(buffer.ptr()));
             if (!view) throw py::error_already_set();

@@ -252,9 +252,8 @@ py::dict facts_of_bound(const py::object& self) {
 constexpr const char* bound_documentation =
     "A kernel with its launch configuration and its arguments: calling it launches.\n\n"
     "Made by `kernel[grid, block].bind(arguments)`. The arguments were checked then; each call waits for the "
-    "streams "
-    "that the arrays\nnamed then and makes them wait, on the stream that is current at the call where none "
-    "was given. It keeps the arrays alive. Any thread may call it.";
+    "streams that the arrays\nnamed then and makes them wait, on the stream that is current at the call "
+    "where none was given. It keeps the arrays alive. Any thread may call it.";
 
 constexpr const char* rebind_documentation =
     "rebind($self, /, *arguments, **keywords)\n--\n\n"

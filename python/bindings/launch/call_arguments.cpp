@@ -47,8 +47,8 @@ std::string place_of_keyword(const std::string& kernel, std::string_view keyword
     }
     if (is_one_of(shared)) {
         return fmt::format(
-            "The bytes of dynamic shared memory are the fourth entry in the brackets: "
-            "{}[grid, block, stream, shared_bytes](...).",
+            "The bytes of dynamic shared memory are the fourth entry in the brackets: {}[grid, block, "
+            "stream, shared_bytes](...).",
             kernel);
     }
     if (is_one_of(configured)) {

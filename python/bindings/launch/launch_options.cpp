@@ -23,12 +23,11 @@ bool to_flag(const py::object& value, const char* option) {
 
 py::dict to_dict(const py::object& streams) {
     if (!py::isinstance<py::dict>(streams)) {
-        throw ArgumentError(
-            ArgumentError::Kind::type,
-            fmt::format("`streams` must be a dict from parameters to streams, such as {{\"x\": "
-                        "stream}}, got {}.",
-                        std::string(py::repr(streams))),
-            {.field = "streams"});
+        throw ArgumentError(ArgumentError::Kind::type,
+                            fmt::format("`streams` must be a dict from parameters to streams, such as "
+                                        "{{\"x\": stream}}, got {}.",
+                                        std::string(py::repr(streams))),
+                            {.field = "streams"});
     }
     return copy_of(streams);
 }
@@ -39,8 +38,8 @@ std::vector<std::pair<std::string, StreamRef>> to_streams(const py::dict& stream
         const std::string parameter = py::str(name);
         if (stream.is_none()) {
             throw ArgumentError(ArgumentError::Kind::value,
-                                fmt::format("`streams` names None for parameter '{}': omit it where there "
-                                            "is nothing to wait for, or register its type with "
+                                fmt::format("`streams` names None for parameter '{}': omit it where there is "
+                                            "nothing to wait for, or register its type with "
                                             "bascule.register_producer(cls, stream_of=\"spec\").",
                                             parameter),
                                 {.field = "streams"});

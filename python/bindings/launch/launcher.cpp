@@ -46,8 +46,8 @@ std::string no_option(const std::string& name) {
                                                "programmatic", "priority",    "shared_carveout"};
     if (std::find(std::begin(configured), std::end(configured), name) != std::end(configured)) {
         return fmt::format(
-            "`{0}` belongs to the launch's configuration: "
-            "kernel[bascule.LaunchConfig(grid, block, {0}=...)]. options takes: peer, sync, streams.",
+            "`{0}` belongs to the launch's configuration: kernel[bascule.LaunchConfig(grid, block, "
+            "{0}=...)]. options takes: peer, sync, streams.",
             name);
     }
     return fmt::format("there is no option '{}' of a launch; there are: peer, sync, streams.",
@@ -130,15 +130,13 @@ constexpr const char* bind_documentation =
     "bind($self, /, *arguments, **keywords)\n--\n\n"
     "Check the arguments once, launch many times: returns an object whose call launches.\n\n"
     "The arrays, their addresses and their streams are read now; each launch is ordered with those streams. "
-    "The "
-    "arrays are kept\nalive. `rebind` reads again.";
+    "The arrays are kept\nalive. `rebind` reads again.";
 
 constexpr const char* options_documentation =
     "options($self, /, *, peer=None, sync=None, streams=None)\n--\n\n"
     "The same launcher with other rules of order; options that are omitted stay as they are.\n\n"
     "peer : True takes arrays of other devices: their memory is opened to kernels on the launch's device, "
-    "and "
-    "their streams are\nordered with the launch as others are. Off, they are refused.\n"
+    "and their streams are\nordered with the launch as others are. Off, they are refused.\n"
     "sync : False ignores the streams of all arrays for this launch; they are checked, and the order is "
     "yours.\n"
     "streams : a dict from parameters to streams, for arrays that name none: {\"x\": stream}.\n";
@@ -146,8 +144,8 @@ constexpr const char* options_documentation =
 constexpr const char* explain_documentation =
     "explain($self, /, *arguments, **keywords)\n--\n\n"
     "What calling the launcher with these arguments would do: where, with which grid, and which streams "
-    "would "
-    "wait for which,\nand why. Nothing is enqueued. Returns a bascule.Explanation, whose text says it all.";
+    "would wait for which,\nand why. Nothing is enqueued. Returns a bascule.Explanation, whose text says it "
+    "all.";
 
 PyMethodDef launcher_methods[] = {
     {"options", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&options)),
@@ -174,10 +172,9 @@ py::object make_launcher_at(LaunchSite site, const Kernel& kernel, LaunchPlan pl
                     "kernel[grid, block, stream] or kernel[grid, block, stream, shared_bytes], such as "
                     "kernel[(4, 4), 256]; got {}.{}",
                     PyCallable_Check(key.ptr()) != 0 ? "a function" : shortened(std::string(py::repr(key))),
-                    PyCallable_Check(key.ptr()) != 0
-                        ? " For a grid that depends on the arguments use kernel.forall(n), or a launch rule: "
-                          "@bascule.kernel."
-                        : ""));
+                    PyCallable_Check(key.ptr()) != 0 ? " For a grid that depends on the arguments use "
+                                                       "kernel.forall(n), or a launch rule: @bascule.kernel."
+                                                     : ""));
 }
 
 /// Triton's form. Its block size is chosen by the compiler; here the two numbers would be grid and block.
@@ -185,13 +182,11 @@ py::object make_launcher_at(LaunchSite site, const Kernel& kernel, LaunchPlan pl
     const std::string tuple = py::repr(parts);
     std::vector<std::string> entries;
     for (const py::handle part : parts) entries.emplace_back(py::repr(part));
-    throw ArgumentError(
-        ArgumentError::Kind::type,
-        fmt::format(
-            "kernel[{0}] has one tuple in the brackets, which Python passes as if the parentheses were "
-            "not there. Write kernel[{0}, block] for a grid of {0} blocks, or kernel[{1}] for a grid of "
-            "{2} and a block of {3}.",
-            tuple, fmt::join(entries, ", "), entries[0], entries[1]));
+    throw ArgumentError(ArgumentError::Kind::type,
+                        fmt::format("kernel[{0}] has one tuple in the brackets, which Python passes as if "
+                                    "the parentheses were not there. Write kernel[{0}, block] for a grid of "
+                                    "{0} blocks, or kernel[{1}] for a grid of {2} and a block of {3}.",
+                                    tuple, fmt::join(entries, ", "), entries[0], entries[1]));
 }
 
 /// Addresses below this are no stream's: handles are addresses on the heap, but for those of the default streams.
@@ -203,12 +198,12 @@ void require_handle(const py::tuple& parts) {
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(stream.ptr(), &overflow);
     if (overflow != 0 || value <= 2 || value >= lowest_handle) return;
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format("the third entry in the brackets is the stream, and {0} is not a stream's handle. Shared "
-                    "bytes are the fourth: kernel[{1}, {2}, None, {0}].",
-                    value, std::string(py::repr(parts[0])), std::string(py::repr(parts[1]))),
-        {.field = "stream"});
+    throw ArgumentError(ArgumentError::Kind::value,
+                        fmt::format("the third entry in the brackets is the stream, and {0} is not a "
+                                    "stream's handle. Shared bytes are the fourth: kernel[{1}, {2}, None, "
+                                    "{0}].",
+                                    value, std::string(py::repr(parts[0])), std::string(py::repr(parts[1]))),
+                        {.field = "stream"});
 }
 
 }  // namespace

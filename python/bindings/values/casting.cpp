@@ -33,12 +33,12 @@ void require_same_kind(const py::object& from, const py::object& to) {
     if (numpy().attr("can_cast")(from, to, "same_kind").cast<bool>()) return;
     const std::string given = py::str(from);
     const std::string wanted = py::str(to);
-    throw ArgumentError(
-        ArgumentError::Kind::type,
-        fmt::format("cannot assign {} values to {} elements: the casting rule is 'same_kind', as for "
-                    "numpy.copyto. Convert the values first, for example with .astype(\"{}\").",
-                    given, wanted, wanted),
-        {.field = "value", .expected = wanted, .got = given});
+    throw ArgumentError(ArgumentError::Kind::type,
+                        fmt::format("cannot assign {} values to {} elements: the casting rule is "
+                                    "'same_kind', as for numpy.copyto. Convert the values first, for example "
+                                    "with .astype(\"{}\").",
+                                    given, wanted, wanted),
+                        {.field = "value", .expected = wanted, .got = given});
 }
 
 py::object cast_values(const py::object& values, const py::object& dtype) {

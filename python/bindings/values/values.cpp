@@ -72,8 +72,7 @@ py::tuple to_tuple(const Dim3& dimensions) {
 /// A Python expression; attributes that have their default are omitted.
 std::string repr_of(const LaunchConfig& c) {
     std::string text = fmt::format(
-        "bascule.LaunchConfig(grid=({}, {}, {}), block=({}, {}, {}), shared_bytes={}, "
-        "cooperative={}",
+        "bascule.LaunchConfig(grid=({}, {}, {}), block=({}, {}, {}), shared_bytes={}, cooperative={}",
         c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z, c.shared_bytes,
         c.cooperative ? "True" : "False");
     if (c.cluster.count() != 1)
@@ -489,12 +488,11 @@ namespace {
 
 void refuse_nothing(const char* what, const Dim3& extents, const char* unit) {
     if (extents.x > 0 && extents.y > 0 && extents.z > 0) return;
-    throw ArgumentError(
-        ErrorKind::value,
-        fmt::format("`{}` is ({}, {}, {}): every extent is at least 1 {}. For an amount of work that may "
-                    "be 0 use kernel.forall(count).",
-                    what, extents.x, extents.y, extents.z, unit),
-        {.field = what});
+    throw ArgumentError(ErrorKind::value,
+                        fmt::format("`{}` is ({}, {}, {}): every extent is at least 1 {}. For an amount of "
+                                    "work that may be 0 use kernel.forall(count).",
+                                    what, extents.x, extents.y, extents.z, unit),
+                        {.field = what});
 }
 
 }  // namespace

@@ -289,8 +289,7 @@ void Process::set_report(std::string text) {
 std::string Process::report() {
     if (forked_) {
         return "this process was forked from one that uses the emulated device, and has none, as it would "
-               "have "
-               "no GPU: start such processes anew (multiprocessing's 'spawn')";
+               "have no GPU: start such processes anew (multiprocessing's 'spawn')";
     }
     const std::lock_guard lock(mutex_);
     return report_;

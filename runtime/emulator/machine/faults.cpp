@@ -106,15 +106,13 @@ Fault Worker::describe() {
             break;
         case What::bad_call:
             fault.message = fmt::format(
-                "a call through the pointer {:#x}, which is not a function that takes these "
-                "arguments",
+                "a call through the pointer {:#x}, which is not a function that takes these arguments",
                 lane.address);
             break;
         case What::stack:
             fault.message = fmt::format(
                 "stack overflow: calls are nested deeper than {} bytes of stack allow. Is there a recursion "
-                "without "
-                "an end? CU_LIMIT_STACK_SIZE makes the stack larger",
+                "without an end? CU_LIMIT_STACK_SIZE makes the stack larger",
                 lanes_.local_bytes - code_->local_bytes);
             break;
         default:
@@ -164,16 +162,13 @@ void Worker::describe_endless(Fault& fault, std::uint32_t pc) const {
     if (lanes_.fault.what == What::idle) {
         fault.message = fmt::format(
             "this looks like an infinite loop: for {} s no thread of the block has ended, and the block has "
-            "written no "
-            "memory that it had not written before. If the kernel only needs longer, set "
-            "BASCULE_EMULATED_TIMEOUT to "
-            "the seconds that it may run ('inf': without a limit)",
+            "written no memory that it had not written before. If the kernel only needs longer, set "
+            "BASCULE_EMULATED_TIMEOUT to the seconds that it may run ('inf': without a limit)",
             seconds(request_->limits.idle));
     } else if (lanes_.fault.what == What::over_time) {
         fault.message = fmt::format(
             "the kernel has run for {} s, as long as BASCULE_EMULATED_TIMEOUT allows: it has an infinite "
-            "loop, or needs "
-            "a higher limit",
+            "loop, or needs a higher limit",
             seconds(request_->limits.total));
     }
     const auto say = [&](const std::string& words) {

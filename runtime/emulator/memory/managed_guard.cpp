@@ -11,8 +11,7 @@ namespace {
 
 constexpr char report[] =
     "bascule: the host used managed memory while a kernel may run, and this device has no concurrent managed "
-    "access "
-    "(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS is 0): wait for every kernel first, with "
+    "access (CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS is 0): wait for every kernel first, with "
     "bascule.synchronize()\n";
 
 std::atomic<const ManagedGuard*> the_guard{nullptr};

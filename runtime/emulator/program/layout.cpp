@@ -103,19 +103,18 @@ std::uint64_t Layout::local_address(const ptx::Variable& variable) {
 void Layout::finish() {
     if (shared_bytes_ - code_.reserved_shared_bytes > limits::static_shared) {
         throw ptx::SyntaxError(
-            entry_.line,
-            fmt::format("kernel '{}' needs {} bytes of static shared memory, and a block can have {}: use "
-                        "dynamic shared memory (extern __shared__), whose size the launch gives",
-                        ptx::demangled(entry_.name), shared_bytes_ - code_.reserved_shared_bytes,
-                        limits::static_shared));
+            entry_.line, fmt::format("kernel '{}' needs {} bytes of static shared memory, and a block can "
+                                     "have {}: use dynamic shared memory (extern __shared__), whose size the "
+                                     "launch gives",
+                                     ptx::demangled(entry_.name), shared_bytes_ - code_.reserved_shared_bytes,
+                                     limits::static_shared));
     }
     if (local_bytes_ + largest_frame_ > limits::local) {
         throw ptx::SyntaxError(
             entry_.line,
-            fmt::format(
-                "kernel '{}' needs {} bytes of local memory for each thread, and a thread can have {}: "
-                "keep large arrays in global memory",
-                ptx::demangled(entry_.name), local_bytes_ + largest_frame_, limits::local));
+            fmt::format("kernel '{}' needs {} bytes of local memory for each thread, and a thread can have "
+                        "{}: keep large arrays in global memory",
+                        ptx::demangled(entry_.name), local_bytes_ + largest_frame_, limits::local));
     }
     code_.local_bytes = static_cast<std::uint32_t>(round_up(local_bytes_, 16));
     // Dynamic shared memory begins where the static variables end, and those are known only now.

@@ -212,10 +212,10 @@ void Lowering::call_external(std::string_view name, const ptx::Operand* results,
         return;
     }
     if (ptx::is_provided(name)) {
-        refuse(fmt::format(
-            "'{}' in a kernel is not supported (malloc, free, new, delete): allocate memory on the "
-            "host and pass it",
-            name));
+        refuse(
+            fmt::format("'{}' in a kernel is not supported (malloc, free, new, delete): allocate memory on "
+                        "the host and pass it",
+                        name));
     }
     refuse(fmt::format("the function '{}' is called and not declared", ptx::demangled(name)));
 }

@@ -34,20 +34,18 @@ void verify_parameters(const Module& module, const Function& function) {
         end = end_of(function.variables[static_cast<std::size_t>(index)], end);
     const std::uint64_t most = most_parameter_bytes(module);
     if (function.is_entry && end > most) {
-        throw SyntaxError(
-            function.line,
-            fmt::format("the parameters of kernel '{}' need {} bytes, and a kernel can have {}: "
-                        "pass a pointer to the larger ones",
-                        demangled(function.name), end, most));
+        throw SyntaxError(function.line,
+                          fmt::format("the parameters of kernel '{}' need {} bytes, and a kernel can have "
+                                      "{}: pass a pointer to the larger ones",
+                                      demangled(function.name), end, most));
     }
     // A function's arguments lie in a thread's local memory.
     for (const Variable& variable : function.variables) {
         if (variable.space == Space::param && variable.bytes > limits::local) {
-            throw SyntaxError(
-                variable.line,
-                fmt::format("the parameter '{}' has {} bytes, and a thread has {} bytes of local "
-                            "memory",
-                            variable.name, variable.bytes, limits::local));
+            throw SyntaxError(variable.line,
+                              fmt::format("the parameter '{}' has {} bytes, and a thread has {} bytes of "
+                                          "local memory",
+                                          variable.name, variable.bytes, limits::local));
         }
     }
 }
@@ -58,11 +56,10 @@ void verify_constants(const Module& module) {
         if (variable.space != Space::constant || variable.is_extern) continue;
         end = std::max(end, end_of(variable, end));
         if (end > limits::constants) {
-            throw SyntaxError(
-                variable.line,
-                fmt::format("with '{}' the constant variables of this module need {} bytes, and a "
-                            "module can have {}: declare the larger ones __device__",
-                            demangled(variable.name), end, limits::constants));
+            throw SyntaxError(variable.line,
+                              fmt::format("with '{}' the constant variables of this module need {} bytes, "
+                                          "and a module can have {}: declare the larger ones __device__",
+                                          demangled(variable.name), end, limits::constants));
         }
     }
 }
@@ -97,10 +94,9 @@ class Undefined {
             }
         }
         if (names_.empty()) return;
-        throw SyntaxError(line_,
-                          fmt::format("not defined: {}. Every function and variable that a module uses "
-                                      "must be defined in its own text{}",
-                                      names_, places_));
+        throw SyntaxError(line_, fmt::format("not defined: {}. Every function and variable that a module "
+                                             "uses must be defined in its own text{}",
+                                             names_, places_));
     }
 
   private:

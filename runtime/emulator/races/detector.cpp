@@ -205,8 +205,8 @@ std::string Detector::report(Race race, std::shared_ptr<const Operation> issued_
         "  first {}\n"
         "  then {}\n"
         "  both touch {} {}: the first {}, the other {}\n"
-        "  missing: {} must wait, before the {}, for what {} was given up to the {} (an "
-        "event recorded there after it, or a synchronisation of the host). {}",
+        "  missing: {} must wait, before the {}, for what {} was given up to the {} (an event recorded there "
+        "after it, or a synchronisation of the host). {}",
         place(first.announced), place(second.announced), bytes, where, does(race.first_writes),
         does(race.second_writes), waiting, second.announced.what, awaited, first.announced.what, as_far_as);
 }

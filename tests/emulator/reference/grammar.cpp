@@ -153,8 +153,7 @@ constexpr Syntax memory[] = {
     {"st.volatile{$space}.v4($upto32)"},
     {"st(.relaxed|.release)($scope){.global|.shared}{.v2}($memory)"},
     {"st.mmio.relaxed.sys{.global}($memory)"},
-    {"atom{.relaxed|.acquire|.release|.acq_rel}{$scope}{.global|.shared|.shared::cta}(.add|.min|.max)($"
-     "wide)"},
+    {"atom{.relaxed|.acquire|.release|.acq_rel}{$scope}{.global|.shared|.shared::cta}(.add|.min|.max)($wide)"},
     {"atom{.relaxed|.acquire|.release|.acq_rel}{$scope}{.global|.shared}.add(.f32|.f64)"},
     {"atom{.relaxed|.acquire|.release|.acq_rel}{$scope}{.global|.shared}.add.noftz($half)"},
     {"atom{.relaxed|.acquire|.release|.acq_rel}{$scope}{.global|.shared}(.and|.or|.xor|.exch)(.b32|.b64)"},

@@ -166,13 +166,12 @@ static void tensor_deallocate(PyObject* object) {
     Py_DECREF(type);
 }
 
-static PyType_Slot tensor_slots[] = {
-    {Py_tp_init, (void*)tensor_init},
-    {Py_tp_new, (void*)PyType_GenericNew},
-    {Py_tp_dealloc, (void*)tensor_deallocate},
-    {Py_tp_doc, (void*)"Tensor(data, shape, *, strides, code, bits, lanes, device_type, device_id, readonly, "
-                       "owner, failure)"},
-    {0, NULL}};
+static PyType_Slot tensor_slots[] = {{Py_tp_init, (void*)tensor_init},
+                                     {Py_tp_new, (void*)PyType_GenericNew},
+                                     {Py_tp_dealloc, (void*)tensor_deallocate},
+                                     {Py_tp_doc, (void*)"Tensor(data, shape, *, strides, code, bits, lanes, "
+                                                        "device_type, device_id, readonly, owner, failure)"},
+                                     {0, NULL}};
 static PyType_Spec tensor_spec = {"exchange_native.Tensor", sizeof(Tensor), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, tensor_slots};
 

@@ -254,14 +254,13 @@ struct Job {
 
     /// A GPU would fetch instructions from memory that is not the code's any more.
     void fail_unloaded() const {
-        context->fail(
-            CUDA_ERROR_ILLEGAL_ADDRESS,
-            fmt::format(
-                "kernel '{}' was launched, and its code was unloaded (cuLibraryUnload, cuModuleUnload) "
-                "before it had finished: an unload neither waits for launches nor keeps their code. "
-                "Unload code when its launches have finished and the graphs that captured it are gone",
-                emulated::report::demangled(handle->kernel->name)),
-            BasculeEmulatedFault{1, 0, stream, site});
+        context->fail(CUDA_ERROR_ILLEGAL_ADDRESS,
+                      fmt::format("kernel '{}' was launched, and its code was unloaded (cuLibraryUnload, "
+                                  "cuModuleUnload) before it had finished: an unload neither waits for "
+                                  "launches nor keeps their code. Unload code when its launches have "
+                                  "finished and the graphs that captured it are gone",
+                                  emulated::report::demangled(handle->kernel->name)),
+                      BasculeEmulatedFault{1, 0, stream, site});
     }
 
     void report(const emulated::machine::Fault& fault) const {
@@ -293,8 +292,7 @@ struct Job {
         if (fault.access_bytes == 0 || allocation == nullptr || context->memory.sees(*allocation)) return "";
         if (allocation->device == context->device) {
             return "\n  this is memory of another context of the device, and each context has an address "
-                   "space of "
-                   "its own";
+                   "space of its own";
         }
         return fmt::format(
             "\n  this is memory of device {}{}, and the kernel runs on device {}: {} makes it accessible",
