@@ -1,5 +1,5 @@
 // Which function of a name the arguments of a launch mean: instances of templates, and overloads. The rule is
-// in jit/types/specialization.hpp and DESIGN.md ("Templates and overloads").
+// in jit/types/specialization.hpp and jit/types/SIGNATURES.md ("Templates and overloads").
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What stream capture means for order, owners, loading and waiting: rule 13 of DESIGN.md ("Order").
+// What stream capture means for order, owners, loading and waiting: rule 13 of runtime/streams/ORDER.md.
 #pragma once
 
 #include <atomic>

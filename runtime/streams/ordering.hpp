@@ -1,5 +1,5 @@
 // Which streams wait for which: the launch for its producers, the producers for the launch.
-// The rules are numbered in DESIGN.md ("Order").
+// The rules are numbered in runtime/streams/ORDER.md.
 #pragma once
 
 #include <cstdint>

@@ -31,6 +31,7 @@ BREACHES = [
     ("every_source_is_built", "jit/orphan.cpp", "int x;"),
     ("every_folder_is_in_the_design", "jit/orphan.cpp", "int x;"),
     ("every_source_is_described", "jit/orphan.cpp", "int x;"),
+    ("the_design_can_be_read_at_once", "DESIGN.md", "a line\n" * 301),
     ("the_top_level_is_tidy", "notes.txt", "remember"),
     ("no_machine_is_named", "README.md", "see /" + "root/notes"),
     ("every_python_test_is_collected", "tests/python/more.py", "def test_x(): pass"),

@@ -1,4 +1,4 @@
-"""Rule 13: what captures mean for the order of launches. DESIGN.md numbers the rules."""
+"""Rule 13: what captures mean for the order of launches. runtime/streams/ORDER.md numbers them."""
 
 from __future__ import annotations
 

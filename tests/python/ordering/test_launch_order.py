@@ -1,4 +1,4 @@
-"""Rules 1 to 9 and 11 of order, as operations that launches issue; DESIGN.md numbers the rules ("Order").
+"""Rules 1 to 9 and 11 of order, as operations that launches issue; runtime/streams/ORDER.md numbers them.
 
 Where every driver call of a launch fails in turn (rules 8 to 10): tests/runtime/ordering_failures_test.cpp.
 """
