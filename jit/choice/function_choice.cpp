@@ -20,8 +20,9 @@ struct Candidate {
     bool is_template = false;
     std::vector<Fit> fits;           // one for each argument
     std::vector<std::string> types;  // of its parameters
-    std::string lowered_name;
+    std::string lowered_name;        // empty: no expression means this function alone
     std::string spelling;
+    std::string type;  // of a template's instance, where there are several templates: "void (*)(float*)"
     std::vector<int> weak_integers;
 };
 
@@ -56,8 +57,7 @@ struct Chooser {
             if (!declaration.is_template) continue;
             consider(spell(declaration), [&]() -> std::optional<Candidate> {
                 if (!takes(declaration, request.arguments.size())) return std::nullopt;
-                Candidate candidate = instance(declaration);
-                return rated(std::move(candidate));
+                return rated(instance(declaration));
             });
         }
         return best(candidates, refusals);
@@ -134,7 +134,14 @@ struct Chooser {
             throw missing_argument(declaration, patterns, request.arguments, deduction);
         Candidate candidate;
         candidate.is_template = true;
-        candidate.function = {declaration.name, expression_for(declaration, deduction)};
+        candidate.function = {declaration.name, instance_name(declaration, deduction)};
+        const auto templates = std::count_if(request.declarations.begin(), request.declarations.end(),
+                                             [](const KernelDeclaration& each) { return each.is_template; });
+        if (templates > 1) {
+            candidate.type = function_pointer(substituted_types(declaration, deduction));
+            candidate.function.expression =
+                overload_expression(candidate.function.expression, candidate.type);
+        }
         candidate.spelling = spell(declaration);
         for (const Deduction::Entry& entry : deduction.entries) {
             if (entry.weak.empty() || entry.texts.front() != "int") continue;
@@ -142,15 +149,6 @@ struct Chooser {
                                            entry.weak.end());
         }
         return candidate;
-    }
-
-    /// The instance's own name; among several templates of a name, the one whose parameter types these are.
-    std::string expression_for(const KernelDeclaration& declaration, const Deduction& deduction) const {
-        std::string name = instance_name(declaration, deduction);
-        const auto templates = std::count_if(request.declarations.begin(), request.declarations.end(),
-                                             [](const KernelDeclaration& each) { return each.is_template; });
-        if (templates == 1) return name;
-        return overload_expression(name, substituted_types(declaration, deduction));
     }
 
     /// What the compiler says when it is asked for the signature with markers for the template parameters: it
@@ -176,11 +174,9 @@ struct Chooser {
 
     std::optional<std::vector<std::string>> types_with_markers(const KernelDeclaration& declaration,
                                                                std::span<const std::string> markers) const {
-        Program program{request.source, request.options, request.arch, {}, Program::Purpose::signatures};
         const std::string expression = fmt::format("{}<{}>", declaration.name, fmt::join(markers, ", "));
-        program.instances = {{declaration.name, expression}};
         try {
-            const auto image = request.cache.image(program).image;
+            const auto image = signature_of({declaration.name, expression});
             std::vector<std::string> types;
             for (const Parameter& parameter : image->find(expression)->signature.parameters) {
                 types.push_back(parameter.spelling);
@@ -194,8 +190,26 @@ struct Chooser {
     // --- The best of several
 
     std::optional<Candidate> rated(Candidate candidate) const {
-        const auto image = request.compile(candidate.function);
-        return rated(std::move(candidate), *image->find(candidate.function.expression));
+        try {
+            const auto image = request.compile(candidate.function);
+            return rated(std::move(candidate), *image->find(candidate.function.expression));
+        } catch (const CompileError& error) {
+            if (!is_ambiguous(error)) throw;
+        }
+        // With its template arguments another template has a function of this type too. It competes all the same.
+        const Instance type{candidate.function.kernel,
+                            fmt::format("static_cast<{}>(nullptr)", candidate.type)};
+        return rated(std::move(candidate), *signature_of(type)->find(type.expression));
+    }
+
+    static bool is_ambiguous(const CompileError& error) {
+        return error.details().log.find("cannot determine which instance of overloaded") != std::string::npos;
+    }
+
+    std::shared_ptr<const Image> signature_of(const Instance& instance) const {
+        Program program{
+            request.source, request.options, request.arch, {instance}, Program::Purpose::signatures};
+        return request.cache.image(program).image;
     }
 
     /// Nothing when an argument does not fit.
@@ -227,7 +241,7 @@ struct Chooser {
         for (const Candidate& each : candidates) {
             if (is_at_least_as_good(each, *best)) tied.push_back(&each);
         }
-        if (tied.size() == 1) return *best;
+        if (tied.size() == 1) return best->lowered_name.empty() ? std::nullopt : std::optional(*best);
         const auto is_plain = [](const Candidate* each) { return !each->is_template; };
         const auto plain = std::count_if(tied.begin(), tied.end(), is_plain);
         if (plain == 1) return **std::find_if(tied.begin(), tied.end(), is_plain);
@@ -242,7 +256,7 @@ struct Chooser {
         std::string name = request.name;
         if (!request.given.positional.empty())
             name += fmt::format("<{}>", fmt::join(request.given.positional, ", "));
-        const Instance wanted{request.name, overload_expression(name, tied.front()->types)};
+        const Instance wanted{request.name, overload_expression(name, function_pointer(tied.front()->types))};
         try {
             const auto image = request.compile(wanted);
             const std::string& lowered_name = image->find(wanted.expression)->lowered_name;

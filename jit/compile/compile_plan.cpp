@@ -92,7 +92,7 @@ bool CompilePlan::revise(const std::vector<Diagnostic>& diagnostics) {
         }
         for (const KernelDeclaration& declaration : kernel.declarations) {
             kept.push_back({kernel.name,
-                            overload_expression(kernel.name, declaration.parameter_types),
+                            overload_expression(kernel.name, function_pointer(declaration.parameter_types)),
                             {declaration},
                             false});
         }

@@ -388,8 +388,12 @@ std::vector<std::string> substituted_types(const KernelDeclaration& kernel, cons
     return types;
 }
 
-std::string overload_expression(const std::string& kernel, std::span<const std::string> types) {
-    return fmt::format("static_cast<void (*)({})>(&{})", fmt::join(types, ", "), kernel);
+std::string function_pointer(std::span<const std::string> types) {
+    return fmt::format("void (*)({})", fmt::join(types, ", "));
+}
+
+std::string overload_expression(const std::string& kernel, const std::string& type) {
+    return fmt::format("static_cast<{}>(&{})", type, kernel);
 }
 
 }  // namespace bascule

@@ -66,7 +66,10 @@ std::vector<std::string> substituted_types(const KernelDeclaration& kernel, cons
 /// is none.
 int pattern_index(std::span<const TypePattern> patterns, std::size_t arguments, std::size_t index) noexcept;
 
-/// The name expression that picks one of several functions of a name by its parameter types.
-std::string overload_expression(const std::string& kernel, std::span<const std::string> types);
+/// "void (*)(float*, int)", of a kernel with these parameter types.
+std::string function_pointer(std::span<const std::string> types);
+
+/// The name expression that picks one of several functions of a name by its type, a function pointer.
+std::string overload_expression(const std::string& kernel, const std::string& type);
 
 }  // namespace bascule

@@ -106,7 +106,7 @@ Kernel Kernel::overload(const std::string& parameter_types) const {
                         return !declaration.is_template && declaration.parameter_types == types;
                     });
     if (in_text && family_->sole != nullptr) return {module_, family_, family_->sole, nullptr};
-    const std::string expression = overload_expression(name(), types);
+    const std::string expression = overload_expression(name(), function_pointer(types));
     return {module_, family_, &module_.state_->function({in_text ? "" : name(), expression}), nullptr};
 }
 

@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -197,10 +198,9 @@ def chosen_by_bascule(arguments: list[Argument], functions: list[Function]) -> t
     return int(which.copy_to_host()[0]), ""
 
 
-def differences(sets: int, seed: int) -> list[str]:
+def differences(sets: int, seed: int) -> Iterator[str]:
     rng = random.Random(seed)
     made = [any_set(rng) for _ in range(sets)]
-    found = []
     for (arguments, functions), expected in zip(made, chosen_by_gxx(made), strict=True):
         got, why = chosen_by_bascule(arguments, functions)
         compilers_disagree = (got == REFUSED and any("Ts" in each.names for each in functions)) or (
@@ -208,8 +208,7 @@ def differences(sets: int, seed: int) -> list[str]:
         )
         if got != expected and not compilers_disagree:
             given = ", ".join(f"{each.kind} {each.cpp}" for each in arguments)
-            found.append(f"({given}): g++ {expected}, Bascule {got}\n{kernel_text(functions)}\n{why}\n")
-    return found
+            yield f"({given}): g++ {expected}, Bascule {got}\n{kernel_text(functions)}\n{why}\n"
 
 
 def main() -> int:
@@ -217,9 +216,10 @@ def main() -> int:
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    found = differences(options.sets, options.seed)
-    print("\n".join(found))
-    print(f"{options.sets} sets, {len(found)} differ")
+    found = 0
+    for found, difference in enumerate(differences(options.sets, options.seed), 1):  # noqa: B007
+        print(difference, flush=True)
+    print(f"{options.sets} sets, {found} differ")
     return bool(found)
 
 

@@ -106,6 +106,15 @@ def test_const_before_a_template_parameter_that_is_a_pointer_belongs_to_the_poin
     assert chosen(*two, arguments=[ints(), ints()]) == 1
 
 
+def test_templates_that_no_name_tells_apart_compete_all_the_same():
+    """With T = const double, and with T = int, both templates have a function of the type that is asked for."""
+    array = read_only(bascule.zeros(4, "f8"))
+    with pytest.raises(TypeError, match="several overloads of kernel 'f'"):
+        chosen(T + "const double* p, T x", T + "T* p, double x", arguments=[array, np.float64(1)])
+    with pytest.raises(TypeError, match="several overloads of kernel 'f'"):
+        chosen(T + "T a, int b", T + "int a, T b", "unsigned int a, short b", arguments=[1, 1])
+
+
 def test_packs_beside_other_templates_are_spelled_out():
     several = ["template <class T, class... Ts>|T a", "template <class T, class U>|T a, U b"]
     assert chosen(*several, arguments=[1, 2.0]) == 1
