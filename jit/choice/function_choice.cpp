@@ -22,7 +22,8 @@ struct Candidate {
     std::vector<std::string> types;  // of its parameters
     std::string lowered_name;        // empty: no expression means this function alone
     std::string spelling;
-    std::string type;  // of a template's instance, where there are several templates: "void (*)(float*)"
+    std::vector<std::string>
+        written_types;  // of an instance, where there are several templates: as the text has them
     std::vector<int> weak_integers;
 };
 
@@ -137,11 +138,7 @@ struct Chooser {
         candidate.function = {declaration.name, instance_name(declaration, deduction)};
         const auto templates = std::count_if(request.declarations.begin(), request.declarations.end(),
                                              [](const KernelDeclaration& each) { return each.is_template; });
-        if (templates > 1) {
-            candidate.type = function_pointer(substituted_types(declaration, deduction));
-            candidate.function.expression =
-                overload_expression(candidate.function.expression, candidate.type);
-        }
+        if (templates > 1) candidate.written_types = substituted_types(declaration, deduction);
         candidate.spelling = spell(declaration);
         for (const Deduction::Entry& entry : deduction.entries) {
             if (entry.weak.empty() || entry.texts.front() != "int") continue;
@@ -190,20 +187,43 @@ struct Chooser {
     // --- The best of several
 
     std::optional<Candidate> rated(Candidate candidate) const {
+        if (candidate.written_types.empty()) return compiled(std::move(candidate));
+        const std::string name = candidate.function.expression;
+        const std::string type = function_pointer(candidate.written_types);
+        candidate.function.expression = overload_expression(name, type);
         try {
-            const auto image = request.compile(candidate.function);
-            return rated(std::move(candidate), *image->find(candidate.function.expression));
+            return compiled(candidate);
         } catch (const CompileError& error) {
-            if (!is_ambiguous(error)) throw;
+            if (!is_ambiguous(name, candidate, error)) throw;
         }
-        // With its template arguments another template has a function of this type too. It competes all the same.
-        const Instance type{candidate.function.kernel,
-                            fmt::format("static_cast<{}>(nullptr)", candidate.type)};
-        return rated(std::move(candidate), *signature_of(type)->find(type.expression));
+        // It competes all the same.
+        const Instance null{candidate.function.kernel, fmt::format("static_cast<{}>(nullptr)", type)};
+        return rated(std::move(candidate), *signature_of(null)->find(null.expression));
     }
 
-    static bool is_ambiguous(const CompileError& error) {
-        return error.details().log.find("cannot determine which instance of overloaded") != std::string::npos;
+    std::optional<Candidate> compiled(Candidate candidate) const {
+        const auto image = request.compile(candidate.function);
+        return rated(std::move(candidate), *image->find(candidate.function.expression));
+    }
+
+    /// Whether another template has, with these template arguments, a function of this type too. NVRTC says the same of
+    /// a template that has none; a call tells the two apart.
+    bool is_ambiguous(const std::string& name, const Candidate& candidate, const CompileError& error) const {
+        const auto says = [](const CompileError& said, std::string_view words) {
+            return said.details().log.find(words) != std::string::npos;
+        };
+        if (!says(error, "cannot determine which instance of overloaded")) return false;
+        std::vector<std::string> values;
+        for (const std::string& type : candidate.written_types)
+            values.push_back(fmt::format("static_cast<bascule::same<{}>(*)()>(nullptr)()", type));
+        const std::string call = fmt::format("{}({})", name, fmt::join(values, ", "));
+        try {
+            signature_of(
+                {candidate.function.kernel, fmt::format("static_cast<decltype({})(*)()>(nullptr)", call)});
+        } catch (const CompileError& of_call) {
+            return says(of_call, "more than one instance of overloaded");
+        }
+        return false;
     }
 
     std::shared_ptr<const Image> signature_of(const Instance& instance) const {

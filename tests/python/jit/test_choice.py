@@ -113,6 +113,9 @@ def test_templates_that_no_name_tells_apart_compete_all_the_same():
         chosen(T + "const double* p, T x", T + "T* p, double x", arguments=[array, np.float64(1)])
     with pytest.raises(TypeError, match="several overloads of kernel 'f'"):
         chosen(T + "T a, int b", T + "int a, T b", "unsigned int a, short b", arguments=[1, 1])
+    wide = "template <class T> requires (sizeof(T) >= 4)|"
+    constrained = [wide + "T* p", wide + "T** p", "volatile unsigned char* p"]
+    assert chosen(*constrained, arguments=[bascule.zeros(4, "u1")], options={"std": "c++20"}) == 2
 
 
 def test_packs_beside_other_templates_are_spelled_out():
