@@ -7,7 +7,6 @@
 #include <bascule/interface/arguments/view_layout.hpp>
 #include <bascule/interface/arrays/mask.hpp>
 #include <bascule/interface/arrays/reshaping.hpp>
-#include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/language.hpp>
 
@@ -124,10 +123,6 @@ std::string opaque_advice(const ParameterType& declared) {
          declaration.empty() ? convert + "." : fmt::format("{}, or declare `{}`.", convert, declaration));
 }
 
-Check element_check(const ArrayView& array) noexcept {
-    return array.dtype.kind == DType::Kind::bit ? Check::bits : Check::element_type;
-}
-
 // --- Access
 
 /// A view that the prelude defines: any strides.
@@ -136,7 +131,7 @@ bool is_own_view(const ParameterType& declared) noexcept {
 }
 
 void check_access(const Parameter& parameter, const ArrayView& array) {
-    if (!array.writable_by_kernels() && !parameter.type.constant && checked(Check::readonly_access)) {
+    if (!array.writable_by_kernels() && !parameter.type.constant) {
         if (array.in_constant_memory) {
             fail(ErrorKind::value, parameter, array,
                  "Kernels cannot write to constant memory through a pointer: declare the elements const, or "
@@ -146,8 +141,7 @@ void check_access(const Parameter& parameter, const ArrayView& array) {
              "The kernel could write to it: declare the elements const, or pass a copy.");
     }
     const std::uint32_t alignment = parameter.type.alignment;
-    if (!array.empty() && alignment > 1 && array.pointer % alignment != 0 &&
-        checked(Check::pointer_alignment)) {
+    if (!array.empty() && alignment > 1 && array.pointer % alignment != 0) {
         fail(ErrorKind::value, parameter, array,
              fmt::format(
                  "Its address {:#x} is not aligned to the {} bytes that an element needs: pass a copy.",
@@ -187,7 +181,6 @@ void check_lanes(const Parameter& parameter, const ArrayView& array) {
 
 void check_contiguous(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
     if (seen.ndim() == array.ndim() ? array.c_contiguous : is_packed(seen, true)) return;
-    if (!checked(Check::contiguous)) return;
     const std::string declaration = view_declaration(parameter.type, seen);
     // The elements of a vector type are on the last axis, which a flat view no longer has.
     const bool can_be_flat = parameter.type.lanes == 0 && is_dense(array);
@@ -216,7 +209,6 @@ void check_contiguous(const Parameter& parameter, const ArrayView& seen, const A
 void check_broadcast(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
     for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
         if (seen.shape[d] == 1 || seen.strides[d] != 0 || parameter.type.constant) continue;
-        if (!checked(Check::broadcast)) continue;
         fail(ErrorKind::value, parameter, array,
              fmt::format("Axis {} is broadcast (its stride is 0), so writes would overlap: declare the "
                          "elements const, or pass a copy.",
@@ -228,7 +220,6 @@ void check_stride_alignment(const Parameter& parameter, const ArrayView& seen, c
     const auto alignment = static_cast<std::int64_t>(parameter.type.alignment);
     for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
         if (alignment <= 1 || seen.shape[d] == 1 || seen.strides[d] % alignment == 0) continue;
-        if (!checked(Check::stride_alignment)) continue;
         fail(ErrorKind::value, parameter, array,
              fmt::format("The stride of axis {} is not a multiple of the {} bytes that an element is aligned "
                          "to: pass a copy.",
@@ -249,7 +240,6 @@ void check_view_bytes(const Parameter& parameter, const ArrayView& array) {
 void check_mask(const Parameter& parameter, const ArrayView& array) {
     if (array.mask == nullptr) return;
     if (parameter.type.kind != Declared::masked_view) {
-        if (!checked(Check::mask_parameter)) return;
         fail(ErrorKind::not_supported, parameter, array,
              "The kernel would ignore which elements are valid: declare `bascule::masked_view<T, N>`, which "
              "takes masks, or pass the data and the mask as two arrays.");
@@ -283,8 +273,7 @@ void check_order(const Parameter& parameter, const ArrayView& seen, const ArrayV
     if (declared.order == Order::strided) {
         for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
             if (seen.shape[d] == 1) continue;
-            if ((seen.strides[d] <= 0 || seen.strides[d] % seen.dtype.itemsize != 0) &&
-                checked(Check::span_order)) {
+            if (seen.strides[d] <= 0 || seen.strides[d] % seen.dtype.itemsize != 0) {
                 fail(ErrorKind::value, parameter, array,
                      fmt::format("layout_stride counts positive strides in elements, and axis {} has {} "
                                  "bytes: declare `{}`, or pass a copy.",
@@ -294,7 +283,7 @@ void check_order(const Parameter& parameter, const ArrayView& seen, const ArrayV
         return;
     }
     const bool right = declared.order == Order::right;
-    if (is_packed(seen, right) || !checked(Check::span_order)) return;
+    if (is_packed(seen, right)) return;
     fail(ErrorKind::value, parameter, array,
          fmt::format("Its elements must lie in {} order without gaps: declare `{}`, or pass a copy.",
                      right ? "C" : "Fortran", view_declaration(declared, seen)));
@@ -413,7 +402,7 @@ bool accepts(const ParameterType& declared, const ArrayView& array) noexcept {
 void write_array(const ArrayView& array, const Parameter& parameter, std::byte* out) {
     const ParameterType& declared = parameter.type;
     check_mask(parameter, array);
-    if (!accepts(declared, array) && checked(element_check(array))) fail_elements(parameter, array);
+    if (!accepts(declared, array)) fail_elements(parameter, array);
     if (!has_lanes(declared, array)) {
         write(array, array, parameter, out);
         return;

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arrays/array_interface.hpp>
-#include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
@@ -21,10 +20,10 @@ constexpr std::int64_t newest_version = 3;
 }
 
 void check_version(const RawInterface& raw) {
-    if (raw.version < 0 && checked(Check::version_negative)) {
+    if (raw.version < 0) {
         fail("version", std::to_string(raw.version), "versions count from 0");
     }
-    if (raw.version > newest_version && !raw.accept_newer && checked(Check::version_newer)) {
+    if (raw.version > newest_version && !raw.accept_newer) {
         fail("version", std::to_string(raw.version),
              "this Bascule knows versions 0 to 3. Export one of them, or set "
              "bascule.config.accept_newer_interface = True to read it by the rules of version 3");
@@ -39,17 +38,13 @@ std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize) {
     std::int64_t bytes = itemsize;
     for (const std::int64_t extent : shape) {
         if (extent < 0) [[unlikely]] {
-            if (checked(Check::extent_negative)) {
-                fail("shape", shortened(to_string(shape)), "an extent cannot be negative");
-            }
-            empty = true;
+            fail("shape", shortened(to_string(shape)), "an extent cannot be negative");
         }
         empty = empty || extent == 0;
         overflows = __builtin_mul_overflow(bytes, extent, &bytes) || overflows;
     }
     if (empty) return 0;
     if (overflows) [[unlikely]] {
-        if (!checked(Check::shape_bytes)) return 0;
         fail("shape", shortened(to_string(shape)),
              fmt::format("with {} bytes per element that is more than 2**63 bytes", itemsize));
     }
@@ -91,8 +86,7 @@ void check_extent(const ArrayView& view) {
     bool leaves = __builtin_add_overflow(high, std::uint64_t{view.dtype.itemsize} - 1, &high);
     for (int d = 0; d < view.ndim(); ++d) {
         std::int64_t reach = 0;
-        if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach) &&
-            checked(Check::strides_reach)) {
+        if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach)) {
             fail("strides", shortened(to_string(view.strides)),
                  fmt::format("with shape {} that reaches beyond 2**63 bytes",
                              shortened(to_string(view.shape))));
@@ -103,7 +97,7 @@ void check_extent(const ArrayView& view) {
             leaves = __builtin_add_overflow(high, static_cast<std::uint64_t>(reach), &high) || leaves;
         }
     }
-    if (leaves && checked(Check::address_space)) fail_extent(view);
+    if (leaves) fail_extent(view);
 }
 
 void read_strides(const RawInterface& raw, ArrayView& view) {
@@ -111,12 +105,11 @@ void read_strides(const RawInterface& raw, ArrayView& view) {
         view.strides = c_strides(view.shape, view.dtype.itemsize);
         return;
     }
-    const bool count_differs = raw.strides.size() != raw.shape.size();
-    if (count_differs && checked(Check::strides_count)) {
+    if (raw.strides.size() != raw.shape.size()) {
         fail("strides", shortened(to_string(raw.strides)),
              fmt::format("there must be one for each of the {} dimensions of 'shape'", raw.shape.size()));
     }
-    view.strides = view.empty() || count_differs ? c_strides(view.shape, view.dtype.itemsize) : raw.strides;
+    view.strides = view.empty() ? c_strides(view.shape, view.dtype.itemsize) : raw.strides;
 }
 
 void read_pointer(const RawInterface& raw, ArrayView& view) {
@@ -124,13 +117,13 @@ void read_pointer(const RawInterface& raw, ArrayView& view) {
         view.pointer = raw.pointer_is_none ? 0 : raw.pointer;
         return;
     }
-    if (raw.pointer_is_none && checked(Check::pointer_none)) {
+    if (raw.pointer_is_none) {
         throw ArgumentError(
             ArgumentError::Kind::type,
             "'data' of __cuda_array_interface__ has None for an address: only an empty array may.",
             {.field = "data", .got = "None"});
     }
-    if (raw.pointer == 0 && checked(Check::pointer_null)) {
+    if (raw.pointer == 0) {
         fail("data", "(0, ...)",
              fmt::format("a null pointer cannot hold an array of shape {}", shortened(to_string(raw.shape))));
     }
@@ -139,7 +132,7 @@ void read_pointer(const RawInterface& raw, ArrayView& view) {
 }
 
 void read_stream(const RawInterface& raw, ArrayView& view) {
-    if (raw.has_stream && raw.stream == 0 && checked(Check::stream_zero)) {
+    if (raw.has_stream && raw.stream == 0) {
         fail("stream", "0",
              "the interface forbids 0, which could mean no stream or either default stream; say None, 1 "
              "(legacy default), 2 (per-thread default) or a handle");

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arrays/mask.hpp>
-#include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
 
 namespace bascule {
@@ -18,7 +17,6 @@ using ErrorKind = ArgumentError::Kind;
 }
 
 void check_dtype(const ArrayView& mask) {
-    if (!checked(Check::mask_kind)) return;
     switch (mask.dtype.kind) {
         case DType::Kind::boolean:
         case DType::Kind::signed_integer:
@@ -38,7 +36,7 @@ void check_shape(const ArrayView& array, const ArrayView& mask) {
     for (int d = 0; fits && d < mask.ndim(); ++d) {
         fits = mask.shape[d] == array.shape[missing + d] || mask.shape[d] == 1;
     }
-    if (fits || !checked(Check::mask_shape)) return;
+    if (fits) return;
     fail(ErrorKind::value, mask,
          fmt::format("a mask has the shape of its array, {}, or broadcasts to it.", to_string(array.shape)));
 }
@@ -46,7 +44,7 @@ void check_shape(const ArrayView& array, const ArrayView& mask) {
 /// Kernels read the mask as integers of its size. Strides count bytes: they cannot lead from bit to bit.
 void check_layout(const ArrayView& mask) {
     if (mask.dtype.kind == DType::Kind::bit) {
-        if (!mask.c_contiguous && checked(Check::mask_layout))
+        if (!mask.c_contiguous)
             fail(ErrorKind::value, mask, "single bits are in C order without gaps: omit 'strides'.");
         return;
     }
@@ -55,7 +53,7 @@ void check_layout(const ArrayView& mask) {
     for (int d = 0; aligned && d < mask.ndim() && !mask.empty(); ++d) {
         aligned = mask.shape[d] == 1 || mask.strides[d] % itemsize == 0;
     }
-    if (!aligned && checked(Check::mask_layout)) {
+    if (!aligned) {
         fail(ErrorKind::value, mask,
              fmt::format("its elements are not aligned to their {} bytes. Pass a copy of it.", itemsize));
     }
@@ -92,7 +90,7 @@ ArrayView as_bits(const ArrayView& array, const ArrayView& mask) {
 
 void check_bytes_are_elements(const ArrayView& array, const ArrayView& mask) {
     const bool ambiguous = array.size == 64 && mask.size == 64;
-    if (!ambiguous || !may_be_bits(array, mask) || !checked(Check::mask_bits)) return;
+    if (!ambiguous || !may_be_bits(array, mask)) return;
     fail(ErrorKind::value, mask,
          "64 bytes for 64 elements may be one byte an element, or one bit an element as in cuDF's masks. "
          "Export bools (typestr \"|b1\") or single bits (\"|t1\").");

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/interface/types/dimensions.hpp>
@@ -139,7 +138,7 @@ std::uint64_t StructField::bytes() const noexcept {
 StructLayout parse_descr(std::span<const DescrEntry> descr, std::uint32_t bytes) {
     std::uint64_t end = 0;
     StructLayout layout{bytes, lay_out(descr, end)};
-    if (end != bytes && checked(Check::descr_total)) {
+    if (end != bytes) {
         fail(ErrorKind::value, fmt::format("describes {} bytes, and 'typestr' says {}: this is a bug in the "
                                            "producing library.",
                                            end, bytes));

@@ -21,9 +21,7 @@ namespace bascule {
 namespace {
 
 std::atomic<std::uint64_t> compile_count{0};
-#ifdef BASCULE_TEST_HOOKS
 std::atomic<bool> compiles_are_held{false};
-#endif
 
 constexpr const char* advice =
     "Install one with `pip install nvidia-cuda-nvrtc`, or a CUDA toolkit, or name the library: "
@@ -237,9 +235,7 @@ Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program
     Result result;
     nvrtcResult code = NVRTC_SUCCESS;
     const auto compile = [&] {
-#ifdef BASCULE_TEST_HOOKS
         compiles_are_held.wait(true);
-#endif
         const auto start = std::chrono::steady_clock::now();
         compile_count.fetch_add(1, std::memory_order_relaxed);
         run_on_large_stack([&] {
@@ -280,11 +276,9 @@ Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program
 
 std::uint64_t Nvrtc::compile_calls() noexcept { return compile_count.load(std::memory_order_relaxed); }
 
-#ifdef BASCULE_TEST_HOOKS
 void Nvrtc::hold_compiles(bool hold) noexcept {
     compiles_are_held.store(hold);
     compiles_are_held.notify_all();
 }
-#endif
 
 }  // namespace bascule

@@ -78,10 +78,8 @@ class Nvrtc {
 
     /// Calls of nvrtcCompileProgram in this process, by every Nvrtc.
     static std::uint64_t compile_calls() noexcept;
-#ifdef BASCULE_TEST_HOOKS
     /// While true, calls of nvrtcCompileProgram wait before they begin.
     static void hold_compiles(bool hold) noexcept;
-#endif
 
   private:
     struct Functions;

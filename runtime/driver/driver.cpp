@@ -192,9 +192,7 @@ struct DriverLoader {
     driver->api_.name.pointer = reinterpret_cast<PFN_##name##_v##version>(find(#name, version));
         BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
 #undef BASCULE_RESOLVE
-#ifdef BASCULE_TEST_HOOKS
         if (const auto hook = driver_table_hook.load()) hook(driver->api_);
-#endif
     }
 
     DriverResult initialise() const {

@@ -76,7 +76,6 @@ EmulatedFunctions find_emulated_functions(const DynamicLibrary& library) {
     find(library, "bascule_emulated_take_times", functions.take_times);
     find(library, "bascule_emulated_name_allocation", functions.name_allocation);
     find(library, "bascule_emulated_bookkeeping", functions.bookkeeping);
-    find(library, "bascule_emulated_drop", functions.drop);
     find(library, "bascule_emulated_set_checks", functions.set_checks);
     find(library, "bascule_emulated_checks", functions.checks);
     find(library, "bascule_emulated_set_site", functions.set_site);

@@ -27,7 +27,6 @@ struct EmulatedFunctions {
     decltype(&bascule_emulated_take_times) take_times = nullptr;
     decltype(&bascule_emulated_name_allocation) name_allocation = nullptr;
     decltype(&bascule_emulated_bookkeeping) bookkeeping = nullptr;
-    decltype(&bascule_emulated_drop) drop = nullptr;
     decltype(&bascule_emulated_set_checks) set_checks = nullptr;
     decltype(&bascule_emulated_checks) checks = nullptr;
     decltype(&bascule_emulated_set_site) set_site = nullptr;

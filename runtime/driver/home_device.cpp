@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/runtime/driver/driver.hpp>
@@ -123,7 +122,6 @@ std::pair<std::uint64_t, std::uint64_t> bytes_of(const ArrayView& array) noexcep
 /// Of memory that the driver does not know. Where kernels reach any host memory, an address that nobody has
 /// mapped is still wrong, and its fault would lose the context.
 void require_host_memory(const ArrayView& array, Device device) {
-    if (!checked(Check::memory_known)) return;
     const auto [first, end] = bytes_of(array);
     if (!device.reads_host_memory() || !is_readable(first) || !is_readable(end - 1))
         fail_unknown(array, device);
@@ -133,7 +131,6 @@ void check_range(const ArrayView& array, const MemoryFacts& memory) {
     const auto [first, end] = bytes_of(array);
     const std::uint64_t known_end = memory.range_start + memory.range_bytes;
     if (memory.range_start == 0 || (first >= memory.range_start && end <= known_end)) return;
-    if (!checked(Check::memory_extent)) return;
     throw ArgumentError(
         ArgumentError::Kind::value,
         fmt::format("'data' of __cuda_array_interface__ is {:#x}: {} takes the bytes from {:#x} to {:#x}, "
@@ -212,16 +209,15 @@ void resolve_at_home(ArrayView& array, Home& home, int told) {
         if (array.pointer == given) detail::proven_memory.insert_of_host(given, asked_at);
         return;
     }
-    if (told != not_told && told != memory.ordinal && checked(Check::memory_device))
-        fail_told(array, told, memory.ordinal);
-    if (checked(Check::memory_device) && !is_primary(memory)) fail_context(array, memory.ordinal);
+    if (told != not_told && told != memory.ordinal) fail_told(array, told, memory.ordinal);
+    if (!is_primary(memory)) fail_context(array, memory.ordinal);
     if (memory.ordinal != home.device.ordinal()) {
         if (home.decided && home.peer) {
             open_peer_memory(home.device, Device(memory.ordinal), array.pointer);
             array.device = memory.ordinal;
             return;
         }
-        if (home.decided && checked(Check::memory_device)) fail_elsewhere(array, home, memory.ordinal);
+        if (home.decided) fail_elsewhere(array, home, memory.ordinal);
         home.device = Device(memory.ordinal);
     }
     home.decided = true;

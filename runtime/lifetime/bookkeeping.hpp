@@ -13,26 +13,20 @@ class Bookkeeping {
   public:
     explicit Bookkeeping(const Driver& driver) noexcept : emulated_(driver.emulated_functions()) {
         if (emulated_ != nullptr) emulated_->bookkeeping(1);
-#ifdef BASCULE_TEST_HOOKS
         active() = true;
-#endif
     }
     ~Bookkeeping() {
         if (emulated_ != nullptr) emulated_->bookkeeping(0);
-#ifdef BASCULE_TEST_HOOKS
         active() = false;
-#endif
     }
     Bookkeeping(const Bookkeeping&) = delete;
     Bookkeeping& operator=(const Bookkeeping&) = delete;
 
-#ifdef BASCULE_TEST_HOOKS
     /// Whether one lives in the calling thread: what tests record on a GPU leaves its calls out too.
     static bool& active() noexcept {
         thread_local constinit bool is_active = false;
         return is_active;
     }
-#endif
 
   private:
     const RelaxedCapture relaxed_;

@@ -32,7 +32,7 @@ Operation operation(std::uint32_t kind, CUstream stream, std::string_view name, 
 }
 
 /// The names of kernels that were looked up since the first use of the recorder.
-struct KernelNames {
+struct LoadedNames {
     std::mutex mutex;
     std::map<std::uint64_t, std::string> of_handle;  // CUkernel and CUfunction
 
@@ -47,8 +47,8 @@ struct KernelNames {
     }
 };
 
-KernelNames& kernel_names() {
-    static KernelNames& names = *new KernelNames;  // calls at exit need it
+LoadedNames& kernel_names() {
+    static LoadedNames& names = *new LoadedNames;  // calls at exit need it
     return names;
 }
 

@@ -1,5 +1,5 @@
-// What Bascule asks of a driver that keeps no record itself, in the form of the emulated device's trace. Builds with test
-// hooks alone have it: the tests of order look at the same operations on a GPU.
+// What Bascule asks of a driver that keeps no record itself, in the form of the emulated device's trace: the tests
+// of order look at the same operations on a GPU.
 #pragma once
 
 #include <cstdint>

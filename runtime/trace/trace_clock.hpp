@@ -1,29 +1,21 @@
 // The clock of traces.
 #pragma once
 
-#ifdef BASCULE_TEST_HOOKS
 #include <atomic>
-#endif
 #include <chrono>
 #include <cstdint>
 
 namespace bascule {
 
-#ifdef BASCULE_TEST_HOOKS
 /// How far the clock of traces is ahead, for tests of long ones.
 inline std::atomic<std::int64_t> trace_clock_advance{0};
-#endif
 
 /// Nanoseconds of the clock that all times of a trace are of: CLOCK_MONOTONIC.
 inline std::int64_t trace_now() noexcept {
     const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                  std::chrono::steady_clock::now().time_since_epoch())
                                  .count();
-#ifdef BASCULE_TEST_HOOKS
     return now + trace_clock_advance.load(std::memory_order_relaxed);
-#else
-    return now;
-#endif
 }
 
 /// From when to when something happened, by trace_now().

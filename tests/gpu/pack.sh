@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Packs what a machine with a GPU, Python 3.12 and no network needs for tests/gpu/run.sh, which is in it: a wheel of the
-# package with test hooks, what Python may lack there, compiled test programs and helpers, and the tests.
+# package, what Python may lack there, compiled test programs and helpers, and the tests.
 #
 #   bash tests/gpu/pack.sh [FOLDER]      default: build/gpu/pack, which git ignores; at most 60 MB
 #
@@ -67,7 +67,7 @@ build_wheel() {
     mkdir -p "$pack/wheels"
     local options=(-C "build-dir=$tree" -C cmake.build-type=RelWithDebInfo -C build.targets=bascule_python
         -C install.strip=true -C cmake.define.CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2\ -g1
-        -C cmake.define.BASCULE_TESTS=ON -C cmake.define.BASCULE_TEST_HOOKS=ON
+        -C cmake.define.BASCULE_TESTS=ON
         -C "cmake.define.BASCULE_CUDA_INCLUDE_DIR=$(value_of BASCULE_CUDA_INCLUDE_DIR)"
         -C "cmake.define.CMAKE_CXX_COMPILER=$(value_of CMAKE_CXX_COMPILER)"
         -C "cmake.define.BASCULE_WERROR=$(value_of BASCULE_WERROR)")

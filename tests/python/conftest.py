@@ -20,7 +20,7 @@ os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "lazy")
 # A race between streams fails the test that has it: looking for them costs less than a tenth.
 if os.environ["BASCULE_DEVICE"] == "emulated":
     os.environ.setdefault("BASCULE_EMULATED_CHECKS", "memory,races")
-# In builds with tests: a test in which a function of the driver is called with the GIL fails.
+# A test in which a function of the driver is called with the GIL fails.
 os.environ.setdefault("BASCULE_TEST_GIL", "1")
 # What earlier runs compiled is nothing to go by: each has a cache of its own, which its child processes share.
 # Not where the installed package's plugin has imported it already: its directory is chosen by then.
@@ -171,13 +171,6 @@ def has_two_devices() -> bool:
 def emulated() -> None:
     if not bascule.current_device().emulated:
         pytest.skip("needs the emulated device's reports, policies or search for races")
-
-
-@pytest.fixture
-def recorded() -> None:
-    """Operations are recorded: by the emulated device or, as they are asked of a GPU's driver, by builds with tests."""
-    if not (bascule.current_device().emulated or hasattr(bascule._bascule, "_drop_operation")):
-        pytest.skip("needs a build with BASCULE_TEST_HOOKS, which records what a driver is asked")
 
 
 @pytest.fixture

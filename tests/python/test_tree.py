@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conformance.mutants import MUTANTS, mutated
 
 ROOT = Path(__file__).resolve().parents[2]
 specification = importlib.util.spec_from_file_location("check_tree", ROOT / "tests" / "check_tree.py")
@@ -74,3 +75,13 @@ def test_a_ring_of_includes_is_noticed(tmp_path, monkeypatch):
     subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
     monkeypatch.setattr(check_tree, "ROOT", tmp_path)
     assert [finding for finding in check_tree.no_ring_of_includes() if "jit/text/a -> jit/text/b" in finding]
+
+
+@pytest.mark.parametrize("file", sorted({mutant.file for mutant in MUTANTS}))
+def test_each_check_of_a_descriptor_is_where_the_table_of_mutants_says(file):
+    assert mutated(file, (ROOT / file).read_text(encoding="utf-8"))
+
+
+def test_a_check_that_is_not_where_the_table_of_mutants_says_is_an_error():
+    with pytest.raises(ValueError, match="check version_negative could be"):
+        mutated("interface/arrays/array_interface.cpp", "int x;")

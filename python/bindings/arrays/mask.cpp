@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
 
 #include "context/array_home.hpp"
@@ -58,14 +57,14 @@ bool comes_from(PyObject* object, std::span<const std::string_view> packages) {
 
 ArrayView read_view(PyObject* mask, Home& home) {
     InterfaceSnapshot snapshot;
-    if (!read_interface(mask, snapshot) && checked(Check::mask_interface)) {
+    if (!read_interface(mask, snapshot)) {
         throw ArgumentError(ErrorKind::type,
                             fmt::format("'mask' of __cuda_array_interface__ must be None or an object with "
                                         "__cuda_array_interface__, got an object of type {} ({}).",
                                         Py_TYPE(mask)->tp_name, snapshot.absence),
                             {.field = "mask", .got = Py_TYPE(mask)->tp_name});
     }
-    if (snapshot.mask && checked(Check::mask_nested)) {
+    if (snapshot.mask) {
         throw ArgumentError(ErrorKind::value,
                             "'mask' of __cuda_array_interface__ has a 'mask' itself: every element of a mask "
                             "must be true or false. Fill the mask's own invalid elements first.",

@@ -111,9 +111,7 @@ void bind_cache(py::module_& module) {
     module.def("_cache_is_disabled", &Cache::is_disabled);
     py::class_<Cache::Disabled>(module, "_CacheDisabled").def(py::init<>());
     module.def("_can_be_shared", &can_be_shared, "module"_a);
-#ifdef BASCULE_TEST_HOOKS
     module.def("_hold_compiles", &Nvrtc::hold_compiles, "hold"_a);
-#endif
     Cache::process_default().set_warning_handler(&warn_of_cache);
 }
 

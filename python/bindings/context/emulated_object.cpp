@@ -13,9 +13,7 @@
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/faults/device_reset.hpp>
 #include <bascule/runtime/faults/race_check.hpp>
-#ifdef BASCULE_TEST_HOOKS
 #include <bascule/runtime/trace/driver_recorder.hpp>
-#endif
 
 #include "context/device_object.hpp"
 #include "support/gil.hpp"
@@ -70,24 +68,18 @@ const char* kind_name(std::uint32_t kind) noexcept {
     }
 }
 
-#ifdef BASCULE_TEST_HOOKS
 bool runs_on_a_gpu() {
     if (Driver::existing() == nullptr) current_device();
     return !Driver::get().emulated();
 }
-#endif
 
 void trace(bool on) {
-#ifdef BASCULE_TEST_HOOKS
     if (runs_on_a_gpu()) return record_operations(on);
-#endif
     functions().trace(on ? 1 : 0);
 }
 
 std::vector<BasculeEmulatedOperation> traced_operations() {
-#ifdef BASCULE_TEST_HOOKS
     if (runs_on_a_gpu()) return recorded_operations();
-#endif
     const EmulatedFunctions& emulated = functions();
     std::vector<BasculeEmulatedOperation> operations(emulated.trace_read(nullptr, 0));
     operations.resize(std::min(operations.size(), emulated.trace_read(operations.data(), operations.size())));
@@ -95,16 +87,12 @@ std::vector<BasculeEmulatedOperation> traced_operations() {
 }
 
 std::size_t trace_length() {
-#ifdef BASCULE_TEST_HOOKS
     if (runs_on_a_gpu()) return recorded_operations().size();
-#endif
     return functions().trace_read(nullptr, 0);
 }
 
 std::uint64_t driver_calls(const std::string& function) {
-#ifdef BASCULE_TEST_HOOKS
     if (runs_on_a_gpu()) return recorded_calls_of(function);
-#endif
     return functions().call_count(function.c_str());
 }
 
@@ -152,9 +140,6 @@ void bind_races(py::module_& module) {
     module.def("_finish_devices", &finish_devices, py::call_guard<GilReleased>());
     module.def("_end_program", &end_program, py::call_guard<GilReleased>());
     module.def("_race_statistics", &race_statistics);
-#ifdef BASCULE_TEST_HOOKS
-    module.def("_drop_operation", [](std::uint64_t number) { return functions().drop(number); });
-#endif
 }
 
 }  // namespace

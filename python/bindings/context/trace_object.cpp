@@ -184,9 +184,7 @@ std::uint64_t add_python_hook(const py::object& before, const py::object& after,
 void bind_traces(py::module_& module) {
     module.attr("_enter_trace") = method("__enter__", &enter_trace);
     module.attr("_exit_trace") = method("__exit__", &exit_trace);
-#ifdef BASCULE_TEST_HOOKS
     module.def("_advance_trace_clock", [](std::int64_t nanoseconds) { trace_clock_advance += nanoseconds; });
-#endif
     module.def("_emit_ranges", &emit_python_ranges, "push"_a, "pop"_a);
     module.def("_stop_ranges", &stop_ranges);
     module.def("_add_launch_hook", &add_python_hook, "before"_a, "after"_a, "make_record"_a);

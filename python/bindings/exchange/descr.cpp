@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arrays/array_interface.hpp>
-#include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
@@ -119,14 +118,12 @@ std::shared_ptr<const StructLayout> read_descr(PyObject* descr, std::string_view
     if (is_typestr_alone(descr, typestr)) [[likely]]
         return nullptr;
     const DType dtype = parse_typestr(typestr);
-    if (!PyList_Check(descr) && !checked(Check::descr_form)) return nullptr;
     const std::vector<DescrEntry> entries = entries_of(descr, 0);
     const bool plain = entries.size() == 1 && entries[0].name.empty() && entries[0].shape.empty();
     if (plain && entries[0].typestr == typestr) return nullptr;
     if (dtype.kind != DType::Kind::opaque) {
         if (plain && !entries[0].typestr.empty() && parse_typestr(entries[0].typestr) == dtype)
             return nullptr;
-        if (!checked(Check::descr_contradiction)) return nullptr;
         fail(ErrorKind::value,
              fmt::format("contradicts 'typestr', which is \"{}\": this is a bug in the producing library.",
                          shortened(typestr)));

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 #include <pybind11/critical_section.h>
 
-#include <bascule/interface/errors/checks.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
@@ -67,26 +66,19 @@ std::string utf8_of(PyObject* text) {
 
 // --- Integers ----------------------------------------------------------------------------------------------
 
-/// What a field of integers is called, and the checks that guard it.
+/// What a field of integers is called and what it has to be.
 struct IntegerField {
     const char* name;
     const char* expected;
-    Check integer;  ///< is it one?
-    Check range;    ///< does it fit 64 bits?
 };
 
-constexpr IntegerField version_field = {"version", "an integer", Check::version_integer,
-                                        Check::version_range};
-constexpr IntegerField extent_field = {"shape", "a tuple of integers", Check::extent_integer,
-                                       Check::extent_range};
-constexpr IntegerField stride_field = {"strides", "None or a tuple of integers", Check::stride_integer,
-                                       Check::stride_range};
-constexpr IntegerField pointer_field = {"data", "a pair whose first element is an integer address",
-                                        Check::pointer_integer, Check::pointer_range};
+constexpr IntegerField version_field = {"version", "an integer"};
+constexpr IntegerField extent_field = {"shape", "a tuple of integers"};
+constexpr IntegerField stride_field = {"strides", "None or a tuple of integers"};
+constexpr IntegerField pointer_field = {"data", "a pair whose first element is an integer address"};
 constexpr IntegerField stream_field = {"stream",
                                        "None or an integer: 1, 2 or a stream handle (streams are integers in "
-                                       "this version of the interface; a later one may name an event)",
-                                       Check::stream_integer, Check::stream_range};
+                                       "this version of the interface; a later one may name an event)"};
 
 bool is_numpy_bool(PyObject* object) {
     const std::string_view name = Py_TYPE(object)->tp_name;
@@ -94,13 +86,9 @@ bool is_numpy_bool(PyObject* object) {
 }
 
 /// The integer as Python's own int; null when `object` is none. bool is not an integer here.
-py::object as_integer(PyObject* object, Check check) {
+py::object as_integer(PyObject* object) {
     if (PyLong_CheckExact(object)) return py::reinterpret_borrow<py::object>(object);
-    const bool is_bool = PyBool_Check(object) || is_numpy_bool(object);
-    if (is_bool && !checked(check)) return py::int_(PyObject_IsTrue(object));
-    if (is_bool || !PyIndex_Check(object)) {
-        return checked(check) ? py::object() : py::object(py::int_(1));
-    }
+    if (PyBool_Check(object) || is_numpy_bool(object) || !PyIndex_Check(object)) return {};
     auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(object));
     if (!integer) {
         if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
@@ -110,14 +98,11 @@ py::object as_integer(PyObject* object, Check check) {
 }
 
 std::int64_t read_int64_slowly(PyObject* object, const IntegerField& field) {
-    const Check check = &field == &extent_field && (PyBool_Check(object) || is_numpy_bool(object))
-                            ? Check::extent_bool
-                            : field.integer;
-    const py::object integer = as_integer(object, check);
+    const py::object integer = as_integer(object);
     if (!integer) fail(ErrorKind::type, field.name, field.expected, object);
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
-    if (overflow != 0 && checked(field.range)) {
+    if (overflow != 0) {
         fail(ErrorKind::value, field.name, fmt::format("{} between -2**63 and 2**63 - 1", field.expected),
              object);
     }
@@ -131,12 +116,11 @@ std::int64_t read_int64(PyObject* object, const IntegerField& field) {
 }
 
 std::uint64_t read_uint64_slowly(PyObject* object, const IntegerField& field) {
-    const py::object integer = as_integer(object, field.integer);
+    const py::object integer = as_integer(object);
     if (!integer) fail(ErrorKind::type, field.name, field.expected, object);
     const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
     if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) {
         PyErr_Clear();
-        if (!checked(field.range)) return PyLong_AsUnsignedLongLongMask(integer.ptr());
         fail(ErrorKind::value, field.name, fmt::format("{}, at least 0 and below 2**64", field.expected),
              object);
     }
@@ -154,7 +138,7 @@ std::uint64_t read_uint64(PyObject* object, const IntegerField& field) {
 
 /// A tuple or list as a tuple: what is read cannot change meanwhile. A type of its own may say that it has
 /// another length than it has; then nobody knows which elements are meant.
-py::object as_tuple(PyObject* object, const char* field, const char* expected, Check check) {
+py::object as_tuple(PyObject* object, const char* field, const char* expected) {
     py::object tuple;
     if (PyTuple_Check(object)) {
         tuple = py::reinterpret_borrow<py::object>(object);
@@ -162,53 +146,47 @@ py::object as_tuple(PyObject* object, const char* field, const char* expected, C
         tuple = py::reinterpret_steal<py::object>(PyList_AsTuple(object));
         if (!tuple) throw py::error_already_set();
     } else {
-        if (checked(check)) fail(ErrorKind::type, field, expected, object);
-        return py::make_tuple(1, false);
+        fail(ErrorKind::type, field, expected, object);
     }
     if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) return tuple;
     const Py_ssize_t said = PyObject_Size(object);
     if (said < 0) throw py::error_already_set();
-    if (said != PyTuple_GET_SIZE(tuple.ptr()) && checked(Check::shape_length)) {
+    if (said != PyTuple_GET_SIZE(tuple.ptr())) {
         fail(ErrorKind::type, field, fmt::format("{} whose __len__ is true", expected), object);
     }
     return tuple;
 }
 
-void read_dimensions(PyObject* tuple, const IntegerField& field, Dimensions& out) {
-    Py_ssize_t size = PyTuple_GET_SIZE(tuple);
+void read_tuple(PyObject* tuple, const IntegerField& field, Dimensions& out) {
+    const Py_ssize_t size = PyTuple_GET_SIZE(tuple);
     if (size > max_dimensions) {
-        if (checked(Check::shape_dimensions)) {
-            throw ArgumentError(
-                ErrorKind::value,
-                fmt::format("'{}' of __cuda_array_interface__ has {} dimensions; {} is the most. Reshape it.",
-                            field.name, size, max_dimensions),
-                {.field = field.name, .got = std::to_string(size)});
-        }
-        size = max_dimensions;
+        throw ArgumentError(
+            ErrorKind::value,
+            fmt::format("'{}' of __cuda_array_interface__ has {} dimensions; {} is the most. Reshape it.",
+                        field.name, size, max_dimensions),
+            {.field = field.name, .got = std::to_string(size)});
     }
     for (Py_ssize_t i = 0; i < size; ++i) out.push_back(read_int64(PyTuple_GET_ITEM(tuple, i), field));
 }
 
-void read_dimensions(PyObject* object, const IntegerField& field, Check sequence, Dimensions& out) {
+void read_dimensions(PyObject* object, const IntegerField& field, Dimensions& out) {
     if (PyTuple_CheckExact(object)) [[likely]] {
-        read_dimensions(object, field, out);
+        read_tuple(object, field, out);
         return;
     }
-    const py::object tuple = as_tuple(object, field.name, field.expected, sequence);
-    read_dimensions(tuple.ptr(), field, out);
+    const py::object tuple = as_tuple(object, field.name, field.expected);
+    read_tuple(tuple.ptr(), field, out);
 }
 
 bool read_readonly(PyObject* flag) {
     if (flag == Py_False) return false;
     if (flag == Py_True) return true;
     if (is_numpy_bool(flag)) return PyObject_IsTrue(flag) == 1;
-    if (const py::object integer =
-            PyIndex_Check(flag) != 0 ? as_integer(flag, Check::readonly_flag) : py::object()) {
+    if (const py::object integer = PyIndex_Check(flag) != 0 ? as_integer(flag) : py::object()) {
         int overflow = 0;
         const long value = PyLong_AsLongAndOverflow(integer.ptr(), &overflow);
         if (overflow == 0 && (value == 0 || value == 1)) return value == 1;
     }
-    if (!checked(Check::readonly_flag)) return false;
     fail(ErrorKind::type, "data", "a pair of an address and a bool that tells whether the data is read-only",
          flag);
 }
@@ -228,11 +206,9 @@ void read_data(PyObject* object, RawInterface& raw) {
         return;
     }
     static constexpr const char* expected = "a pair (address, read-only flag)";
-    const py::object pair = as_tuple(object, "data", expected, Check::data_sequence);
-    const Py_ssize_t size = PyTuple_GET_SIZE(pair.ptr());
-    if (size != 2 && checked(Check::data_pair)) fail(ErrorKind::value, "data", expected, object);
-    read_pair(size > 0 ? PyTuple_GET_ITEM(pair.ptr(), 0) : Py_None,
-              size > 1 ? PyTuple_GET_ITEM(pair.ptr(), 1) : Py_False, raw);
+    const py::object pair = as_tuple(object, "data", expected);
+    if (PyTuple_GET_SIZE(pair.ptr()) != 2) fail(ErrorKind::value, "data", expected, object);
+    read_pair(PyTuple_GET_ITEM(pair.ptr(), 0), PyTuple_GET_ITEM(pair.ptr(), 1), raw);
 }
 
 /// Borrows from `object`.
@@ -241,15 +217,11 @@ std::string_view read_typestr(PyObject* object) {
         return {static_cast<const char*>(PyUnicode_DATA(object)),
                 static_cast<std::size_t>(PyUnicode_GET_LENGTH(object))};
     }
-    if (!PyUnicode_Check(object)) {
-        if (!checked(Check::typestr_text)) return "|u1";
-        fail(ErrorKind::type, "typestr", "a string such as \"<f4\"", object);
-    }
+    if (!PyUnicode_Check(object)) fail(ErrorKind::type, "typestr", "a string such as \"<f4\"", object);
     Py_ssize_t size = 0;
     const char* text = PyUnicode_AsUTF8AndSize(object, &size);
     if (text == nullptr) {
         PyErr_Clear();  // lone surrogates
-        if (!checked(Check::typestr_unicode)) return "|u1";
         fail(ErrorKind::value, "typestr", "an ASCII string such as \"<f4\"", object);
     }
     return {text, static_cast<std::size_t>(size)};
@@ -323,7 +295,6 @@ void take_entries(PyObject* descriptor, Entries& entries) {
         if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw py::error_already_set();
         PyErr_Clear();
     }
-    if (!checked(Check::mapping)) return;
     throw ArgumentError(
         ErrorKind::type,
         fmt::format("__cuda_array_interface__ must be a dict, got {} ({}).", safe_repr(descriptor),
@@ -357,32 +328,32 @@ void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot) {
 
     if (PyObject* version = entries[Key::version]) {
         raw.version = read_int64(version, version_field);
-    } else if (checked(Check::version_present)) {
+    } else {
         fail_missing("version");
     }
     raw.accept_newer = accept_newer.load(std::memory_order_relaxed);
 
     if (PyObject* shape = entries[Key::shape]) {
-        read_dimensions(shape, extent_field, Check::shape_sequence, raw.shape);
-    } else if (checked(Check::shape_present)) {
+        read_dimensions(shape, extent_field, raw.shape);
+    } else {
         fail_missing("shape");
     }
 
     if (PyObject* typestr = entries[Key::typestr]) {
         raw.typestr = read_typestr(typestr);
         snapshot.typestr = py::reinterpret_borrow<py::object>(typestr);
-    } else if (checked(Check::typestr_present)) {
+    } else {
         fail_missing("typestr");
     }
 
     if (PyObject* data = entries[Key::data]) {
         read_data(data, raw);
-    } else if (checked(Check::data_present)) {
+    } else {
         fail_missing("data");
     }
 
     if (PyObject* strides = entries.given(Key::strides)) {
-        read_dimensions(strides, stride_field, Check::strides_sequence, raw.strides);
+        read_dimensions(strides, stride_field, raw.strides);
         raw.has_strides = true;
     }
     if (PyObject* stream = entries.given(Key::stream)) {
@@ -415,10 +386,7 @@ std::string own_words(const std::string& message) {
 }  // namespace
 
 std::string take_absence() {
-    const bool absent = PyErr_ExceptionMatches(PyExc_AttributeError) != 0;
-    if (checked(absent ? Check::attribute_error : Check::producer_exception) != absent) {
-        throw py::error_already_set();
-    }
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw py::error_already_set();
     const py::error_already_set error;
     return own_words(utf8_of(py::str(error.value()).ptr()));
 }
@@ -426,7 +394,7 @@ std::string take_absence() {
 PyObject* detail::get_interface_by_name(PyObject* object) {
     auto descriptor = py::reinterpret_steal<py::object>(
         into_python([&] { return PyObject_GetAttr(object, names().cuda_array_interface); }));
-    if (descriptor && PyType_Check(object) && checked(Check::instance)) {
+    if (descriptor && PyType_Check(object)) {
         throw ArgumentError(ErrorKind::type,
                             fmt::format("got the class {}, not an array: pass an instance of it.",
                                         reinterpret_cast<PyTypeObject*>(object)->tp_name),
@@ -482,27 +450,6 @@ void bind_interface_reader(py::module_& module) {
         "descriptor"_a, "times"_a = 1, "plainly"_a = true,
         "For tests and benchmarks: parses and checks a descriptor as a launch does, or, not `plainly`, by "
         "all the rules at once; says what it is.");
-#ifdef BASCULE_TEST_HOOKS
-    module.def(
-        "_checks",
-        [] {
-            py::dict rows;
-            for (const CheckRow& check : check_rows) {
-                rows[py::str(check.name.data(), check.name.size())] = check.row;
-            }
-            return rows;
-        },
-        "For tests: the name of every check that an array interface must pass, and its row in "
-        "interface/CONFORMANCE.md.");
-    module.def(
-        "_switch_check",
-        [](const std::string& name, bool on) {
-            const std::optional<Check> check = find_check(name);
-            if (!check) throw py::key_error("there is no check '" + name + "'");
-            switch_check(*check, on);
-        },
-        "name"_a, "on"_a, "For tests: switches one check off, to see that its row then fails, and on again.");
-#endif
 }
 
 }  // namespace bascule::python

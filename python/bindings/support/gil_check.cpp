@@ -19,7 +19,6 @@
 namespace py = pybind11;
 
 namespace bascule::python {
-#ifdef BASCULE_TEST_HOOKS
 namespace {
 
 DriverFunctions functions;  // of the driver, as they were found
@@ -79,8 +78,5 @@ void check_calls_of_driver(py::module_& module) {
         Driver::get().api().cuCtxGetDevice(&device);
     });
 }
-#else
-void check_calls_of_driver(py::module_&) {}
-#endif
 
 }  // namespace bascule::python

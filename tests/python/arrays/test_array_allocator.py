@@ -202,7 +202,7 @@ def test_memory_goes_back_after_the_last_kernel_that_uses_it(counting, scale):
     assert counting.returned == [(256, stream.handle)]
 
 
-def test_the_stream_lives_until_the_memory_is_back(counting, recorded):
+def test_the_stream_lives_until_the_memory_is_back(counting):
     stream = bascule.stream()
     x = bascule.device_array(10, "u1", stream=stream)
     handle = stream.handle

@@ -155,7 +155,7 @@ def test_fill_converts_as_numpy_does():
     assert (x.copy_to_host() == 1).all()
 
 
-def test_repeated_bytes_are_filled_by_the_driver(recorded):
+def test_repeated_bytes_are_filled_by_the_driver():
     for dtype, value, name in [("u1", 1, "D8"), ("f2", 1.5, "D16"), ("f4", 1.5, "D32"), ("f8", 0.0, "D8")]:
         x = bascule.device_array(64, dtype)
         with traced() as operations:
@@ -239,7 +239,7 @@ def test_out_that_does_not_fit_is_named():
         x.copy_to_host(out=[0] * 6)
 
 
-def test_elements_are_ordered_with_both_streams(recorded):
+def test_elements_are_ordered_with_both_streams():
     p, q, c = (bascule.stream() for _ in range(3))
     x = bascule.to_device(np.arange(64.0), stream=p)
     y = bascule.to_device(np.zeros(64), stream=q)

@@ -71,7 +71,7 @@ def test_a_wrong_export_is_named():
 
 
 @pytest.mark.parametrize("derive", [lambda x: x, lambda x: x[1:].T, lambda x: bascule.as_cuda_array(ForeignArray(x))])
-def test_the_exported_stream_outlives_its_exporter(derive, recorded, scale):
+def test_the_exported_stream_outlives_its_exporter(derive, scale):
     stream = bascule.stream()
     x = derive(bascule.to_device(np.ones(64, "f4"), stream=stream))
     handle = stream.handle

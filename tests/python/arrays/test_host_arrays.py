@@ -70,7 +70,7 @@ def test_they_are_copied_from_and_to(make, rng):
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_they_are_freed_after_their_last_use(make, scale, recorded):
+def test_they_are_freed_after_their_last_use(make, scale):
     x = make(64, "f4")
     np.asarray(x)[:] = 1
     gc.collect()

@@ -142,7 +142,7 @@ class Run:
                 self.check_refused()
 
     def check_binds(self) -> None:
-        """The same without a launch: for a parser with a check switched off, whatever it lets through."""
+        """The same without a launch: for a mutant, whatever it lets through."""
         with configured(self.case.settings):
             arguments = self.arguments()
             if self.case.outcome == ACCEPTED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+import os
 from typing import Any
 
 import numpy as np
@@ -54,9 +54,7 @@ def outcome_of(
 
 
 def main() -> None:
-    for name in sys.argv[1:]:
-        bascule._bascule._switch_check(name, False)
-    launches = not sys.argv[1:]  # what a check that is off lets through is not run
+    launches = "BASCULE_MUTANT" not in os.environ  # what a missing check lets through is not run
     memories = {(device, place): Memory("device", device) for device in (0, 1) for place in range(3)}
     kernel = bascule.compile(KERNEL).add.prepare()
     cases = [case for case in CASES if case.placed]

@@ -143,7 +143,7 @@ POISON = {
 
 @pytest.mark.parametrize("versioned", [True, False])
 @pytest.mark.parametrize(("poison", "error", "words"), POISON.values(), ids=POISON)
-def test_a_poisoned_tensor_is_refused_and_deleted_once(recorded, array, versioned, poison, error, words):
+def test_a_poisoned_tensor_is_refused_and_deleted_once(array, versioned, poison, error, words):
     exporter = Exporter(array, versioned=versioned, poison=poison)
     capsule = exporter.capsule()
     with traced() as operations, pytest.raises(error, match=words):

@@ -34,7 +34,7 @@ def test_a_const_parameter_borrows_and_asks_for_the_work_stream(module, array):
     np.testing.assert_array_equal(result.copy_to_host(), HOST)
 
 
-def test_the_work_stream_orders_the_launch(recorded, module, array):
+def test_the_work_stream_orders_the_launch(module, array):
     stream = bascule.stream()
     exchange_native.set_work_stream(stream.handle)
     foreign, result = tensor(array), out()
@@ -114,7 +114,7 @@ def test_where_the_kernel_writes_the_interface_says_whether_it_may(module, array
         module.copy[1, 8](array, frozen)
 
 
-def test_an_interface_that_cannot_name_a_stream_is_ordered_by_the_table(recorded, module, array):
+def test_an_interface_that_cannot_name_a_stream_is_ordered_by_the_table(module, array):
     stream = bascule.stream()
     exchange_native.set_work_stream(stream.handle)
     old, new = with_interface(out()), with_interface(out(), changes={"version": 3})
@@ -284,7 +284,7 @@ def test_a_work_stream_that_cannot_be_told_is_an_error(module, array):
         ({"device_type": CPU}, TypeError, "Tensor"),
     ],
 )
-def test_a_tensor_that_does_not_fit_is_refused_by_name(recorded, module, array, options, error, words):
+def test_a_tensor_that_does_not_fit_is_refused_by_name(module, array, options, error, words):
     foreign = tensor(array, **options)
     result = out()
     module.copy[1, 8](array, result)

@@ -174,7 +174,7 @@ def test_a_read_only_array_says_so_or_is_refused(array):
 # --- Streams
 
 
-def test_the_consumers_stream_waits_for_the_arrays(recorded):
+def test_the_consumers_stream_waits_for_the_arrays():
     bound, other = bascule.stream(), bascule.stream()
     array = bascule.to_device(np.ones(4, "f4"), stream=bound)
     assert ordering(lambda: array.__dlpack__(stream=other.handle)) == [("record", bound.handle), ("wait", other.handle)]
@@ -188,7 +188,7 @@ def test_the_consumers_stream_waits_for_the_arrays(recorded):
     assert ordering(lambda: array.__dlpack__(stream=np.int64(2))) == [("record", bound.handle), ("wait", 2)]
 
 
-def test_the_same_stream_and_minus_one_wait_for_nothing(recorded):
+def test_the_same_stream_and_minus_one_wait_for_nothing():
     bound = bascule.stream()
     array = bascule.to_device(np.ones(4, "f4"), stream=bound)
     assert ordering(lambda: array.__dlpack__(stream=bound.handle)) == []
@@ -210,7 +210,7 @@ def test_the_same_stream_and_minus_one_wait_for_nothing(recorded):
         ("1", TypeError, "stream"),
     ],
 )
-def test_a_stream_that_dlpack_forbids_is_refused_before_anything_is_enqueued(recorded, stream, error, words):
+def test_a_stream_that_dlpack_forbids_is_refused_before_anything_is_enqueued(stream, error, words):
     array = bascule.to_device(np.ones(4, "f4"), stream=bascule.stream())
 
     def ask():

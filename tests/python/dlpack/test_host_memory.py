@@ -67,7 +67,7 @@ def test_numpy_keeps_the_memory(memory):
     np.testing.assert_array_equal(host, HOST)
 
 
-def test_without_a_stream_the_host_waits_and_with_one_it_does_not(recorded, memory):
+def test_without_a_stream_the_host_waits_and_with_one_it_does_not(memory):
     bound, other = bascule.stream(), bascule.stream()
     array = memory.array(stream=bound)
     assert ordering(lambda: array.__dlpack__()) == [("synchronize", bound.handle)]

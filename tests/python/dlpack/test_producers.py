@@ -137,7 +137,7 @@ def test_an_option_of_the_wrong_type_is_named(array, option):
         bascule.from_dlpack(array, **option)
 
 
-def test_our_own_arrays_go_round_and_order_their_streams(recorded):
+def test_our_own_arrays_go_round_and_order_their_streams():
     bound, other = bascule.stream(), bascule.stream()
     array = bascule.to_device(HOST, stream=bound)
     with traced() as operations:

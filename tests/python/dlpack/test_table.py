@@ -71,7 +71,7 @@ def test_the_work_stream_is_the_default_stream(array):
         exchange_native.current_stream(bascule.DeviceArray, CUDA, 63)
 
 
-def test_an_array_on_another_stream_is_ordered_before_the_work_stream(recorded):
+def test_an_array_on_another_stream_is_ordered_before_the_work_stream():
     bound = bascule.stream()
     array = bascule.to_device(HOST, stream=bound)
     for use in (exchange_native.borrow, exchange_native.take):

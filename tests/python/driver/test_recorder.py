@@ -1,4 +1,4 @@
-"""Builds with tests record on any driver what Bascule asks of it, in the form of the emulated device's trace.
+"""Bascule records on any driver what it asks of it, in the form of the emulated device's trace.
 
 So the tests of order, of conformance and of graphs run on a GPU too.
 """
@@ -10,15 +10,7 @@ import subprocess
 import sys
 import textwrap
 
-import pytest
-
-import bascule
-
 from .place import OPENING, prints
-
-pytestmark = pytest.mark.skipif(
-    not hasattr(bascule._bascule, "_drop_operation"), reason="built without BASCULE_TEST_HOOKS"
-)
 
 # Of everything that is an operation one; numbers for handles, in the order in which they appear.
 EVERYTHING = """

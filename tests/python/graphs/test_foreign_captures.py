@@ -16,8 +16,6 @@ import bascule
 
 from .conftest import captured_by_others, operations
 
-pytestmark = pytest.mark.usefixtures("recorded")
-
 
 def array_on(stream: bascule.Stream | None, value: float = 1.0) -> ForeignArray:
     array = ForeignArray(bascule.to_device(np.full(32, value, "f4"), stream=stream))

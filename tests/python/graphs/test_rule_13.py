@@ -14,8 +14,6 @@ import bascule
 
 from .conftest import captured_by_others, operations, order
 
-pytestmark = pytest.mark.usefixtures("recorded")
-
 
 def array_on(bound: bascule.Stream | None, values: float = 1.0, **changes: object) -> ForeignArray:
     array = ForeignArray(bascule.to_device(np.full(32, values, "f4"), stream=bound), **changes)

@@ -42,7 +42,7 @@ def test_a_cooperative_launch_may_have_as_many_blocks_as_fit(kernels, x):
     np.testing.assert_array_equal(x.copy_to_host(), np.full(64, most, "f4"))
 
 
-def test_one_more_is_refused_before_anything_is_issued_with_how_many_fit(kernels, x, recorded):
+def test_one_more_is_refused_before_anything_is_issued_with_how_many_fit(kernels, x):
     most = fitting(kernels.add, 64)
     kernels.add[1, 64](x, 0)
     with traced() as operations, pytest.raises(ValueError, match=f"{most} fit") as caught:

@@ -80,7 +80,7 @@ def test_a_row_of_the_array_itself_is_read_before_it_is_written():
     np.testing.assert_array_equal(x.copy_to_host(), np.broadcast_to(host[1], (3, 4)))
 
 
-def test_a_row_from_the_host_is_repeated_on_the_device(recorded):
+def test_a_row_from_the_host_is_repeated_on_the_device():
     x = bascule.to_device(np.zeros((500, 4), "f4"))
     x[:] = np.zeros(4, "f4")  # compiles
     bascule.synchronize()

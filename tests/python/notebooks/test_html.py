@@ -325,7 +325,7 @@ def test_an_array_shows_what_it_is_and_the_values(rng):
     assert "strides" not in _display.text(bascule.to_device(host))
 
 
-def test_of_a_long_array_the_ends_alone_are_read(recorded):
+def test_of_a_long_array_the_ends_alone_are_read():
     x = bascule.to_device(np.arange(1_000_000))
     html_of(x)
     with traced() as operations:

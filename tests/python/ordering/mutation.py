@@ -11,6 +11,7 @@ nothing was compared.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
@@ -27,7 +28,6 @@ from scenarios_by_hand import SCENARIOS
 from scene import Scene, kernels, release_owners
 
 import bascule
-from bascule import _bascule
 
 Pairs = list[tuple[int, int]]  # of conflicting steps
 
@@ -43,6 +43,12 @@ LEAST_MUTANTS = 500
 MOST_EQUIVALENT = 0.05
 
 
+def drop_operation(number: int) -> None:
+    """From now on the emulated device forgets the record or wait of this number; see emulated_abi.h."""
+    emulator = ctypes.CDLL(str(Path(bascule.__file__).parent / "libbascule_emulator.so"))
+    emulator.bascule_emulated_drop(ctypes.c_uint64(number))
+
+
 def run(name: str, dropped: int = NOTHING) -> tuple[list[str], list[Step]]:
     """The races that the detector reports, and what was issued. The host has waited for everything then.
 
@@ -54,12 +60,12 @@ def run(name: str, dropped: int = NOTHING) -> tuple[list[str], list[Step]]:
     operations: list[bascule.emulated.Operation] = []
     try:
         with bascule.emulated.checks(races=True), bascule.emulated.trace() as operations:
-            _bascule._drop_operation(dropped)
+            drop_operation(dropped)
             program(scene)
     except bascule.RaceError as error:
         reported = error.races
     finally:
-        _bascule._drop_operation(NOTHING)
+        drop_operation(NOTHING)
         release_owners(devices)
     return reported, steps_of(operations, scene)
 

@@ -17,8 +17,6 @@ from plain_launches import ordered
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("recorded")
-
 KERNELS = """
 __global__ void add(const float* a, const float* b, float* out) { out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x]; }
 __global__ void nothing(int i) {}

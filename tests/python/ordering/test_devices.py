@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("recorded", "two_devices")
+pytestmark = pytest.mark.usefixtures("two_devices")
 
 HERE = Path(__file__).resolve().parent
 FILES = ["two_devices.py", "rules_two_devices.py"]

@@ -12,8 +12,6 @@ from conftest import ForeignArray, traced
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("recorded")
-
 KERNELS = """
 __global__ void add(const float* a, const float* b, float* out) { out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x]; }
 __global__ void scale(float* p, float factor, int n) { if (threadIdx.x < n) p[threadIdx.x] *= factor; }

@@ -17,8 +17,6 @@ from scene import unordered
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("recorded")
-
 COUNT = 32
 GONE = 0xDEAD0  # no stream
 KINDS = ("record", "wait", "launch", "copy", "fill", "graph launch")

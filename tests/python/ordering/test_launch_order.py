@@ -18,8 +18,6 @@ from scene import Foreign, N, handle_of, in_a_thread, in_threads, kernels, searc
 import bascule
 from bascule import _bascule
 
-pytestmark = pytest.mark.usefixtures("recorded")
-
 Launch = Callable[[object, tuple[object, ...]], Callable[[], object]]
 
 # Every way of launching: (stream, arguments) -> what launches. Preparing it issues nothing of order.

@@ -13,8 +13,6 @@ from plain_launches import add, array_on, prepared
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("recorded")
-
 # The kernel runs inside of the launch call (eager) until another thread lets it go, which first destroys the stream
 # that should be held back: the fence behind the launch fails.
 PRODUCER_GOES = """

@@ -19,8 +19,6 @@ from conftest import Missing, traced
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("recorded")
-
 KERNEL = """
 __global__ void add(const float* a, const float* b, float* out) { out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x]; }
 """

@@ -15,8 +15,6 @@ from scene import in_threads, searching_for_races
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("recorded")
-
 THREADS = 8
 LAUNCHES = 10
 Steps = list[tuple[str, int]]

@@ -9,8 +9,6 @@ from scene import Foreign, searching_for_races, unordered
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("recorded")
-
 TEXT = """
 __global__ void add(const long long* x, const long long* y, long long* out, int n) {
     int start = blockIdx.x * blockDim.x + threadIdx.x;

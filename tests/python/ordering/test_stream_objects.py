@@ -9,8 +9,6 @@ from plain_launches import add, array_on, issued, prepared
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("recorded")
-
 
 @pytest.mark.parametrize("attribute", ["ptr", "cuda_stream", "handle"])
 def test_streams_of_other_libraries_are_taken(attribute):

@@ -14,8 +14,6 @@ from plain_launches import ordered
 
 import bascule
 
-pytestmark = pytest.mark.usefixtures("recorded")
-
 COUNT = 64
 SLOW = """
 __global__ void write(float* p, float value) { p[threadIdx.x] = value; }

@@ -62,7 +62,7 @@ def test_arrays_like_another_have_its_shape_dtype_and_order(host, where):
     )
 
 
-def test_new_arrays_are_filled_on_the_stream_that_they_are_bound_to(recorded):
+def test_new_arrays_are_filled_on_the_stream_that_they_are_bound_to():
     stream = bascule.stream()
     with bascule.stream(), traced() as operations:
         x = bascule.zeros(8, stream=stream)

@@ -111,7 +111,7 @@ def test_hooks_are_called_in_order_and_afterwards_in_the_opposite_order(module, 
     assert repr(hooks[1]) == "<bascule.LaunchHook removed>"
 
 
-def test_before_runs_before_the_first_operation_and_after_behind_the_last(module, recorded):
+def test_before_runs_before_the_first_operation_and_after_behind_the_last(module):
     front, back = bascule.stream(), bascule.stream()
     x = bascule.to_device(np.ones(64, "f4"), stream=front)
     module.twice[1, 64, back](x)
@@ -126,7 +126,7 @@ def test_before_runs_before_the_first_operation_and_after_behind_the_last(module
     assert counts == [0, 5]
 
 
-def test_an_exception_before_refuses_the_launch_and_nothing_is_issued(module, x, recorded):
+def test_an_exception_before_refuses_the_launch_and_nothing_is_issued(module, x):
     def refuse(launch: bascule.LaunchRecord) -> None:
         raise PermissionError(f"no {launch.kernel}")
 

@@ -215,7 +215,7 @@ def test_template_parameters_come_from_the_elements_of_a_masked_array(rng):
 
 @pytest.mark.parametrize("kernel", ["pointer", "view", "span"])
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_row_51_a_mask_for_any_other_parameter_is_not_implemented(kernels, spans, recorded, kernel, version):
+def test_row_51_a_mask_for_any_other_parameter_is_not_implemented(kernels, spans, kernel, version):
     x = Exposed(np.ones(8, "f4"), mask=Exposed(np.ones(8, bool)), version=version)
     function, out = (spans.span, poisoned(8, "f8")) if kernel == "span" else (kernels[kernel], poisoned(1, "i4"))
     function.prepare()
@@ -311,7 +311,7 @@ def test_a_mask_is_read_exactly_once_a_launch(kernels):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_the_stream_of_a_mask_joins_the_producers(kernels, recorded, version):
+def test_the_stream_of_a_mask_joins_the_producers(kernels, version):
     fast, slow, other = bascule.stream(), bascule.stream(), bascule.stream()
     memory = bascule.to_device(np.zeros(40, "u1"))
     handle = slow.handle
