@@ -17,10 +17,10 @@ using ErrorKind = ArgumentError::Kind;
 /// A function that may be the one.
 struct Candidate {
     Instance function;
-    bool is_template = false;
-    std::vector<Fit> fits;           // one for each argument
-    std::vector<std::string> types;  // of its parameters
-    std::string lowered_name;        // empty: no expression means this function alone
+    const KernelDeclaration* declaration = nullptr;  // of a template
+    std::vector<Fit> fits;                           // one for each argument
+    std::vector<std::string> types;                  // of its parameters
+    std::string lowered_name;                        // empty: no expression means this function alone
     std::string spelling;
     std::vector<std::string>
         written_types;  // of an instance, where there are several templates: as the text has them
@@ -134,7 +134,7 @@ struct Chooser {
         if (!deduction.complete())
             throw missing_argument(declaration, patterns, request.arguments, deduction);
         Candidate candidate;
-        candidate.is_template = true;
+        candidate.declaration = &declaration;
         candidate.function = {declaration.name, instance_name(declaration, deduction)};
         const auto templates = std::count_if(request.declarations.begin(), request.declarations.end(),
                                              [](const KernelDeclaration& each) { return each.is_template; });
@@ -213,10 +213,8 @@ struct Chooser {
             return said.details().log.find(words) != std::string::npos;
         };
         if (!says(error, "cannot determine which instance of overloaded")) return false;
-        std::vector<std::string> values;
-        for (const std::string& type : candidate.written_types)
-            values.push_back(fmt::format("static_cast<bascule::same<{}>(*)()>(nullptr)()", type));
-        const std::string call = fmt::format("{}({})", name, fmt::join(values, ", "));
+        const std::string call =
+            fmt::format("{}({})", name, fmt::join(null_values(candidate.written_types), ", "));
         try {
             signature_of(
                 {candidate.function.kernel, fmt::format("static_cast<decltype({})(*)()>(nullptr)", call)});
@@ -262,7 +260,7 @@ struct Chooser {
             if (is_at_least_as_good(each, *best)) tied.push_back(&each);
         }
         if (tied.size() == 1) return best->lowered_name.empty() ? std::nullopt : std::optional(*best);
-        const auto is_plain = [](const Candidate* each) { return !each->is_template; };
+        const auto is_plain = [](const Candidate* each) { return each->declaration == nullptr; };
         const auto plain = std::count_if(tied.begin(), tied.end(), is_plain);
         if (plain == 1) return **std::find_if(tied.begin(), tied.end(), is_plain);
         return plain == 0 ? most_specialized(tied) : std::nullopt;
@@ -284,9 +282,55 @@ struct Chooser {
                 return each->lowered_name == lowered_name;
             });
             if (found != tied.end()) return **found;
+            return std::nullopt;
+        } catch (const CompileError&) {  // perhaps for another template, which these arguments do not call
+        }
+        return most_specialized_alone(tied);
+    }
+
+    /// The same among functions that are declared like these behind the text, and return their numbers.
+    std::optional<Candidate> most_specialized_alone(std::span<const Candidate* const> tied) const {
+        std::string functions;
+        for (std::size_t i = 0; i < tied.size(); ++i) {
+            const KernelDeclaration& declaration = *tied[i]->declaration;
+            std::vector<std::string> parameters;
+            for (const TemplateParameter& each : declaration.template_parameters) {
+                if (each.kind != TemplateParameter::Kind::type || each.is_auto) return std::nullopt;
+                parameters.push_back(fmt::format("class{} {}", each.is_pack ? "..." : "", each.name));
+            }
+            functions +=
+                fmt::format("template <{}> __device__ bascule::values<{}> call({});\n",
+                            fmt::join(parameters, ", "), i, fmt::join(declaration.parameter_types, ", "));
+        }
+        const std::size_t colons = request.name.rfind("::");
+        const std::string outer = colons == std::string::npos ? "" : request.name.substr(0, colons);
+        const std::string own = "bascule_choice";
+        Program program{request.source, request.options, request.arch, {}, Program::Purpose::signatures};
+        program.source.text +=
+            fmt::format("\nnamespace {}{}{} {{\n{}}}\n", outer, outer.empty() ? "" : "::", own, functions);
+        const std::string call =
+            fmt::format("{}::{}::call({})", outer, own, fmt::join(null_values(tied.front()->types), ", "));
+        const Instance number{request.name,
+                              fmt::format("static_cast<void (*)(decltype({}))>(nullptr)", call)};
+        program.instances = {number};
+        try {
+            const auto image = request.cache.image(program).image;
+            const std::string& said = image->find(number.expression)->signature.parameters.at(0).spelling;
+            for (std::size_t i = 0; i < tied.size(); ++i) {
+                if (said == fmt::format("bascule::values<{}>", i)) return *tied[i];
+            }
         } catch (const CompileError&) {  // ambiguous in C++ too
         }
         return std::nullopt;
+    }
+
+    /// An expression of each type, which is not evaluated.
+    static std::vector<std::string> null_values(std::span<const std::string> types) {
+        std::vector<std::string> values;
+        values.reserve(types.size());
+        for (const std::string& type : types)
+            values.push_back(fmt::format("static_cast<bascule::same<{}>(*)()>(nullptr)()", type));
+        return values;
     }
 
     Candidate best(std::span<const Candidate> candidates, const std::vector<std::string>& refusals) const {

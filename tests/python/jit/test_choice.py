@@ -118,6 +118,16 @@ def test_templates_that_no_name_tells_apart_compete_all_the_same():
     assert chosen(*constrained, arguments=[bascule.zeros(4, "u1")], options={"std": "c++20"}) == 2
 
 
+def test_a_template_that_the_arguments_do_not_call_does_not_make_others_ambiguous():
+    """The third has a function of the type that the first two have, for arguments of one type."""
+    array = bascule.zeros(4, "u1")
+    one, two = "template <class U>|", "template <class T, class U>|"
+    functions = [one + "const unsigned char* p, U* q", two + "const T* p, U* const q", one + "const U p, const U q"]
+    assert chosen(*functions, arguments=[array, read_only(array)]) == 0
+    with pytest.raises(TypeError, match="several overloads of kernel 'f'"):  # now it is called too
+        chosen(*functions, arguments=[read_only(array), read_only(array)])
+
+
 def test_packs_beside_other_templates_are_spelled_out():
     several = ["template <class T, class... Ts>|T a", "template <class T, class U>|T a, U b"]
     assert chosen(*several, arguments=[1, 2.0]) == 1
