@@ -37,7 +37,7 @@ __global__ void make_table(const unsigned* counts, unsigned char* table) {
     __syncthreads();
     for (int distance = 1; distance < LEVELS; distance *= 2) {  // an inclusive scan in 8 steps
         const unsigned below = level >= distance ? sums[level - distance] : 0;
-        __syncthreads();  // everybody has read before anybody writes
+        __syncthreads();  // all threads have read before one writes
         sums[level] += below;
         __syncthreads();
     }

@@ -1,4 +1,4 @@
-// The cache from C++: a template is compiled once for each type, whoever asks for it again. What a process compiled
+// The cache from C++: a template is compiled once for each type, however often it is asked for. What a process compiled
 // comes from memory, what an earlier process compiled from disk.
 #include <cstdio>
 #include <string>

@@ -170,7 +170,7 @@ TEST_CASE("a kernel reads another device's memory after peer access is enabled, 
 }
 
 // cuDevicePrimaryCtxRetain, Release, GetState: counted; "released ... destroyed" with the last one.
-TEST_CASE("a primary context is active while somebody retains it") {
+TEST_CASE("a primary context is active while it is retained") {
     Library library({{"BASCULE_EMULATED_DEVICES", "2"}});
     World world(library);
     CHECK(active(world, 0));

@@ -209,7 +209,7 @@ TEST_CASE("contexts are a stack of each thread") {
     device.api.cuCtxGetCurrent(&current);
     CHECK(current == outer);
     CHECK(device.api.cuCtxDestroy(inner) == CUDA_SUCCESS);
-    // The handle of a context that is gone is harmless: whoever uses it is told.
+    // The handle of a context that is gone is harmless: a call that uses it returns an error.
     device.api.cuCtxPushCurrent(inner);
     CHECK(device.api.cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
     device.api.cuCtxSetCurrent(outer);

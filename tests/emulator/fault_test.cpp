@@ -99,7 +99,7 @@ TEST_CASE("a fault knows its launch among others of the kernel, and its report o
     }
 }
 
-TEST_CASE("a fault is noticed by whoever synchronises in its context, on whatever stream or event") {
+TEST_CASE("a fault is returned by each synchronisation in its context, on whatever stream or event") {
     for (const std::string& policy : client::policies) {
         CAPTURE(policy);
         Library library({{"BASCULE_EMULATED_SCHEDULE", policy.c_str()}});

@@ -48,7 +48,7 @@ TEST_CASE("an empty policy is the default one") {
     CHECK(*x == 1.0F);  // eager
 }
 
-TEST_CASE("under `threads` an operation begins without anybody waiting for it") {
+TEST_CASE("under `threads` an operation begins without a call that waits for it") {
     World world("threads");
     std::promise<void> begun;
     world.api.cuLaunchHostFunc(

@@ -183,7 +183,7 @@ TEST_CASE("threads that find the queue full wait for the oldest operation, which
     }
 }
 
-TEST_CASE("a mark passes when the work before it ends, however late somebody looks") {
+TEST_CASE("a mark passes when the work before it ends, however late it is looked at") {
     Scheduler scheduler(Policy::lazy);
     Graph graph(scheduler);
     Event start, end;
@@ -250,7 +250,7 @@ TEST_CASE("threads run what is ready, end with the scheduler, and leave what is 
     CHECK(ran % 50 == 1);  // with or without the second, which may have had its turn
 }
 
-TEST_CASE("after its threads have retired a scheduler runs what somebody waits for") {
+TEST_CASE("after its threads have retired a scheduler runs what a thread waits for") {
     static Scheduler& scheduler = *new Scheduler(Policy::threads);
     Graph graph(scheduler);
     Stream stream = non_blocking();

@@ -73,7 +73,7 @@ std::string kernel_of(const std::string& spelling, const Opcode& opcode, bool sh
     return text + "ret;\n}\n";
 }
 
-// Is there an order of these threads in which each sees what it returned? Whoever would change nothing goes
+// Is there an order of these threads in which each sees what it returned? A thread that would change nothing goes
 // first: in every order that exists, at most one thread changes a value that does not come back.
 bool some_order_explains(const Opcode& opcode, Bits start, Bits end, std::vector<std::array<Bits, 3>> seen) {
     Bits now = start;

@@ -81,7 +81,7 @@ class World:
         self.address = self.memory.__cuda_array_interface__["data"][0]
         self.depth = 0
         self.evil = 1.0  # how much of what is said is a lie
-        self.integers: set[int] = set()  # that anybody said
+        self.integers: set[int] = set()  # that were given
         self.typestrs: set[str] = set()
         self.module = bascule.compile(SOURCE)
         self.targets: list[Any] = []

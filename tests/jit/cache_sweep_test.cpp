@@ -100,7 +100,7 @@ TEST_CASE("an entry of a clock that was ahead goes before those that are known t
     CHECK(files.names() == std::set{old});
 }
 
-TEST_CASE("a sweep is due once an hour, whoever does it and wherever the clock jumps") {
+TEST_CASE("a sweep is due once an hour, in whichever process and wherever the clock jumps") {
     Files files;
     const auto sweeps = [&] {
         const std::string old = files.entry('a', 100, day);

@@ -457,7 +457,7 @@ TEST_CASE("the directory is the one named, else the user's own, else none") {
     const Environment named("BASCULE_CACHE_DIR", nullptr), caches("XDG_CACHE_HOME", nullptr),
         home("HOME", "/usr");
     CHECK(default_cache_directory() == "/usr/.cache/bascule");
-    const std::string shared = fs::temp_directory_path().string();  // where anybody may write
+    const std::string shared = fs::temp_directory_path().string();  // where every user may write
     for (const std::string& nowhere :
          {std::string(), std::string("relative"), std::string("/"), shared, shared + "/me"}) {
         const Environment other("HOME", nowhere.c_str());

@@ -36,7 +36,7 @@ TEST_CASE("one at a time holds a lock, and its file goes with it") {
     CHECK(std::filesystem::is_empty(root.path() + "/cache"));
 }
 
-TEST_CASE("a thread that holds a lock takes no other, which somebody who waits for it may hold") {
+TEST_CASE("a thread that holds a lock takes no other, which a thread that waits for it may hold") {
     const TemporaryDirectory root;
     const CacheDirectory directory(root.path() + "/cache");
     const auto lock = directory.lock("a.lock", 1ms);

@@ -108,8 +108,7 @@ TEST_CASE("a device that is newer than NVRTC gets the newest PTX that it can wri
           Arch{.major = 3, .minor = 0});  // older: fails, and says why
 }
 
-TEST_CASE(
-    "the cache compiles for the newest architecture in place of an unknown one, unless somebody named it") {
+TEST_CASE("the cache compiles for the newest architecture in place of an unknown one, unless it was named") {
     Cache cache(std::make_shared<Compiler>(toolkit()));
     Program asked = program("__global__ void k() {}");
     asked.arch = {.major = 99, .minor = 0};

@@ -1,8 +1,8 @@
 """A library to preload that counts calls of NVRTC from outside."""
 
 SOURCE = r"""
-/* Counts real calls of nvrtcCompileProgram, whoever makes them: preloaded, it hands out its own function for that
-   name when somebody asks dlsym, and writes the count to the file named by COMPILE_COUNTER when the process ends. */
+/* Counts real calls of nvrtcCompileProgram from all libraries: preloaded, it hands out its own function for that
+   name when dlsym is asked, and writes the count to the file named by COMPILE_COUNTER when the process ends. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

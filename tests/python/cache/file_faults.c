@@ -46,7 +46,7 @@ void faults_arm(long at, int fault, int error, long count) {
 }
 long faults_calls(void) { return calls; }
 const char* faults_name(long call) { return call < calls && call < MOST_CALLS ? names[call] : NULL; }
-/* Until a call waits that was armed with WAIT, or somebody says `reached`; and lets the call go on. */
+/* Until a call waits that was armed with WAIT, or `reached` is said; and lets the call go on. */
 void faults_wait(void) {
     while (sem_wait(&reached) != 0) continue;
 }

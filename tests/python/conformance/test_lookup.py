@@ -1,4 +1,4 @@
-"""The interface is found as Python finds the attribute, and whoever defines it may change it, or launch, meanwhile."""
+"""The interface is found as Python finds the attribute, and its own code may change it, or launch, meanwhile."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def read(capsule: object) -> Managed | ManagedVersioned:
 
 
 def consume(capsule: object) -> Managed | ManagedVersioned:
-    """As a consumer does: the capsule is renamed, and whoever called this calls the deleter."""
+    """As a consumer does: the capsule is renamed, and the caller calls the deleter."""
     managed = read(capsule)
     del managed.capsule
     python.PyCapsule_SetName(capsule, USED[isinstance(managed, ManagedVersioned)])

@@ -1,7 +1,7 @@
 """A pytest plugin: beside each test a host function of Python is in flight on a stream of its own.
 
 It waits for the GIL under the lock of the emulated driver (schedule `threads`), again and again: a test in which
-anybody calls the driver with the GIL never ends. Then the stacks of all threads are written, and the run ends.
+a thread calls the driver with the GIL never ends. Then the stacks of all threads are written, and the run ends.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import bascule
 driver = ctypes.CDLL("libcuda.so.1")  # releases the GIL; ctypes.PyDLL does not
 
 def contexts():
-    'The devices whose primary context is retained by anybody.'
+    'The devices whose primary context is retained.'
     count, flags, active = ctypes.c_int(), ctypes.c_uint(), ctypes.c_int()
     driver.cuInit(0)
     driver.cuDeviceGetCount(ctypes.byref(count))

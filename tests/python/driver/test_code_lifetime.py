@@ -1,4 +1,4 @@
-"""Issue 25, 2: graphs and pending launches keep the code that they run; a driver's unload keeps none."""
+"""Graphs and pending launches keep the code that they run; a driver's unload keeps none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Issue 25, 11: events are asked with their own device's context current, whichever thread asks."""
+"""Events are asked with their own device's context current, whichever thread asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Issue 25, 3: what another library captures keeps its arrays, however the host waited before: nobody tells Bascule.
+"""What another library captures keeps its arrays, however the host waited before: no call tells Bascule.
 
 All waits and captures are calls of the driver, as those of CuPy and PyTorch are.
 """

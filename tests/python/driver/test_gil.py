@@ -1,4 +1,4 @@
-"""Issue 25, 1: no function of the driver is called with the GIL.
+"""No function of the driver is called with the GIL.
 
 The driver runs host functions under a lock that all its functions take, and functions that wait for work wait for host
 functions too. One of Python needs the GIL: who calls the driver with it may wait for ever.

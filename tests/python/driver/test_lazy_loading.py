@@ -1,4 +1,4 @@
-"""Issue 25, 14: nothing is loaded during a capture, with lazy loading as with eager, and whoever captures."""
+"""Nothing is loaded during a capture, with lazy loading as with eager, in captures of other libraries too."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def outcome(program: str, *, uses: tuple[int, ...] = (0,), **changes: str) -> st
 
 
 @pytest.mark.parametrize("mode", [GLOBAL, THREAD_LOCAL, RELAXED])
-def test_a_prepared_kernel_is_launched_in_anybodys_capture(mode):
+def test_a_prepared_kernel_is_launched_in_any_capture(mode):
     assert (
         outcome(f"""
 module.shift.prepare()

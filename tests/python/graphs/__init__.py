@@ -1,1 +1,1 @@
-"""bascule.Graph, and launches onto streams that somebody else captures."""
+"""bascule.Graph, and launches onto streams that another library captures."""

@@ -100,7 +100,7 @@ def test_rule_13_all_in_one_capture_is_as_usual(kernels):
     assert np.array_equal(out.array.copy_to_host(), np.full(32, 3, "f4"))
 
 
-def test_rule_13_a_launch_without_producers_goes_into_somebody_elses_capture(kernels):
+def test_rule_13_a_launch_without_producers_goes_into_another_librarys_capture(kernels):
     c = bascule.stream()
     x = array_on(c)
     with captured_by_others(c) as capture:
@@ -112,7 +112,7 @@ def test_rule_13_a_launch_without_producers_goes_into_somebody_elses_capture(ker
     assert x.array.copy_to_host()[0] == 3
 
 
-def test_rule_13_a_producer_outside_somebody_elses_capture_is_refused_by_name(kernels):
+def test_rule_13_a_producer_outside_another_librarys_capture_is_refused_by_name(kernels):
     c, p = bascule.stream(), bascule.stream()
     x, out = array_on(p), array_on(None, stream=None)
     with captured_by_others(c) as capture:
@@ -158,7 +158,7 @@ def test_rule_13_two_captures_are_not_merged(kernels):
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2], ids=["global", "thread-local", "relaxed"])
-def test_rule_13_nothing_waits_and_nothing_is_loaded_in_somebody_elses_capture(kernels, mode):
+def test_rule_13_nothing_waits_and_nothing_is_loaded_in_another_librarys_capture(kernels, mode):
     c = bascule.stream()
     x, elsewhere = array_on(c), bascule.to_device(np.ones(4, "f4"))
     bascule.synchronize()

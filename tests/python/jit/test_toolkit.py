@@ -35,7 +35,7 @@ def test_cuda_pathfinder_is_asked_where_there_are_no_wheels():
     assert ran.stdout == "True True\n"
 
 
-def test_headers_are_those_beside_the_library_unless_somebody_names_others(monkeypatch: pytest.MonkeyPatch):
+def test_headers_are_those_beside_the_library_unless_others_are_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bascule.config, "include_paths", [])
     assert _toolkit.locate()[1:] == ([], True)
     monkeypatch.setattr(bascule.config, "include_paths", ["/own"])

@@ -235,7 +235,7 @@ def test_work_that_a_daemon_thread_has_queued_does_not_keep_the_process(
             for _ in range(50):
                 long[1, 64, stream](x)
             {WAITING[wait]}
-        y = array()  # before the others: with a random schedule whoever issues work may have to run theirs
+        y = array()  # before the others: with a random schedule a thread that issues work may have to run theirs
         kernel[1, 256](y, 256)
         threading.Thread(target=work, daemon=True).start()
         queued.wait()

@@ -63,7 +63,7 @@ class Allocator:
 
     def deallocate(self, address: int, size: int, stream: bascule.Stream) -> None:
         self.freed.append(address)
-        # Whoever still reads it now reads poison, not the old values.
+        # A kernel that still reads it now reads poison, not the old values.
         self.arrays.pop(address).fill(0xA5, stream=bascule.stream())
 
 

@@ -1,4 +1,4 @@
-"""A raw pointer takes C-contiguous arrays only, whoever made them; the message's three alternatives work."""
+"""A raw pointer takes C-contiguous arrays only, of every library; the message's three alternatives work."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def rule_13_producers_on_the_other_device_are_ordered_around_each_launch_of_a_gr
     assert (out.copy_to_host() == 2).all()
 
 
-def rule_13_somebody_elses_capture_refuses_a_producer_on_the_other_device() -> None:  # a case
+def rule_13_another_librarys_capture_refuses_a_producer_on_the_other_device() -> None:  # a case
     p, c = on_both()
     x, out = ones(second, p), ones(first)
     synchronize()

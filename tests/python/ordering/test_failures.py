@@ -154,7 +154,7 @@ def test_memory_that_a_failed_operation_made_is_given_back(what, y):
 
 
 def test_a_free_that_fails_is_told_and_leaves_everything_else_as_it_is(capfd, y):
-    """Somebody else has freed the memory, as a double free in another library would."""
+    """Other code has freed the memory, as a double free in another library would."""
     x = bascule.to_device(np.ones(COUNT, "f4"), stream=y.stream)
     y.stream.synchronize()
     driver()
@@ -163,7 +163,7 @@ def test_a_free_that_fails_is_told_and_leaves_everything_else_as_it_is(capfd, y)
     before = context()
     del x
     gc.collect()
-    bascule.synchronize()  # somebody else has the address: freed by now
+    bascule.synchronize()  # other code has the address: freed by now
     assert "bascule: freeing memory failed: cuMemFree returned CUDA_ERROR_INVALID_VALUE" in capfd.readouterr().err
     assert context() == before
     y.fill(4)

@@ -107,7 +107,7 @@ def test_torch_works_on_its_current_stream(add, version):
         return NativeStream(current)
 
     tensor = new_type("torch")
-    parameter = type("Parameter", (tensor,), {"__module__": "somebody.model"})
+    parameter = type("Parameter", (tensor,), {"__module__": "other.model"})
     with library("torch", cuda=types.SimpleNamespace(current_stream=current_stream)):
         for made in (tensor, parameter):
             x = made(ones(), version)

@@ -1,4 +1,4 @@
-"""`--bascule-races` on somebody's own tests, and what a process says that ends with a race nobody was told of."""
+"""`--bascule-races` on a user's tests, and what a process says that ends with a race that was not reported."""
 
 from __future__ import annotations
 

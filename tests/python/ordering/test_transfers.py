@@ -204,7 +204,7 @@ class Memory:
     ],
     ids=["launch", "bound launch", "fill", "fill of every second", "copy", "astype", "copy_from_host"],
 )
-def test_memory_is_freed_on_its_own_stream_after_that_waits_for_whoever_uses_it(kernels, use):
+def test_memory_is_freed_on_its_own_stream_after_that_waits_for_its_users(kernels, use):
     p, c = bascule.stream(), bascule.stream()
     memory = Memory()
     use(memory.array(p), c, kernels)

@@ -34,7 +34,7 @@ def compile_together(barrier, results, text):
 
 
 def hold_lock(path, ready):
-    """Lock a file until somebody kills this process."""
+    """Lock a file until this process is killed."""
     import fcntl
     import signal
 
