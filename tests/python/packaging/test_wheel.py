@@ -1,5 +1,6 @@
 """A wheel is built without a CUDA toolkit, and installed and used without a compiler."""
 
+import ast
 import json
 import re
 import shutil
@@ -131,6 +132,15 @@ def test_the_package_has_its_types_and_nothing_of_the_build(installed):
     assert any(re.fullmatch(r"bascule/_bascule\..*so", file) for file in package)
     others = [file for file in files if not file.startswith(("bascule/", "bascule-"))]
     assert [Path(file).parts[-2:] for file in others] == [("bin", "bascule")]
+
+
+def test_the_installed_stub_has_docstrings_for_editors(installed):
+    python, _ = installed
+    stub = ast.parse((package_of(python) / "_bascule.pyi").read_text())
+    array = next(each for each in stub.body if isinstance(each, ast.ClassDef) and each.name == "DeviceArray")
+    copy = next(each for each in array.body if isinstance(each, ast.FunctionDef) and each.name == "copy")
+    assert ast.get_docstring(array).startswith("An array in device, pinned or managed memory.")
+    assert ast.get_docstring(copy).startswith("Copy the elements to a new array")
 
 
 def test_what_tests_switch_off_cannot_be_switched_off_in_what_is_installed(installed):
