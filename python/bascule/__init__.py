@@ -71,21 +71,7 @@ from bascule._bascule import (
 from bascule._compile import compile
 from bascule._debug import debug
 from bascule._decorator import LaunchRule, kernel
-from bascule._errors import (
-    ArgumentError,
-    CacheError,
-    CacheWarning,
-    CompileError,
-    CompileWarning,
-    CudaError,
-    EmulatedDeviceWarning,
-    Error,
-    FileError,
-    LibraryError,
-    OutOfMemoryError,
-    RaceError,
-    UnorderedProducerWarning,
-)
+from bascule._errors import *
 from bascule._producers import register_producer
 
 if TYPE_CHECKING:
@@ -96,26 +82,17 @@ if TYPE_CHECKING:
     from bascule._trace_plot import plot_timeline
 
 __all__ = [
-    "ArgumentError",
     "ArgumentExplanation",
     "BenchmarkResult",
     "BitMask",
     "BoundLaunch",
-    "CacheError",
-    "CacheWarning",
-    "CompileError",
     "CompileOptions",
-    "CompileWarning",
-    "CudaError",
     "Device",
     "DeviceArray",
     "Diagnostic",
-    "EmulatedDeviceWarning",
-    "Error",
     "Event",
     "Explanation",
     "ExportedArray",
-    "FileError",
     "Graph",
     "Kernel",
     "LaunchConfig",
@@ -123,15 +100,11 @@ __all__ = [
     "LaunchRecord",
     "LaunchRule",
     "Launcher",
-    "LibraryError",
     "MemoryPool",
     "Module",
-    "OutOfMemoryError",
     "PointerAttributes",
-    "RaceError",
     "Stream",
     "Trace",
-    "UnorderedProducerWarning",
     "__version__",
     "add_launch_hook",
     "as_cuda_array",
@@ -176,66 +149,15 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
-
-for _public in (
-    ArgumentError,
-    CacheError,
-    CompileError,
-    CompileWarning,
-    CudaError,
-    Error,
-    FileError,
-    LibraryError,
-    OutOfMemoryError,
-    RaceError,
-    CacheWarning,
-    EmulatedDeviceWarning,
-    UnorderedProducerWarning,
-    _errors.ArgumentBufferError,
-    _errors.ArgumentTypeError,
-    _errors.ArgumentValueError,
-    _errors.ArgumentOverflowError,
-    _errors.ArgumentKeyError,
-    _errors.ArgumentIndexError,
-    _errors.ArgumentNotImplementedError,
-    _errors.KernelAttributeError,
-    _errors.MissingFileError,
-    BitMask,
-    CompileOptions,
-    Device,
-    DeviceArray,
-    Diagnostic,
-    Event,
-    ExportedArray,
-    Graph,
-    Kernel,
-    LaunchConfig,
-    LaunchRule,
-    Module,
-    PointerAttributes,
-    Stream,
-    register_producer,
-):
-    _public.__module__ = "bascule"
-del _public
+__all__ += _errors.__all__
 
 _environment.check()
 
-# Imported when they are used: what they import takes as long as the rest of Bascule. Error classes that `__all__` lacks
-# are found here under the names that tracebacks and pickles have.
+# Imported when they are used: what they import takes as long as the rest of Bascule.
 _LAZY = {
-    "ArgumentBufferError": "_errors",
     "ArgumentExplanation": "_explain",
-    "ArgumentIndexError": "_errors",
-    "ArgumentKeyError": "_errors",
-    "ArgumentNotImplementedError": "_errors",
-    "ArgumentOverflowError": "_errors",
-    "ArgumentTypeError": "_errors",
-    "ArgumentValueError": "_errors",
     "BenchmarkResult": "_benchmark",
     "Explanation": "_explain",
-    "KernelAttributeError": "_errors",
-    "MissingFileError": "_errors",
     "LaunchHook": "_launch_hooks",
     "LaunchRecord": "_launch_hooks",
     "Trace": "_trace",
@@ -249,11 +171,12 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'bascule' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
-    value = getattr(importlib.import_module(f"bascule.{_LAZY[name]}"), name)
-    globals()[name] = value
-    return value
+    if name in _LAZY:
+        value = globals()[name] = getattr(importlib.import_module(f"bascule.{_LAZY[name]}"), name)
+        return value
+    if name in _errors.NAMED_IN_TRACEBACKS:
+        return getattr(_errors, name)
+    raise AttributeError(f"module 'bascule' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

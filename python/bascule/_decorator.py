@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bascule import _bascule, _compile, _errors, _places
 from bascule._compile import checked_name_expressions, module_at
+from bascule._displayed import Displayed
 
 
 def kernel(
@@ -56,7 +58,7 @@ def kernel(
     return lambda rule: LaunchRule(rule, source, name, options, sites, instances)
 
 
-class LaunchRule:
+class LaunchRule(Displayed):
     """A kernel with a launch rule; calling it launches. Created by `bascule.kernel`. Any thread may call it.
 
     A rule with a name in a module is pickled by that name, like a function; others by their parts, which needs
@@ -127,16 +129,9 @@ class LaunchRule:
         """A Launcher that ignores the rule: `[grid, block]` or `[grid, block, stream, shared_bytes]`."""
         return self.kernel[key]
 
-    async def prepare_async(self, *args: Any, **kwargs: Any) -> _bascule.Kernel:
-        """`prepare` for asyncio: compiled in a thread, while the event loop goes on. See `Kernel.prepare_async`.
-
-        Examples
-        --------
-        >>> await saxpy.prepare_async(2.0, x, y)
-        """
-        from bascule._ahead import in_thread
-
-        return await in_thread(lambda: self.kernel.prepare(*args, **kwargs))
+    def prepare(self, *args: Any, **kwargs: Any) -> _bascule.Kernel:
+        """Compile and load now, as `Kernel.prepare` does; launch nothing."""
+        return self.kernel.prepare(*args, **kwargs)
 
     def __copy__(self) -> LaunchRule:
         return self
@@ -145,15 +140,30 @@ class LaunchRule:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        from bascule._pickling import reduce_rule
-
-        return reduce_rule(self, protocol)
+        """A reference where the rule has a name in its module; else its parts."""
+        if protocol < 4 and _find_rule(self.__module__, self.__qualname__) is self:
+            return str(self.__qualname__)  # older protocols have no names with dots
+        parts = (self._pickled_function, self._source, self._name, self._options, self._sites, self._instances)
+        return _unpickled_rule, parts
 
     @functools.cached_property
     def _pickled_function(self) -> Callable[..., Any]:
-        from bascule._pickling import pickled_function
+        """The decorated function; under a name by which pickle finds it if the rule has one.
 
-        return pickled_function(self)
+        The function's own name is the rule's. Pickle finds the function itself as this attribute; cloudpickle, where it
+        pickles by value, takes the function with it.
+        """
+        function = self._rule
+        if not isinstance(function, types.FunctionType) or _find_rule(self.__module__, self.__qualname__) is not self:
+            return function
+        named = types.FunctionType(
+            function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        )
+        functools.update_wrapper(named, function)
+        del named.__dict__["__wrapped__"]
+        named.__kwdefaults__ = function.__kwdefaults__
+        named.__qualname__ = f"{self.__qualname__}._pickled_function"
+        return named
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -162,16 +172,6 @@ class LaunchRule:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(name for name in dir(_bascule.Kernel) if not name.startswith("_"))]
-
-    def _repr_html_(self) -> str:
-        from bascule import _display
-
-        return _display.html(self)
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        from bascule import _display
-
-        _display.pretty(self, printer, cycle)
 
     def __repr__(self) -> str:
         state = repr(self._kernel) if self._kernel is not None else "not compiled yet"
@@ -226,5 +226,31 @@ class LaunchRule:
         return module[names[0]]
 
 
+LaunchRule.__module__ = "bascule"
 # A class body cannot have both a docstring and a descriptor of that name.
 LaunchRule.__doc__ = _bascule._DocumentationOfInstance(LaunchRule.__doc__)
+
+
+def _unpickled_rule(
+    function: Callable[..., Any], source: str, name: str | None, options: Any, sites: Any, instances: Any
+) -> LaunchRule:
+    """The receiving process's own rule where its module has one; else a new one."""
+    qualname, dot, last = function.__qualname__.rpartition(".")
+    if dot and last == "_pickled_function":
+        known = _find_rule(function.__module__, qualname)
+        if known is not None and known._source == source and known._options == options:
+            return known
+        function.__qualname__ = qualname
+    from bascule._pickling import shared_module
+
+    rule = LaunchRule(function, source, name, options, sites, instances)
+    rule._make_module = shared_module
+    return rule
+
+
+def _find_rule(module: str, qualname: str) -> LaunchRule | None:
+    """What this name is in a module that is loaded, if that is a launch rule."""
+    found: Any = sys.modules.get(module)
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, LaunchRule) else None

@@ -10,18 +10,31 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bascule import _terminal
+from bascule._displayed import DisplayedAsHtml
 
 if TYPE_CHECKING:
     from bascule._bascule import Diagnostic
 
+# The classes that users name.
+__all__ = [
+    "ArgumentError",
+    "CacheError",
+    "CacheWarning",
+    "CompileError",
+    "CompileWarning",
+    "CudaError",
+    "EmulatedDeviceWarning",
+    "Error",
+    "FileError",
+    "LibraryError",
+    "OutOfMemoryError",
+    "RaceError",
+    "UnorderedProducerWarning",
+]
 
-class Error(Exception):
+
+class Error(DisplayedAsHtml, Exception):
     """The base class of Bascule's exceptions."""
-
-    def _repr_html_(self) -> str:
-        from bascule import _display
-
-        return _display.html(self)
 
 
 class ArgumentError(Error):
@@ -266,3 +279,11 @@ class UnorderedProducerWarning(UserWarning):
 
 class CacheWarning(UserWarning):
     """Compiled programs cannot be kept on disk and are compiled again in every process. Issued once per process."""
+
+
+# The others, under the names that tracebacks and pickles have.
+NAMED_IN_TRACEBACKS = {
+    name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Error | Warning)
+}
+for _name in NAMED_IN_TRACEBACKS:
+    globals()[_name].__module__ = "bascule"

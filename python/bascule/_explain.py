@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from bascule._displayed import DisplayedAsHtml
+
 if TYPE_CHECKING:
     from bascule._bascule import Stream
 
@@ -63,7 +65,7 @@ class ArgumentExplanation:
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation:
+class Explanation(DisplayedAsHtml):
     """What a launch would do. `str` gives a readable text; notebooks draw the streams and show a table.
 
     kernel, signature : the function that the arguments select.
@@ -101,11 +103,6 @@ class Explanation:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        from bascule import _display
-
-        return _display.html(self)
 
     def _geometry(self) -> str:
         if 0 in self.work:

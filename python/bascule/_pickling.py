@@ -6,13 +6,10 @@ Imported when something is pickled or unpickled.
 from __future__ import annotations
 
 import copyreg
-import functools
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from bascule import _bascule, _errors
-from bascule._decorator import LaunchRule
 
 Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 ReducedValue = tuple[Callable[..., Any], tuple[Any, ...], Any]
@@ -134,56 +131,3 @@ _REDUCERS: dict[type, Callable[[Any], Reduced | ReducedValue]] = {
     _bascule.Launcher: _reduce_launcher,
     _bascule.Module: _reduce_module,
 }
-
-
-# --- Launch rules -----------------------------------------------------------------------------------------------------
-#
-# The name of a decorated function is its LaunchRule's. Pickle finds the function itself as an attribute of that,
-# LaunchRule._pickled_function; cloudpickle, where it pickles by value, takes the function with it.
-
-
-def reduce_rule(rule: LaunchRule, protocol: int) -> str | Reduced:
-    """A reference where the rule has a name in its module; else its parts."""
-    if protocol < 4 and find_rule(rule.__module__, rule.__qualname__) is rule:
-        return str(rule.__qualname__)  # older protocols have no names with dots
-    return make_rule, (rule._pickled_function, rule._source, rule._name, rule._options, rule._sites, rule._instances)
-
-
-def pickled_function(rule: LaunchRule) -> Callable[..., Any]:
-    """The decorated function; under a name by which pickle finds it if the rule has one."""
-    function = rule._rule
-    if not isinstance(function, types.FunctionType) or find_rule(rule.__module__, rule.__qualname__) is not rule:
-        return function
-    named = types.FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    functools.update_wrapper(named, function)
-    del named.__dict__["__wrapped__"]
-    named.__kwdefaults__ = function.__kwdefaults__
-    named.__qualname__ = f"{rule.__qualname__}._pickled_function"
-    return named
-
-
-def make_rule(
-    function: Callable[..., Any], source: str, name: str | None, options: Any, sites: Any, instances: Any
-) -> LaunchRule:
-    """The receiving process's own rule where its module has one; else a new one."""
-    qualname, dot, last = function.__qualname__.rpartition(".")
-    if dot and last == "_pickled_function":
-        known = find_rule(function.__module__, qualname)
-        if known is not None and known._source == source and known._options == options:
-            return known
-        function.__qualname__ = qualname
-    rule = LaunchRule(function, source, name, options, sites, instances)
-    rule._make_module = shared_module
-    return rule
-
-
-def find_rule(module: str, qualname: str) -> LaunchRule | None:
-    """What this name is in a module that is loaded, if that is a launch rule."""
-    import sys
-
-    found: Any = sys.modules.get(module)
-    for part in qualname.split("."):
-        found = getattr(found, part, None)
-    return found if isinstance(found, LaunchRule) else None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bascule import _ahead, _bascule, _compile, _errors
+from bascule import _bascule, _compile, _errors
 from bascule._compile_team import Event, Program, compile_programs, require_cache
 from bascule._decorator import LaunchRule
 
@@ -167,7 +167,7 @@ def precompile_target(
             failed[found.__name__ if isinstance(found, LaunchRule) else repr(found)] = error
             continue
         named = recipe[-1]
-        kernels = [module[name] for name in _ahead.names_of(module)]
+        kernels = [module[name] for name in type(module).kernels.__get__(module)]
         open_ones = [each.name for each in kernels if each.is_template]
         templates += [name for name in open_ones if not any(each.startswith(f"{name}<") for each in named)]
         titles = [each.name for each in kernels if not each.is_template] + list(named)

@@ -98,6 +98,9 @@ def register_producer(cls: type, *, stream_of: Any) -> None:
     _bascule._forget_producers()
 
 
+register_producer.__module__ = "bascule"
+
+
 def policy_of(cls: type) -> tuple[str, _Ask | None]:
     """How arrays of a type that names no stream are ordered. Called by the extension module, once per type."""
     for base in cls.__mro__:

@@ -25,9 +25,10 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bascule import _bascule, _errors, _remembered
+from bascule._displayed import Displayed
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -83,18 +84,8 @@ class Entry(NamedTuple):
     problem: str
 
 
-class Entries(builtins.list[Entry]):
+class Entries(Displayed, builtins.list[Entry]):
     """A list of programs on disk, which IPython shows as a table."""
-
-    def _repr_html_(self) -> str:
-        from bascule import _display
-
-        return _display.html(self)
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        from bascule import _display
-
-        _display.pretty(self, printer, cycle)
 
 
 def stats() -> _bascule.CacheStatistics:

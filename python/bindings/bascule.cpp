@@ -3,32 +3,9 @@
 
 #include <bascule/interface/errors/language.hpp>
 
-#include "arrays/array_class.hpp"
-#include "classes/display.hpp"
-#include "classes/public_function.hpp"
-#include "classes/uninitialised.hpp"
-#include "context/cache_object.hpp"
-#include "context/debug_object.hpp"
-#include "context/device_object.hpp"
-#include "context/emulated_object.hpp"
-#include "context/graph_object.hpp"
-#include "context/log_object.hpp"
-#include "context/stream_object.hpp"
-#include "context/trace_object.hpp"
-#include "exchange/dlpack_import.hpp"
-#include "exchange/interface_reader.hpp"
-#include "exchange/interface_sync.hpp"
-#include "exchange/producer_streams.hpp"
-#include "kernels/global_object.hpp"
-#include "kernels/kernel_object.hpp"
-#include "kernels/pickling.hpp"
-#include "launch/arguments.hpp"
-#include "support/call_errors.hpp"
-#include "support/errors.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
-#include "support/gil_check.hpp"
 #include "support/names.hpp"
-#include "values/dtype_object.hpp"
 
 namespace py = pybind11;
 
@@ -46,38 +23,39 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
                 py::multiple_interpreters::not_supported()) {
     // From Python 3.13 on the function below runs in the main interpreter, whichever imports.
     if (!in_main_interpreter()) throw py::import_error(only_in_main);
+    using namespace bascule::python;
     bascule::language_of_advice = bascule::Language::python;
-    bascule::python::names();  // made here, where no other thread can wait for it
+    names();  // made here, where no other thread can wait for it
     const py::str own_name = module.attr("__name__");
     module.attr("__name__") =
         "bascule";  // where users find the classes; messages and signatures name them so
     module.attr("__version__") = BASCULE_VERSION;
-    bascule::python::register_errors();
-    bascule::python::enter_driver_without_gil();
-    bascule::python::check_calls_of_driver(module);
-    bascule::python::bind_devices(module);
-    bascule::python::bind_streams(module);
-    bascule::python::bind_dtypes(module);
-    bascule::python::bind_arrays(module);
-    bascule::python::bind_dlpack_import(module);
-    bascule::python::bind_arguments(module);
-    bascule::python::bind_interface_reader(module);
-    bascule::python::bind_interface_sync(module);
-    bascule::python::bind_producer_streams(module);
-    bascule::python::bind_kernels(module);
-    bascule::python::bind_globals(module);
-    bascule::python::bind_cache(module);
-    bascule::python::log_by_python();
-    bascule::python::bind_emulated(module);
-    bascule::python::bind_graphs(module);
-    bascule::python::bind_debug(module);
-    bascule::python::bind_pickling(module);
-    bascule::python::bind_traces(module);
-    bascule::python::bind_public_functions(module);
-    bascule::python::bind_display(module);
-    bascule::python::describe_call_errors(module);
-    bascule::python::bind_reduction(module);
-    bascule::python::refuse_uninitialised_objects(module);
+    register_errors();
+    enter_driver_without_gil();
+    check_calls_of_driver(module);
+    bind_devices(module);
+    bind_streams(module);
+    bind_dtypes(module);
+    bind_arrays(module);
+    bind_dlpack_import(module);
+    bind_arguments(module);
+    bind_interface_reader(module);
+    bind_interface_sync(module);
+    bind_producer_streams(module);
+    bind_kernels(module);
+    bind_globals(module);
+    bind_cache(module);
+    log_by_python();
+    bind_emulated(module);
+    bind_graphs(module);
+    bind_debug(module);
+    bind_pickling(module);
+    bind_traces(module);
+    bind_public_functions(module);
+    bind_display(module);
+    describe_call_errors(module);
+    bind_reduction(module);
+    refuse_uninitialised_objects(module);
     module.attr("__name__") = own_name;
 }
 

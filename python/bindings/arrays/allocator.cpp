@@ -17,8 +17,9 @@
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/interface_sync.hpp"
-#include "launch/owners.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/owners.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;

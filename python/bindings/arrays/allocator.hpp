@@ -16,6 +16,4 @@ namespace bascule::python {
 std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device,
                                               const pybind11::object& stream);
 
-void bind_allocator(pybind11::module_& module);
-
 }  // namespace bascule::python

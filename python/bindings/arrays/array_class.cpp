@@ -1,23 +1,9 @@
-#include "arrays/array_class.hpp"
-
+// The Python class bascule.DeviceArray, put together from its parts, and the functions that make arrays.
 #include <cstddef>
 
-#include "arrays/allocator.hpp"
-#include "arrays/array_creation.hpp"
-#include "arrays/array_elements.hpp"
-#include "arrays/array_host.hpp"
-#include "arrays/array_indexing.hpp"
 #include "arrays/array_object.hpp"
-#include "arrays/array_refusals.hpp"
 #include "arrays/array_repr.hpp"
-#include "arrays/array_shape.hpp"
-#include "arrays/array_transfer.hpp"
-#include "arrays/mask.hpp"
-#include "context/pointer_attributes.hpp"
-#include "exchange/array_export.hpp"
-#include "exchange/array_import.hpp"
-#include "exchange/dlpack_export.hpp"
-#include "exchange/dlpack_table.hpp"
+#include "parts.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;

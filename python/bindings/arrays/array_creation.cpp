@@ -10,12 +10,13 @@
 #include <bascule/runtime/driver/emulated_device.hpp>
 
 #include "arrays/allocator.hpp"
+#include "arrays/array_import.hpp"
 #include "arrays/mask.hpp"
 #include "context/call_site.hpp"
 #include "context/device_object.hpp"
-#include "exchange/array_import.hpp"
-#include "launch/owners.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/owners.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 

@@ -31,6 +31,4 @@ ArrayObject new_array_like(const pybind11::object& array, const pybind11::object
 /// The host array's values in a new array. Throws: as above.
 ArrayObject to_device(const pybind11::object& host, Device device, const pybind11::object& stream);
 
-void bind_array_creation(pybind11::module_& module);
-
 }  // namespace bascule::python

@@ -17,8 +17,4 @@ void fill(const pybind11::object& array, const pybind11::object& value, const py
 void copy_on_device(const pybind11::object& array, const pybind11::object& source,
                     const pybind11::object& stream);
 
-void bind_array_elements(ArrayClass& type);
-/// `zeros`, `ones`, `full` and `zeros_like`.
-void bind_filled_arrays(pybind11::module_& module);
-
 }  // namespace bascule::python

@@ -1,10 +1,11 @@
-#include "arrays/array_host.hpp"
-
+// NumPy's views of a DeviceArray in pinned or managed memory; device memory is refused.
 #include <cstdint>
 
 #include <bascule/interface/errors/error.hpp>
 
-#include "exchange/array_export.hpp"
+#include "arrays/array_export.hpp"
+#include "arrays/array_object.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"

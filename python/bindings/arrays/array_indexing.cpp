@@ -1,5 +1,4 @@
-#include "arrays/array_indexing.hpp"
-
+// Indexing of a DeviceArray: `x[...]` and `x[...] = value`.
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,9 +10,11 @@
 
 #include "arrays/array_creation.hpp"
 #include "arrays/array_elements.hpp"
+#include "arrays/array_import.hpp"
+#include "arrays/array_object.hpp"
 #include "arrays/array_transfer.hpp"
 #include "arrays/mask.hpp"
-#include "exchange/array_import.hpp"
+#include "parts.hpp"
 #include "values/casting.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"

@@ -93,7 +93,7 @@ py::object make_array(const ArrayView& view, Device device, py::object owner) {
     return py::cast(std::move(array));
 }
 
-void register_array_type(const ArrayClass& type) {
+void register_array_type(const py::class_<ArrayObject>& type) {
     detail::array_type = reinterpret_cast<PyTypeObject*>(type.ptr());
     require_known_layout();
 }

@@ -53,9 +53,6 @@ struct ArrayObject {
     }
 };
 
-/// The Python class while its parts are bound.
-using ArrayClass = pybind11::class_<ArrayObject>;
-
 namespace detail {
 inline PyTypeObject* array_type = nullptr;  // set once by register_array_type, held by the module
 }
@@ -94,6 +91,6 @@ pybind11::object stream_to_bind(const pybind11::object& stream, Device device);
 void bind_stream(ArrayObject& array, pybind11::object stream);
 
 /// From now on as_array knows the class. Throws: ImportError for a pybind11 whose objects it cannot read.
-void register_array_type(const ArrayClass& type);
+void register_array_type(const pybind11::class_<ArrayObject>& type);
 
 }  // namespace bascule::python

@@ -1,5 +1,4 @@
 // The refusals are in the type's slots, not in its dictionary: help(DeviceArray) shows what an array can do.
-#include "arrays/array_refusals.hpp"
 
 #include <array>
 #include <cstddef>
@@ -9,7 +8,9 @@
 
 #include <bascule/interface/errors/error.hpp>
 
+#include "arrays/array_object.hpp"
 #include "classes/callable_object.hpp"
+#include "parts.hpp"
 
 namespace py = pybind11;
 

@@ -1,5 +1,4 @@
-#include "arrays/array_shape.hpp"
-
+// Views of a DeviceArray with another shape or dtype: `reshape`, `T`, `transpose`, `ravel`, `view`.
 #include <string>
 #include <vector>
 
@@ -8,7 +7,9 @@
 #include <bascule/interface/arrays/reshaping.hpp>
 #include <bascule/interface/errors/error.hpp>
 
+#include "arrays/array_object.hpp"
 #include "arrays/mask.hpp"
+#include "parts.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 

@@ -15,6 +15,4 @@ pybind11::object copy_to_host(const pybind11::object& array, const pybind11::obj
 void copy_from_host(const pybind11::object& array, const pybind11::object& values,
                     const pybind11::object& stream);
 
-void bind_array_transfer(ArrayClass& type);
-
 }  // namespace bascule::python

@@ -14,6 +14,7 @@
 #include "context/stream_object.hpp"
 #include "exchange/interface_reader.hpp"
 #include "exchange/interface_sync.hpp"
+#include "parts.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 

@@ -56,6 +56,4 @@ pybind11::object data_to_fill(const ArrayObject& array, const pybind11::object& 
 pybind11::object with_host_mask(const ArrayObject& array, const pybind11::object& values,
                                 const pybind11::object& out);
 
-void bind_masks(pybind11::module_& module, pybind11::class_<ArrayObject>& type);
-
 }  // namespace bascule::python

@@ -1,8 +1,8 @@
-#include "classes/display.hpp"
-
+// What IPython, help() and inspect ask of Bascule's objects. The answers are made in Python, in bascule._display.
 #include <string>
 
 #include "classes/callable_object.hpp"
+#include "parts.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

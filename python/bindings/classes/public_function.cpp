@@ -1,10 +1,10 @@
-#include "classes/public_function.hpp"
-
+// Functions of the package whose frames stay out of the traceback of an error: it ends in the user's code.
 #include <cstdlib>
 #include <frameobject.h>
 #include <string_view>
 #include <structmember.h>
 
+#include "parts.hpp"
 #include "support/gil.hpp"
 
 namespace py = pybind11;

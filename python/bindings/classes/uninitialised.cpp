@@ -1,6 +1,7 @@
-#include "classes/uninitialised.hpp"
-
+// Objects that were never initialised: `bascule.Stream.__new__(bascule.Stream)`, and what pickles of old protocols make.
 #include <cstddef>
+
+#include "parts.hpp"
 
 namespace py = pybind11;
 

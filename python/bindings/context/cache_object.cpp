@@ -1,5 +1,4 @@
-#include "context/cache_object.hpp"
-
+// The cache for bascule.cache and bascule._remembered; its warnings become Python warnings.
 #include <pybind11/stl.h>
 
 #include <bascule/jit/cache/cache.hpp>
@@ -7,6 +6,7 @@
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 
+#include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/unraisable.hpp"

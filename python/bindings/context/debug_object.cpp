@@ -2,6 +2,8 @@
 
 #include <bascule/runtime/lifetime/lifetime.hpp>
 
+#include "parts.hpp"
+
 namespace py = pybind11;
 using namespace py::literals;
 

@@ -13,6 +13,4 @@ namespace bascule::python {
 /// launches.
 inline LaunchSite launch_site(LaunchSite made) noexcept { return watches_anything() ? current_site() : made; }
 
-void bind_debug(pybind11::module_& module);
-
 }  // namespace bascule::python

@@ -14,7 +14,8 @@
 
 #include "context/call_site.hpp"
 #include "context/current_stream.hpp"
-#include "context/device_output.hpp"
+#include "parts.hpp"
+#include "support/device_output.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/interruption.hpp"

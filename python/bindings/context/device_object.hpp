@@ -23,6 +23,4 @@ std::string to_string(Device device);
 /// The device of that number, which is perhaps used for the first time. Throws: ArgumentError, CudaError.
 Device device_with(int ordinal);
 
-void bind_devices(pybind11::module_& module);
-
 }  // namespace bascule::python

@@ -1,5 +1,4 @@
-#include "context/emulated_object.hpp"
-
+// The emulated device's own functions: recorded operations, and races.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -16,6 +15,7 @@
 #include <bascule/runtime/trace/driver_recorder.hpp>
 
 #include "context/device_object.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/interruption.hpp"
 

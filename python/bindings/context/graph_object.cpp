@@ -1,5 +1,4 @@
-#include "context/graph_object.hpp"
-
+// bascule.Graph: work that a `with` block captures, to be launched any number of times.
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -18,8 +17,9 @@
 #include "context/current_stream.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "launch/owners.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/owners.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;

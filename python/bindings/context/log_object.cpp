@@ -1,11 +1,11 @@
-#include "context/log_object.hpp"
-
+// Messages about what is compiled, through Python's logging.
 #include <string>
 
 #include <pybind11/pybind11.h>
 
 #include <bascule/jit/process/log.hpp>
 
+#include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/unraisable.hpp"
 

@@ -11,6 +11,7 @@
 
 #include "context/current_stream.hpp"
 #include "context/device_object.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
 

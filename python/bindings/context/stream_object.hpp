@@ -48,6 +48,4 @@ StreamRef stream_or_current(const pybind11::object& given, Device device, const 
 /// The same as a bascule.Stream, which keeps alive whatever owns it.
 pybind11::object stream_object_or_current(const pybind11::object& given, Device device, const char* what);
 
-void bind_streams(pybind11::module_& module);
-
 }  // namespace bascule::python

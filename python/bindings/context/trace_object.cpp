@@ -1,6 +1,5 @@
 // What the package makes events, ranges and records of. Python's functions are called from launches, which run without
 // the GIL.
-#include "context/trace_object.hpp"
 
 #include <memory>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 
 #include "context/call_site.hpp"
 #include "context/stream_object.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/unraisable.hpp"
 

@@ -7,7 +7,7 @@
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
-#include "launch/owners.hpp"
+#include "support/owners.hpp"
 #include "types/tensor_state.hpp"
 #include "types/type_profile.hpp"
 

@@ -10,7 +10,7 @@
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 
-#include "launch/owners.hpp"
+#include "support/owners.hpp"
 
 namespace bascule::python {
 

@@ -18,6 +18,7 @@
 
 #include "exchange/descr.hpp"
 #include "exchange/plain_interface.hpp"
+#include "parts.hpp"
 #include "support/dict_walk.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"

@@ -59,6 +59,4 @@ bool read_interface(PyObject* object, InterfaceSnapshot& snapshot);
 /// most 62 bits. Throws as above.
 void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot);
 
-void bind_interface_reader(pybind11::module_& module);
-
 }  // namespace bascule::python

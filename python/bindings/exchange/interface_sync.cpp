@@ -9,6 +9,8 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
+#include "parts.hpp"
+
 namespace py = pybind11;
 using namespace py::literals;
 

@@ -14,6 +14,4 @@ inline std::atomic<bool> interface_syncs{true};
 /// Thread-safe.
 inline bool interface_sync() noexcept { return detail::interface_syncs.load(std::memory_order_relaxed); }
 
-void bind_interface_sync(pybind11::module_& module);
-
 }  // namespace bascule::python

@@ -16,6 +16,7 @@
 
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_exchange.hpp"
+#include "parts.hpp"
 #include "support/without_gil.hpp"
 #include "types/type_profile.hpp"
 

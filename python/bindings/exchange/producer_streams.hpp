@@ -19,6 +19,4 @@ pybind11::object find_stream(PyObject* object, Device home, StreamRef consumer, 
 /// Whether find_stream is to be asked.
 inline bool needs_stream(const ArrayView& view) noexcept { return !view.has_stream && view.version < 3; }
 
-void bind_producer_streams(pybind11::module_& module);
-
 }  // namespace bascule::python

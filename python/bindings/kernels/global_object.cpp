@@ -1,10 +1,10 @@
-#include "kernels/global_object.hpp"
-
+// `get_global` of bascule.Kernel and bascule.Module: variables of device code as arrays.
 #include <bascule/runtime/memory/global.hpp>
 
 #include "arrays/array_object.hpp"
 #include "context/device_object.hpp"
-#include "kernels/kernel_object.hpp"
+#include "launch/kernel_value.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/toolkit.hpp"
 

@@ -1,5 +1,4 @@
-#include "kernels/kernel_object.hpp"
-
+// bascule.Kernel and bascule.Module.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -18,13 +17,15 @@
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "kernels/kernel_loading.hpp"
 #include "kernels/known_kernel.hpp"
 #include "kernels/template_arguments.hpp"
 #include "launch/bound_launch.hpp"
 #include "launch/call_arguments.hpp"
+#include "launch/kernel_loading.hpp"
+#include "launch/kernel_value.hpp"
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"
+#include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/safe_repr.hpp"
@@ -286,19 +287,6 @@ and why.)")
              R"(Compile and load now; launch nothing. With arguments, check them as a launch would.
 Returns the kernel: of a template or overloads, the one that these arguments choose.)")
         .def(
-            "prepare_async",
-            [](const py::object& self, const py::args& arguments, const py::kwargs& keywords) {
-                return py::module_::import("bascule._ahead")
-                    .attr("prepare_kernel")(self, arguments, keywords);
-            },
-            R"(`prepare` for asyncio: the kernel is compiled in a thread, and the event loop goes on.
-
-Takes what `prepare` takes, and returns a coroutine; awaited, it gives the kernel. Several at once compile in parallel, as far as NVRTC
-does: texts with large headers one after the other. A task that is cancelled leaves its compile running, and the result is in the
-cache. `with device:` and `with stream:` hold as where it is awaited.
-
->>> kernels = await asyncio.gather(a.prepare_async(x), b.prepare_async(x, y)))")
-        .def(
             "instantiate",
             [](const KernelObject& self, const py::args& positional, const py::kwargs& named) {
                 return KernelObject{self.kernel.instantiate(to_template_arguments(positional, named))};
@@ -513,19 +501,6 @@ compiled, and a CacheError says so. Ctrl-C ends the processes. Any thread may ca
 Raises CompileError when instances fail, after all others are compiled: it says which failed and why.
 
 >>> module.precompile({"scale": ["float", "double"]}, workers=2))")
-        .def(
-            "prepare_async",
-            [](const py::object& self, const py::object& instances) {
-                return py::module_::import("bascule._ahead").attr("prepare_module")(self, instances);
-            },
-            "instances"_a = py::none(), py::pos_only(),
-            R"(Compile and load every kernel that is not a template in a thread, while the event loop of asyncio goes on.
-
-instances : dict, instances of templates that are compiled together and loaded too, as `instantiate` takes it
-
-Returns a coroutine; awaited, it gives the module. See Kernel.prepare_async.
-
->>> await module.prepare_async({"scale": ["float", "double"]}))")
         .def("__repr__", &repr_of_module)
         .def("_compile", &compile_now)
         .def("_compile_ahead", [](const Module& self) { return compile_for_options(self, self); });

@@ -5,7 +5,8 @@
 #include <bascule/interface/errors/error.hpp>
 
 #include "context/device_object.hpp"
-#include "kernels/kernel_value.hpp"
+#include "launch/kernel_value.hpp"
+#include "parts.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

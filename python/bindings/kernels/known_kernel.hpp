@@ -22,6 +22,4 @@ struct KnownKernel {
 
 KnownKernel known_kernel(const Kernel& kernel);
 
-void bind_known_kernels(pybind11::module_& module);
-
 }  // namespace bascule::python

@@ -1,14 +1,14 @@
-#include "kernels/pickling.hpp"
-
+// What pickling needs of kernels, modules and launchers; the forms themselves are in bascule._pickling.
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <pybind11/stl.h>
 
-#include "kernels/kernel_object.hpp"
+#include "launch/kernel_value.hpp"
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/toolkit.hpp"
 

@@ -16,7 +16,7 @@
 #include "arrays/array_object.hpp"
 #include "classes/collected.hpp"
 #include "launch/launch_options.hpp"
-#include "launch/owners.hpp"
+#include "support/owners.hpp"
 #include "types/type_profile.hpp"
 
 namespace bascule::python {
@@ -102,7 +102,5 @@ class ArgumentReader {
     };
     std::unique_ptr<Buffers> buffers_;  // null without any
 };
-
-void bind_arguments(pybind11::module_& module);
 
 }  // namespace bascule::python

@@ -19,6 +19,7 @@
 #include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
 #include "launch/launch_facts.hpp"
+#include "parts.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;

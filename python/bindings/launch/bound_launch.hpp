@@ -12,6 +12,4 @@ namespace bascule::python {
 pybind11::object make_bound_launch(pybind11::object launcher, LaunchState& state,
                                    const CallArguments& arguments);
 
-void register_bound_launch(pybind11::module_& module);
-
 }  // namespace bascule::python

@@ -3,7 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "context/stream_object.hpp"
-#include "kernels/kernel_value.hpp"
+#include "launch/kernel_value.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

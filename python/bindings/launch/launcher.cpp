@@ -20,6 +20,7 @@
 #include "launch/explanation.hpp"
 #include "launch/launch_facts.hpp"
 #include "launch/prepared_launch.hpp"
+#include "parts.hpp"
 #include "values/values.hpp"
 
 namespace py = pybind11;

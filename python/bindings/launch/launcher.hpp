@@ -21,6 +21,4 @@ pybind11::object launcher_of(const Kernel& kernel, const pybind11::object& key);
 /// Lives as long as the launcher. Throws: TypeError for an object of another class.
 const LaunchState& state_of_launcher(pybind11::handle launcher);
 
-void register_launcher(pybind11::module_& module);
-
 }  // namespace bascule::python

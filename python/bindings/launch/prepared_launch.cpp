@@ -9,8 +9,8 @@
 #include <bascule/runtime/trace/traced_call.hpp>
 
 #include "context/current_stream.hpp"
-#include "kernels/kernel_loading.hpp"
 #include "launch/arguments.hpp"
+#include "launch/kernel_loading.hpp"
 #include "support/gil.hpp"
 #include "support/stack_room.hpp"
 

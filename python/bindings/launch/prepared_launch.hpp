@@ -17,8 +17,8 @@
 #include "context/debug_object.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/launch_plan.hpp"
-#include "launch/owners.hpp"
 #include "support/gil.hpp"
+#include "support/owners.hpp"
 #include "support/without_gil.hpp"
 
 namespace bascule::python {

@@ -1,5 +1,5 @@
-#include "support/call_errors.hpp"
-
+// Calls with arguments that a bound function does not take raise ArgumentTypeError in the package's words.
+#include "parts.hpp"
 #include "support/gil.hpp"
 
 namespace py = pybind11;

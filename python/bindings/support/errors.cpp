@@ -16,6 +16,7 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>
 
+#include "parts.hpp"
 #include "support/interruption.hpp"
 #include "support/without_gil.hpp"
 

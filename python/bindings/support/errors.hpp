@@ -11,9 +11,6 @@
 
 namespace bascule::python {
 
-/// Lets every bound function raise ours.
-void register_errors();
-
 /// Raises a missing kernel as a missing attribute, on which hasattr() and notebooks rely.
 [[noreturn]] void raise_missing_attribute(const CompileError& error);
 

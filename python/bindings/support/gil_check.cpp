@@ -1,5 +1,4 @@
-#include "support/gil_check.hpp"
-
+// For tests: no function of the driver is called with the GIL.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/table_hook.hpp>
 
+#include "parts.hpp"
 #include "support/gil.hpp"
 
 namespace py = pybind11;

@@ -14,7 +14,7 @@
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>
 
-#include "context/device_output.hpp"
+#include "support/device_output.hpp"
 #include "support/gil.hpp"
 
 namespace py = pybind11;

@@ -12,6 +12,8 @@
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/interface/types/struct_source.hpp>
 
+#include "parts.hpp"
+
 namespace py = pybind11;
 using namespace py::literals;
 

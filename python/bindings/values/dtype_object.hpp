@@ -24,6 +24,4 @@ pybind11::object numpy_dtype(DType dtype);
 /// The numpy.dtype of a layout.
 pybind11::object structured_dtype(const StructLayout& layout);
 
-void bind_dtypes(pybind11::module_& module);
-
 }  // namespace bascule::python

@@ -15,6 +15,7 @@
 #include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/text/source.hpp>
 
+#include "parts.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;

@@ -19,6 +19,4 @@ LaunchConfig to_config(pybind11::handle grid, pybind11::handle block, pybind11::
                        bool cooperative = false, pybind11::handle cluster = {}, bool programmatic = false,
                        std::optional<int> priority = {}, std::optional<int> shared_carveout = {});
 
-void bind_values(pybind11::module_& module);
-
 }  // namespace bascule::python

@@ -1,4 +1,4 @@
-"""Compiling ahead: `prepare_async`, `Module.precompile`, and `bascule precompile` on modules and scripts."""
+"""Compiling ahead: `prepare` in a thread, `Module.precompile`, and `bascule precompile` on modules and scripts."""
 
 from __future__ import annotations
 
@@ -45,25 +45,10 @@ def python(code, *arguments, cache=None, **keywords):
     )
 
 
-# --- prepare_async
+# --- prepare, in a thread
 
 
-def test_a_kernel_is_prepared_and_launches_without_a_compile(text):
-    module = bascule.compile(text)
-    x = bascule.full(4, 2, "f4")
-
-    async def prepare():
-        return await module.scale.prepare_async(x, 3)
-
-    kernel = asyncio.run(prepare())
-    assert kernel.signature.startswith("void scale<float>")
-    before = calls()
-    module.scale[1, 4](x, 3)
-    assert calls() == before
-    assert x.copy_to_host().tolist() == [6] * 4
-
-
-def test_the_event_loop_goes_on_while_a_kernel_is_compiled(text, monkeypatch):
+def test_the_event_loop_goes_on_while_a_kernel_is_compiled_in_a_thread(text, monkeypatch):
     """The compile ends only after the loop has run something else."""
     goes_on = threading.Event()
     rule = bascule.kernel(text, name="fill")(lambda p: p.size)
@@ -76,83 +61,24 @@ def test_the_event_loop_goes_on_while_a_kernel_is_compiled(text, monkeypatch):
     monkeypatch.setattr(type(rule), "_find_kernel", find_later)
 
     async def main():
-        task = asyncio.create_task(rule.prepare_async())
+        task = asyncio.create_task(asyncio.to_thread(rule.prepare))
         await asyncio.sleep(0)
         assert not task.done()
         goes_on.set()
         return await task
 
     assert asyncio.run(main()).name == "fill"
-
-
-def test_several_are_prepared_at_once(text):
-    modules = [bascule.compile(f"{text}// {i}\n") for i in range(4)]
-
-    async def main():
-        return await asyncio.gather(*(module.scale.prepare_async(bascule.zeros(1), 1) for module in modules))
-
-    assert [kernel.name for kernel in asyncio.run(main())] == ["scale"] * 4
-
-
-def test_a_task_that_is_cancelled_leaves_its_compile_to_the_cache(text, monkeypatch):
-    began, goes_on = threading.Event(), threading.Event()
-    rule = bascule.kernel(text, name="fill")(lambda p: p.size)
-    find = type(rule)._find_kernel
-
-    def find_later(self):
-        began.set()
-        assert goes_on.wait(timeout=120)
-        return find(self)
-
-    monkeypatch.setattr(type(rule), "_find_kernel", find_later)
-
-    async def main():
-        task = asyncio.create_task(rule.prepare_async())
-        await asyncio.to_thread(began.wait, 120)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        goes_on.set()
-
-    asyncio.run(main())  # which waits for its threads
     before = calls()
     bascule.compile(text).fill.prepare()
     assert calls() == before
 
 
-def test_a_module_prepares_its_functions_and_the_instances_that_are_named(text):
-    module = bascule.compile(text)
-    assert asyncio.run(module.prepare_async({"scale": ["float", "int"]})) is module
-    before = calls()
-    module.fill[1, 1](bascule.zeros(1))
-    module.scale[1, 1](bascule.zeros(1, "i4"), 2)
-    assert calls() == before
+def test_the_current_stream_of_a_task_holds_in_its_thread():
+    async def current_stream():
+        return await asyncio.to_thread(bascule.current_stream)
 
-
-def test_a_failed_compile_is_the_awaiting_tasks_error():
-    rule = bascule.kernel("__global__ void broken(float* p) { *p = missing; }")(lambda p: 1)
-    rule._rule.__name__ = rule.__name__ = "broken"
-    with pytest.raises(bascule.CompileError, match="missing"):
-        asyncio.run(rule.prepare_async())
-
-
-def test_the_current_device_and_stream_hold_in_the_thread(text):
-    kernel = bascule.compile(text).scale
-    seen = []
     with bascule.stream() as stream:
-        asyncio.run(_note_stream(seen))
-        asyncio.run(_prepare(kernel, bascule.zeros(1), 1))
-    assert seen == [stream]
-
-
-async def _note_stream(seen):
-    from bascule import _ahead
-
-    seen.append(await _ahead.in_thread(bascule.current_stream))
-
-
-async def _prepare(kernel, *arguments):
-    await kernel.prepare_async(*arguments)
+        assert asyncio.run(current_stream()) == stream
 
 
 # --- Module.precompile

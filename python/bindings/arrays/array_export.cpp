@@ -1,11 +1,12 @@
 // Sources: the specifications of the CUDA Array Interface, versions 0, 2 and 3, and their remarks on version 1.
-#include "exchange/array_export.hpp"
+#include "arrays/array_export.hpp"
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 
+#include "parts.hpp"
 #include "support/names.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"

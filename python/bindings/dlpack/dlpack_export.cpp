@@ -1,5 +1,5 @@
 // Sources: the DLPack specification for Python, and `__dlpack__` of the Python array API standard.
-#include "exchange/dlpack_export.hpp"
+#include "dlpack/dlpack_export.hpp"
 
 #include <optional>
 #include <string>
@@ -14,6 +14,7 @@
 
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_managed.hpp"
+#include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 

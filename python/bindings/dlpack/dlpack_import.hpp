@@ -29,6 +29,4 @@ enum class DlpackMemory : std::uint8_t { none, host, device };
 /// ArgumentError for other memory that no kernel can reach; the producer's own exception unchanged.
 DlpackMemory read_dlpack(PyObject* object, StreamRef stream, ImportedTensor& tensor);
 
-void bind_dlpack_import(pybind11::module_& module);
-
 }  // namespace bascule::python

@@ -1,4 +1,4 @@
-#include "kernels/kernel_loading.hpp"
+#include "launch/kernel_loading.hpp"
 
 #include <bascule/runtime/streams/capture.hpp>
 

@@ -1,4 +1,4 @@
-#include "exchange/array_import.hpp"
+#include "arrays/array_import.hpp"
 
 #include <optional>
 #include <string>
@@ -18,6 +18,7 @@
 #include "exchange/interface_reader.hpp"
 #include "exchange/interface_sync.hpp"
 #include "exchange/producer_streams.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
 #include "types/type_profile.hpp"
 

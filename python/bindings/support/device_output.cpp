@@ -1,4 +1,4 @@
-#include "context/device_output.hpp"
+#include "support/device_output.hpp"
 
 #include <exception>
 #include <mutex>

@@ -1,5 +1,4 @@
-#include "context/pointer_attributes.hpp"
-
+// `bascule.pointer_attributes`: what the driver knows of an array's memory.
 #include <string>
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include "arrays/array_object.hpp"
 #include "context/device_object.hpp"
 #include "exchange/interface_reader.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
 #include "values/numpy_values.hpp"
@@ -25,7 +25,7 @@ namespace {
 using ErrorKind = ArgumentError::Kind;
 
 /// An integer, or the address of the first byte of an array.
-std::uint64_t address_of(const py::object& object) {
+std::uint64_t pointed_address(const py::object& object) {
     if (PyLong_Check(object.ptr()) != 0 && PyBool_Check(object.ptr()) == 0) {
         const unsigned long long address = PyLong_AsUnsignedLongLong(object.ptr());
         if (PyErr_Occurred() == nullptr) return address;
@@ -49,7 +49,7 @@ std::uint64_t address_of(const py::object& object) {
 
 PointerAttributes attributes_of(const py::object& object) {
     const Device device = current_device();
-    const std::uint64_t address = address_of(object);
+    const std::uint64_t address = pointed_address(object);
     if (const auto found = without_gil([&] { return pointer_attributes(address, device); })) return *found;
     throw ArgumentError(ErrorKind::value,
                         fmt::format("no device can use the memory at {:#x}: it is ordinary host memory, was "

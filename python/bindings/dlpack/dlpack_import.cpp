@@ -1,5 +1,5 @@
 // Sources: the DLPack specification for Python, and `from_dlpack` of the Python array API standard.
-#include "exchange/dlpack_import.hpp"
+#include "dlpack/dlpack_import.hpp"
 
 #include <mutex>
 #include <optional>
@@ -16,6 +16,7 @@
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_managed.hpp"
+#include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"

@@ -9,6 +9,4 @@ namespace bascule::python {
 /// strides, version.
 pybind11::dict interface_of(const ArrayView& view);
 
-void bind_array_export(pybind11::module_& module, ArrayClass& type);
-
 }  // namespace bascule::python

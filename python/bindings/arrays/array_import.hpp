@@ -17,6 +17,4 @@ bool is_cuda_array(const pybind11::object& object);
 /// That view, where is_cuda_array says yes: the attribute is read once. Throws: as both.
 std::optional<ArrayObject> find_cuda_array(const pybind11::object& object, bool sync);
 
-void bind_array_import(pybind11::module_& module);
-
 }  // namespace bascule::python

@@ -22,6 +22,4 @@ dlpack::Tensor tensor_without_extents(const ArrayObject& array);
 /// The extents that go with it: the shape, then the strides in elements.
 std::vector<std::int64_t> extents_of(const ArrayView& view);
 
-void bind_dlpack_export(pybind11::class_<ArrayObject>& type);
-
 }  // namespace bascule::python

@@ -2,7 +2,6 @@
 //
 // The table's contract is that its tensors may be used on `current_work_stream`. Ours is the current stream;
 // an array that is bound to another one is put in order by an event, which the host does not wait for.
-#include "exchange/dlpack_table.hpp"
 
 #include <memory>
 #include <new>
@@ -19,10 +18,11 @@
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
+#include "dlpack/dlpack_export.hpp"
+#include "dlpack/dlpack_import.hpp"
 #include "exchange/dlpack_exchange.hpp"
-#include "exchange/dlpack_export.hpp"
-#include "exchange/dlpack_import.hpp"
 #include "exchange/dlpack_managed.hpp"
+#include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
