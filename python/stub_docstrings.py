@@ -31,7 +31,9 @@ def documented(stub: str, module: object) -> str:
         docstring = textwrap.indent(f'"""{body}"""', " " * (node.col_offset + 4), lambda row: row.strip() != "")
         first = node.body[0]
         at = min(each.lineno for each in (first, *getattr(first, "decorator_list", ()))) - 1
-        if isinstance(first, ast.Expr):  # the dots of def f(...) -> T: ...
+        if lines[at].strip() == "...":
+            del lines[at]
+        elif isinstance(first, ast.Expr):  # the dots of def f(...) -> T: ...
             lines[at] = lines[at].replace(": ...", ":", 1)
             at += 1
         lines[at:at] = docstring.replace("\\", "\\\\").split("\n")

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read has seen enough; what is still in the buffer goes nowhere.
+        # The reader has closed the pipe; what is still in the buffer goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:

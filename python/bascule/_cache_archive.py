@@ -44,7 +44,7 @@ def import_(path: str | os.PathLike[str], key: bytes) -> int:
     """Place the entries of an archive; returns how many are new here."""
     signature = _new_signature(key)
     with open(path, "rb") as file, tempfile.TemporaryFile() as verified:
-        # What is parsed below is the copy: whoever can write to the file may change it after this look.
+        # What is parsed below is the copy: who can write to the file may change it after this check.
         _copy_signed(file, verified, signature, path)
         for name, entry in _entries(verified, path):
             if wrong := _bascule._cache_problem(entry):

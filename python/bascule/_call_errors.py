@@ -1,84 +1,65 @@
-"""What a call with wrong arguments says: the function, the argument, what it takes and what it got."""
+"""What a call with wrong arguments says: the function, the argument, what it takes and what it got.
+
+The stub of the extension module is the table of its functions' parameters.
+"""
 
 from __future__ import annotations
 
+import ast
 import difflib
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+import functools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from bascule import _errors
 
-# What pybind11 writes for a parameter's type: in words, and the Python types that are taken.
-_TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
-    "bool": ("True or False", (bool,)),
-    "str": ("a str", (str,)),
-    "bytes": ("bytes", (bytes,)),
-    "dict": ("a dict", (dict,)),
-    "tuple": ("a tuple", (tuple,)),
-    "list": ("a list", (list, tuple)),
-    "SupportsFloat": ("a number", (int, float)),
-    "SupportsInt": ("an integer", (int,)),
+# By the name of an annotation: in words, and whether a value is one. Names that are not here are classes of Bascule.
+_TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "bool": ("True or False", lambda value: isinstance(value, bool)),
+    "str": ("a str", lambda value: isinstance(value, str)),
+    "bytes": ("bytes", lambda value: isinstance(value, bytes)),
+    "PathLike": ("a path", lambda value: isinstance(value, os.PathLike)),
+    "dict": ("a dict", lambda value: isinstance(value, dict)),
+    "Mapping": ("a dict", lambda value: isinstance(value, dict)),
+    "tuple": ("a tuple", lambda value: isinstance(value, tuple)),
+    "Sequence": ("a list", lambda value: isinstance(value, (list, tuple))),
+    "float": ("a number", lambda value: hasattr(value, "__float__") or hasattr(value, "__index__")),
+    "int": ("an integer", lambda value: hasattr(value, "__index__") and -(2**63) <= int(value) < 2**64),
+    "None": ("None", lambda value: value is None),
 }
-_OVERLOAD = re.compile(r"^    \d+\. (.*)$", re.MULTILINE)
 
 
-@dataclass
-class _Parameter:
+class _Parameter(NamedTuple):
     name: str
-    annotation: str
+    types: tuple[str, ...]  # of the annotation, without what is in brackets; none where anything goes
     has_default: bool
     by_name_only: bool
 
     @property
     def words(self) -> str:
-        return self._known()[0]
+        return " or ".join(_TYPES[each][0] if each in _TYPES else f"a bascule.{each}" for each in self.types)
 
     def fits(self, value: object) -> bool:
-        words, types = self._known()
-        if not types:
-            return not words or type(value).__name__ == words.rpartition(".")[2]
-        return isinstance(value, types) and not (words == "an integer" and not -(2**63) <= int(value) < 2**64)  # type: ignore[call-overload]
-
-    def _known(self) -> tuple[str, tuple[type, ...]]:
-        for written, known in _TYPES.items():
-            if re.match(rf"(typing\.)?{written}\b", self.annotation):
-                return known
-        if self.annotation in ("", "object", "handle"):
-            return "", ()
-        if "Sequence[" in self.annotation:
-            return "a list", (list, tuple)
-        name = self.annotation.partition(" | ")[0]
-        return f"a {name}", ()
+        classes = {each.__name__ for each in type(value).__mro__}
+        return not self.types or any(
+            _TYPES[each][1](value) if each in _TYPES else each in classes for each in self.types
+        )
 
 
-def describe(text: str, positional: list[Any], named: dict[str, Any]) -> _errors.ArgumentTypeError:
-    """The error in place of pybind11's `text`. Called by the extension module."""
-    function = text.partition("(")[0]
-    signatures = _OVERLOAD.findall(text.partition("\n\nInvoked with")[0])
-    if function == "__init__":
-        owner, positional = type(positional[0]).__name__, positional[1:]
-        written = [_parameters(signature) for signature in signatures]
-        return _error(f"bascule.{owner}", written, positional, named)
-    written = [_parameters(signature) for signature in signatures]
-    if written[0] and written[0][0].name == "self" and positional:
-        function = f"{type(positional[0]).__name__}.{function}"
-        return _error(function, [parameters[1:] for parameters in written], positional[1:], named)
-    return _error(f"bascule.{function}" if not function.startswith("_") else function, written, positional, named)
-
-
-def _error(
-    function: str, overloads: Sequence[list[_Parameter]], positional: list[Any], named: dict[str, Any]
-) -> _errors.ArgumentTypeError:
-    problems = [_problem(parameters, positional, named) for parameters in overloads]
-    if len(problems) == 1:
-        problem, name = problems[0]
-    else:
-        problem, name = "takes other arguments", ""
-    ways = " or ".join(f"{function}({', '.join(_written(parameters))})" for parameters in overloads)
-    error = _errors.ArgumentTypeError(f"{function}() {problem}. Call it as {ways}.")
-    error.name = name
+def describe(name: str, positional: list[Any], named: dict[str, Any]) -> _errors.ArgumentTypeError:
+    """The error for a call of the function with this qualified name. Called by the extension module."""
+    owner, _, method = name.rpartition(".")
+    if owner:
+        positional = positional[1:]
+    shown = f"bascule.{owner}" if method == "__init__" else name if owner or name.startswith("_") else f"bascule.{name}"
+    parameters = _table().get(name)
+    if parameters is None:
+        return _errors.ArgumentTypeError(f"{shown}() does not take these arguments.")
+    problem, argument = _problem(parameters, positional, named)
+    error = _errors.ArgumentTypeError(f"{shown}() {problem}. Call it as {shown}({', '.join(_written(parameters))}).")
+    error.name = argument
     return error
 
 
@@ -130,36 +111,43 @@ def _written(parameters: list[_Parameter]) -> Iterator[str]:
         yield parameter.name + ("=..." if parameter.has_default else "")
 
 
-def _parameters(signature: str) -> list[_Parameter]:
-    """Of `name(first: type, *, second: type = default) -> type`."""
-    inside = signature[signature.index("(") + 1 : signature.rindex(")")]
-    if " -> " in signature:
-        inside = signature[signature.index("(") + 1 : signature.rindex(") -> ")]
-    found: list[_Parameter] = []
-    by_name_only = False
-    for part in _split(inside):
-        if part in ("*", "/"):
-            by_name_only = by_name_only or part == "*"
-            continue
-        name, _, rest = part.partition(":")
-        annotation, equals, _ = rest.partition(" = ")
-        found.append(_Parameter(name.strip(), annotation.strip(), bool(equals), by_name_only))
-    return found
+@functools.cache
+def _table() -> dict[str, list[_Parameter]]:
+    """The parameters by the qualified names of functions; of those with several signatures without the types."""
+    stub = ast.parse(Path(__file__).with_name("_bascule.pyi").read_text(encoding="utf-8"))
+    table: dict[str, list[_Parameter]] = {}
+    for owner in stub.body:
+        members = owner.body if isinstance(owner, ast.ClassDef) else [owner]
+        for function in members:
+            if isinstance(function, ast.FunctionDef):
+                is_method = isinstance(owner, ast.ClassDef)
+                name = f"{owner.name}.{function.name}" if isinstance(owner, ast.ClassDef) else function.name
+                parameters = list(_parameters(function.args))[is_method:]
+                table[name] = [each._replace(types=()) for each in parameters] if name in table else parameters
+    return table
 
 
-def _split(text: str) -> Iterator[str]:
-    """At commas outside brackets and quotes."""
-    depth, quote, part = 0, "", ""
-    for c in text:
-        if quote:
-            quote = "" if c == quote else quote
-        elif c in "'\"":
-            quote = c
-        depth += (c in "([{<") - (c in ")]}>")
-        if c == "," and depth == 0 and not quote:
-            yield part.strip()
-            part = ""
-        else:
-            part += c
-    if part.strip():
-        yield part.strip()
+def _parameters(arguments: ast.arguments) -> Iterator[_Parameter]:
+    by_position = [*arguments.posonlyargs, *arguments.args]
+    for i, each in enumerate(by_position):
+        yield _Parameter(each.arg, _types(each), len(by_position) - i <= len(arguments.defaults), False)
+    if arguments.vararg:
+        yield _Parameter(f"*{arguments.vararg.arg}", (), False, False)
+    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _Parameter(each.arg, _types(each), default is not None, True)
+    if arguments.kwarg:
+        yield _Parameter(f"**{arguments.kwarg.arg}", (), False, False)
+
+
+def _types(parameter: ast.arg) -> tuple[str, ...]:
+    types = tuple(_names(parameter.annotation))
+    return () if any(each in ("Any", "object") or each.startswith("_") for each in types) else types
+
+
+def _names(annotation: ast.expr | None) -> Iterator[str]:
+    """Of the types in `int | Sequence[int]`."""
+    if isinstance(annotation, ast.BinOp):
+        yield from _names(annotation.left)
+        yield from _names(annotation.right)
+    elif annotation is not None:
+        yield ast.unparse(annotation).partition("[")[0]

@@ -228,7 +228,7 @@ def _start(output: IO[bytes]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
 
 @contextlib.contextmanager
 def _bar(total: int, wanted: bool) -> Iterator[Callable[[Event], None]]:
-    """A bar of rich; nothing without rich, and where nobody looks."""
+    """A bar of rich; nothing without rich, and where no terminal or notebook shows it."""
     try:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -17,7 +17,7 @@ from bascule import _bascule, _pickling
 
 
 def main() -> None:
-    """Serve whoever started this process."""
+    """Serve the process that started this one."""
     jobs = sys.stdin.buffer
     results = os.fdopen(int(sys.argv[1]), "wb")
     nvrtc_library, include_paths = pickle.load(jobs)

@@ -7,27 +7,8 @@ from typing import Any
 
 from bascule import _bascule, _errors
 
-_FLAGS = {
-    "-std": "std",
-    "--std": "std",
-    "-D": "defines",
-    "--define-macro": "defines",
-    "-I": "include_paths",
-    "--include-path": "include_paths",
-    "-arch": "arch",
-    "--gpu-architecture": "arch",
-    "-maxrregcount": "max_registers",
-    "--maxrregcount": "max_registers",
-    "-lineinfo": "lineinfo",
-    "--generate-line-info": "lineinfo",
-    "-G": "debug",
-    "--device-debug": "debug",
-    "-use_fast_math": "fast_math",
-    "--use_fast_math": "fast_math",
-    "-pch": "pch",
-    "--pch": "pch",
-}
-_SWITCHES = {"lineinfo", "debug", "fast_math", "pch"}
+# NVRTC's flags to the fields that they set, and whether they are switches.
+_FLAGS = _bascule._flags_of_options()
 
 # Keywords of CuPy's RawKernel and RawModule, PyCUDA's SourceModule, torch.cuda._compile_kernel and cuda.core's Program.
 _ELSEWHERE = {
@@ -93,10 +74,10 @@ def fields_of(flags: list[Any]) -> dict[str, Any]:
     rest = iter(flags)
     for flag in rest:
         name, value = _split(flag)
-        field = _FLAGS.get(name)
-        if field is None:
+        field, is_switch = _FLAGS.get(name, ("extra", False))
+        if field == "extra":
             fields.setdefault("extra", []).append(flag)
-        elif field in _SWITCHES:
+        elif is_switch:
             fields[field] = value != "false"
         else:
             _set(fields, field, _value_of(name, value, rest))

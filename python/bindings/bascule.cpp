@@ -1,4 +1,4 @@
-// The extension module bascule._bascule. Nobody imports it but the package.
+// The extension module bascule._bascule. Only the package imports it.
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/errors/language.hpp>

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _SHOWN = 8  # first values
-
-
-def may_be_written(declared: str) -> bool:
-    """Whether a kernel that declares this parameter type may write the array."""
-    return not re.match(r"const .*\*|.*<const ", declared)
 
 
 def output_files(requests: list[str], arrays: dict[str, Any]) -> dict[str, Path]:

@@ -231,9 +231,9 @@ def _product(extents: tuple[int, ...], noun: str) -> str:
 
 
 def _print_arrays(function: Kernel, passed: dict[str, tuple[Any, Any]], files: dict[str, Any]) -> None:
-    declared = dict(function.parameters)
+    written = bascule._bascule._kernel_facts(function)["written"]
     for name, (before, device) in passed.items():
-        if name not in files and not results.may_be_written(declared[name]):
+        if name not in files and name not in written:
             continue
         after = device.copy_to_host()
         first, *more = results.describe(before, after)

@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
 
@@ -19,7 +18,9 @@
 #include "exchange/interface_sync.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/integers.hpp"
 #include "support/owners.hpp"
+#include "support/rejection.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -27,8 +28,6 @@ using namespace py::literals;
 
 namespace bascule::python {
 namespace {
-
-using ErrorKind = ArgumentError::Kind;
 
 /// The call that frees one allocation, and what must live until then. Any thread may destroy it.
 class Allocation {
@@ -71,22 +70,17 @@ std::uint64_t address_of(const py::object& value) {
     const auto integer = py::reinterpret_steal<py::object>(PyNumber_Long(number.ptr()));
     if (!integer) {
         PyErr_Clear();
-        throw ArgumentError(ErrorKind::type,
-                            fmt::format("the allocator returned an object of type {} where an address was "
-                                        "expected: an integer, a Buffer with .handle, or a MemoryPointer "
-                                        "with .ptr.",
-                                        Py_TYPE(value.ptr())->tp_name),
-                            {.field = "allocator"});
+        reject_field(ErrorKind::type, "allocator",
+                     "the allocator returned an object of type {} where an address was expected: an integer, "
+                     "a Buffer with .handle, or a MemoryPointer with .ptr.",
+                     Py_TYPE(value.ptr())->tp_name);
     }
-    const unsigned long long address = PyLong_AsUnsignedLongLong(integer.ptr());
-    if (PyErr_Occurred() != nullptr || address == 0) {
-        PyErr_Clear();
-        throw ArgumentError(
-            ErrorKind::value,
-            fmt::format(
-                "the allocator returned {}, which is not an address: it must be positive and below 2**64.",
-                std::string(py::str(integer))),
-            {.field = "allocator"});
+    const std::uint64_t address = to_uint64(integer).value_or(0);
+    if (address == 0) {
+        reject_field(
+            ErrorKind::value, "allocator",
+            "the allocator returned {}, which is not an address: it must be positive and below 2**64.",
+            std::string(py::str(integer)));
     }
     return address;
 }
@@ -218,13 +212,11 @@ Source source_of(const py::object& allocator) {
     }
     if (py::hasattr(allocator, "allocate")) return &from_resource;
     if (py::hasattr(allocator, "malloc")) return &from_pool;
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("`allocator` must have allocate(nbytes, stream), as cuda.core's "
-                                    "MemoryResource and RMM's have, or malloc(nbytes), as CuPy's pool has, "
-                                    "or be a pair of functions (allocate(nbytes, stream) -> address, "
-                                    "deallocate(address, nbytes, stream)); got an object of type {}.",
-                                    Py_TYPE(allocator.ptr())->tp_name),
-                        {.field = "allocator"});
+    reject_field(ErrorKind::type, "allocator",
+                 "`allocator` must have allocate(nbytes, stream), as cuda.core's MemoryResource and RMM's "
+                 "have, or malloc(nbytes), as CuPy's pool has, or be a pair of functions (allocate(nbytes, "
+                 "stream) -> address, deallocate(address, nbytes, stream)); got an object of type {}.",
+                 Py_TYPE(allocator.ptr())->tp_name);
 }
 
 py::object set_allocator(const py::object& allocator) {
@@ -260,17 +252,10 @@ struct PoolObject {
 };
 
 std::uint64_t to_bytes(const py::object& number, const char* name) {
-    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr()));
-    if (!integer) throw py::error_already_set();
-    const unsigned long long bytes = PyLong_AsUnsignedLongLong(integer.ptr());
-    if (PyErr_Occurred() != nullptr) {
-        PyErr_Clear();
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("`{}` must be a number of bytes from 0 to 2**64 - 1, got {}.", name,
-                                        std::string(py::str(integer))),
-                            {.field = name});
-    }
-    return bytes;
+    const py::object integer = to_int(number);
+    if (const auto bytes = to_uint64(integer)) return *bytes;
+    reject_field(ErrorKind::value, name, "`{}` must be a number of bytes from 0 to 2**64 - 1, got {}.", name,
+                 std::string(py::str(integer)));
 }
 
 void bind_memory_pool(py::module_& module) {

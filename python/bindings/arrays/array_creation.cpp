@@ -17,6 +17,7 @@
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/owners.hpp"
+#include "support/rejection.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -50,13 +51,12 @@ ArrayView planned_view(const ArrayPlan& plan) {
         raw.strides.push_back(bytes);
         if (!__builtin_mul_overflow(bytes, extent, &bytes)) continue;
         if (std::ranges::find(plan.shape, 0) != plan.shape.end()) {
-            raw.has_strides = false;  // empty: nobody follows its strides
+            raw.has_strides = false;  // empty: its strides are not used
             break;
         }
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("an array of shape {} and dtype {} would have more than 2**63 bytes.",
-                                        bascule::to_string(plan.shape), bascule::to_string(plan.dtype)),
-                            {.field = "shape"});
+        reject_field(ErrorKind::value, "shape",
+                     "an array of shape {} and dtype {} would have more than 2**63 bytes.",
+                     bascule::to_string(plan.shape), bascule::to_string(plan.dtype));
     }
     ArrayView view = validate(raw);
     view.dtype = plan.dtype;  // with its ml_dtypes format, which a typestr lacks
@@ -149,11 +149,10 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
     Producer producer;
     const bool ordered = own != nullptr && own->view.has_stream;
     if (ordered) producer = {own->view.stream, 0, own->device == device ? -1 : own->device.ordinal()};
-    {
-        const GilReleased released;
+    without_gil([&] {
         copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes,
                        {&producer, ordered ? 1U : 0U}, owners.hand_over());
-    }
+    });
     return array;
 }
 

@@ -16,6 +16,7 @@
 #include "support/gil.hpp"
 #include "support/names.hpp"
 #include "support/owners.hpp"
+#include "support/rejection.hpp"
 #include "support/toolkit.hpp"
 #include "values/casting.hpp"
 #include "values/dtype_object.hpp"
@@ -26,8 +27,6 @@ using namespace py::literals;
 
 namespace bascule::python {
 namespace {
-
-using ErrorKind = ArgumentError::Kind;
 
 const ArrayObject& held(const py::object& array) { return array.cast<const ArrayObject&>(); }
 
@@ -97,11 +96,10 @@ py::object element_of(const ArrayView& view, const py::object& value) {
     const py::object converted = cast_values(as_opaque(value, dtype, {}), dtype);
     const py::tuple shape = numpy().attr("shape")(converted);
     if (!shape.empty()) {
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("every element is set to one value, got an array of shape {}. To "
-                                        "broadcast it use x[...] = values.",
-                                        std::string(py::str(shape))),
-                            {.field = "value"});
+        reject_field(ErrorKind::value, "value",
+                     "every element is set to one value, got an array of shape {}. To broadcast it use "
+                     "x[...] = values.",
+                     std::string(py::str(shape)));
     }
     element[py::tuple()] = converted;
     return element;

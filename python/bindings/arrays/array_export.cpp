@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 
 #include "parts.hpp"
 #include "support/names.hpp"
+#include "support/rejection.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -48,17 +48,13 @@ py::dict newest_interface(const ArrayObject& array) { return fields_of(array, ne
 
 ExportObject exported(const py::object& self, int version, const py::object& stream) {
     if (version < 0 || version > newest_version) {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("`version` must be 0, 1, 2 or 3, got {}.", version),
-                            {.field = "version"});
+        reject_field(ErrorKind::value, "version", "`version` must be 0, 1, 2 or 3, got {}.", version);
     }
     const bool named = PyBool_Check(stream.ptr()) && stream.cast<bool>();
     if (!named && !stream.is_none()) {
-        throw ArgumentError(ArgumentError::Kind::type,
-                            fmt::format("`stream` must be True (name the bound stream) or None (name none), "
-                                        "got {}.",
-                                        std::string(py::repr(stream))),
-                            {.field = "stream"});
+        reject_field(ErrorKind::type, "stream",
+                     "`stream` must be True (name the bound stream) or None (name none), got {}.",
+                     std::string(py::repr(stream)));
     }
     return {self, version, named};
 }

@@ -1,12 +1,11 @@
 // NumPy's views of a DeviceArray in pinned or managed memory; device memory is refused.
 #include <cstdint>
 
-#include <bascule/interface/errors/error.hpp>
-
 #include "arrays/array_export.hpp"
 #include "arrays/array_object.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/rejection.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -45,9 +44,9 @@ py::dict array_interface(const ArrayObject& array) {
 
 py::object to_array(const py::object& self, const py::object& dtype, const py::object& copy) {
     if (!host_accessible(self.cast<const ArrayObject&>())) {
-        throw ArgumentError(ArgumentError::Kind::type,
-                            "a DeviceArray is not converted to a NumPy array implicitly, because that copies "
-                            "and waits: use x.copy_to_host(). For a copy on the device use x.copy().");
+        reject(ErrorKind::type,
+               "a DeviceArray is not converted to a NumPy array implicitly, because that copies and waits: "
+               "use x.copy_to_host(). For a copy on the device use x.copy().");
     }
     const py::object host = numpy().attr("asarray")(self);  // by the interface above, without a copy
     if (copy.is_none()) return numpy().attr("asarray")(host, "dtype"_a = dtype);

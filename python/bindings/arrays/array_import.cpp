@@ -20,6 +20,7 @@
 #include "exchange/producer_streams.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/rejection.hpp"
 #include "types/type_profile.hpp"
 
 namespace py = pybind11;
@@ -38,11 +39,10 @@ ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync,
     const Device device = home.device;
     ArrayObject array{std::move(view), device, nullptr, std::move(owner), py::none()};
     if (array.view.dtype.kind == DType::Kind::bit) {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("'typestr' of __cuda_array_interface__ is \"{}\": arrays of single "
-                                        "bits can only be masks of other arrays.",
-                                        shortened(snapshot.raw.typestr)),
-                            {.field = "typestr"});
+        reject_field(ErrorKind::value, "typestr",
+                     "'typestr' of __cuda_array_interface__ is \"{}\": arrays of single bits can only be "
+                     "masks of other arrays.",
+                     shortened(snapshot.raw.typestr));
     }
     array.view.layout = snapshot.layout;
     if (!sync || !interface_sync()) {
@@ -102,12 +102,10 @@ ArrayObject as_cuda_array(const py::object& object, bool sync) {
     InterfaceSnapshot snapshot;
     if (!read_interface(object.ptr(), snapshot)) {
         const std::string& why = snapshot.absence;
-        throw ArgumentError(ArgumentError::Kind::type,
-                            fmt::format("as_cuda_array takes an object with __cuda_array_interface__, got "
-                                        "{}{}. Copy a host array to the device with "
-                                        "bascule.to_device(array).",
-                                        Py_TYPE(object.ptr())->tp_name,
-                                        why.empty() ? "" : fmt::format(" (which says: {})", why)));
+        reject(ErrorKind::type,
+               "as_cuda_array takes an object with __cuda_array_interface__, got {}{}. Copy a host array to "
+               "the device with bascule.to_device(array).",
+               Py_TYPE(object.ptr())->tp_name, why.empty() ? "" : fmt::format(" (which says: {})", why));
     }
     return wrap(snapshot, object, sync, object.ptr());
 }

@@ -15,6 +15,7 @@
 #include "arrays/array_transfer.hpp"
 #include "arrays/mask.hpp"
 #include "parts.hpp"
+#include "support/rejection.hpp"
 #include "values/casting.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
@@ -26,7 +27,7 @@ namespace bascule::python {
 namespace {
 
 [[noreturn]] void fail_advanced(PyObject* entry) {
-    throw ArgumentError(ArgumentError::Kind::not_supported,
+    throw ArgumentError(ErrorKind::not_supported,
                         fmt::format("a DeviceArray is indexed by integers, slices, `...` and None, which "
                                     "give views; an index of type {} would need a copy. Use "
                                     "cupy.asarray(x)[index], or x.copy_to_host()[index].",
@@ -35,7 +36,7 @@ namespace {
 }
 
 [[noreturn]] void fail_type(PyObject* entry) {
-    throw ArgumentError(ArgumentError::Kind::index,
+    throw ArgumentError(ErrorKind::index,
                         fmt::format("only integers, slices (`:`), ellipsis (`...`) and None (numpy.newaxis) "
                                     "are valid indices, got an object of type {}.",
                                     Py_TYPE(entry)->tp_name),
@@ -60,8 +61,7 @@ std::optional<std::int64_t> integer_of(PyObject* entry) {
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
     if (overflow != 0) {
-        throw ArgumentError(ArgumentError::Kind::index, "cannot fit 'int' into an index-sized integer.",
-                            {.field = "index"});
+        reject_field(ErrorKind::index, "index", "cannot fit 'int' into an index-sized integer.");
     }
     return value;
 }
@@ -140,10 +140,9 @@ ArrayView index_by(const ArrayView& array, const py::object& key) {
 
 ArrayObject get_item(const ArrayObject& array, const py::object& key) {
     if (array.mask && PyUnicode_Check(key.ptr())) {
-        throw ArgumentError(ArgumentError::Kind::not_supported,
-                            "a field of a masked array would lose which elements are valid: copy the values "
-                            "without the mask first.",
-                            {.field = "index"});
+        reject_field(ErrorKind::not_supported, "index",
+                     "a field of a masked array would lose which elements are valid: copy the values without "
+                     "the mask first.");
     }
     return changed(array, [&](const ArrayView& view) { return index_by(view, key); });
 }

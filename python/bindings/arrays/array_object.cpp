@@ -11,6 +11,7 @@
 
 #include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
+#include "support/rejection.hpp"
 
 namespace py = pybind11;
 
@@ -74,7 +75,7 @@ StreamRef stream_for(const ArrayObject& array, const py::object& given, const Ar
 void require_order(const std::string& order, std::string_view allowed) {
     if (order.size() == 1 && allowed.find(order) != std::string_view::npos) return;
     throw ArgumentError(
-        ArgumentError::Kind::value,
+        ErrorKind::value,
         fmt::format("`order` must be {}, got '{}'.",
                     allowed == "CF" ? "'C' or 'F'" : "'C', 'F' or 'K' (memory order)", shortened(order)),
         {.field = "order", .got = order});
@@ -82,9 +83,8 @@ void require_order(const std::string& order, std::string_view allowed) {
 
 void require_writable(const ArrayObject& array) {
     if (!array.view.readonly) return;
-    throw ArgumentError(ArgumentError::Kind::value,
-                        "the array is read-only and cannot be written. Write to a copy: x.copy().",
-                        {.field = "readonly"});
+    reject_field(ErrorKind::value, "readonly",
+                 "the array is read-only and cannot be written. Write to a copy: x.copy().");
 }
 
 py::object make_array(const ArrayView& view, Device device, py::object owner) {

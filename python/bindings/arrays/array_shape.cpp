@@ -2,14 +2,12 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <bascule/interface/arrays/reshaping.hpp>
-#include <bascule/interface/errors/error.hpp>
 
 #include "arrays/array_object.hpp"
 #include "arrays/mask.hpp"
 #include "parts.hpp"
+#include "support/rejection.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -40,13 +38,11 @@ ArrayObject raveled(const ArrayObject& array, const std::string& order) {
         return changed(array, [&](const ArrayView& view) { return reshape(transpose(view), flat); });
     }
     if (!is_dense(array.view)) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format("ravel(\"K\") is a view of the elements in memory order, and an array of shape {} "
-                        "and strides {} has gaps between them, repeats them or steps backwards. Use "
-                        "x.copy().ravel().",
-                        bascule::to_string(array.view.shape), bascule::to_string(array.view.strides)),
-            {.field = "order"});
+        reject_field(ErrorKind::value, "order",
+                     "ravel(\"K\") is a view of the elements in memory order, and an array of shape {} and "
+                     "strides {} has gaps between them, repeats them or steps backwards. Use "
+                     "x.copy().ravel().",
+                     bascule::to_string(array.view.shape), bascule::to_string(array.view.strides));
     }
     const std::vector<std::int64_t> axes = axes_in_memory_order(array.view);  // the mask has its own strides
     return changed(array, [&](const ArrayView& view) { return reshape(transpose(view, axes), flat); });
@@ -70,10 +66,9 @@ ArrayObject transposed(const ArrayObject& array, const py::args& axes) {
 ArrayObject viewed(const ArrayObject& array, const py::object& dtype) {
     const py::object element = numpy().attr("dtype")(dtype);
     if (array.mask) {
-        throw ArgumentError(ArgumentError::Kind::not_supported,
-                            "a view of a masked array as another dtype would lose which elements are valid. "
-                            "Use x.astype(dtype), or copy the values without the mask.",
-                            {.field = "dtype"});
+        reject_field(ErrorKind::not_supported, "dtype",
+                     "a view of a masked array as another dtype would lose which elements are valid. Use "
+                     "x.astype(dtype), or copy the values without the mask.");
     }
     return view_of(array, view_as(array.view, dtype_of(element), numpy_layout(element)));
 }

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 
@@ -15,6 +14,7 @@
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/owners.hpp"
+#include "support/rejection.hpp"
 #include "values/casting.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
@@ -37,25 +37,20 @@ bool flag(const py::object& host, const char* name) {
 py::object checked_out(const py::object& out, const ArrayView& view) {
     const bool is_host = py::isinstance(out, numpy().attr("ndarray"));
     if (!is_host && as_array(out.ptr()) == nullptr) {
-        throw ArgumentError(ArgumentError::Kind::type,
-                            fmt::format("`out` must be a numpy.ndarray, or a pinned or managed array; got an "
-                                        "object of type {}.",
-                                        Py_TYPE(out.ptr())->tp_name),
-                            {.field = "out"});
+        reject_field(ErrorKind::type, "out",
+                     "`out` must be a numpy.ndarray, or a pinned or managed array; got an object of type {}.",
+                     Py_TYPE(out.ptr())->tp_name);
     }
     py::object host = is_host ? out : py::object(numpy().attr("asarray")(out));
     if (!py::object(host.attr("shape")).equal(to_tuple(view.shape)) ||
         !py::object(host.attr("dtype")).equal(numpy_dtype(view))) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format("`out` must be an array of shape {} and dtype {}, got shape {} and dtype {}.",
-                        bascule::to_string(view.shape), std::string(py::str(numpy_dtype(view))),
-                        std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype")))),
-            {.field = "out"});
+        reject_field(ErrorKind::value, "out",
+                     "`out` must be an array of shape {} and dtype {}, got shape {} and dtype {}.",
+                     bascule::to_string(view.shape), std::string(py::str(numpy_dtype(view))),
+                     std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype"))));
     }
     if (!flag(host, "writeable")) {
-        throw ArgumentError(ArgumentError::Kind::value, "`out` is a read-only array and cannot be filled.",
-                            {.field = "out"});
+        reject_field(ErrorKind::value, "out", "`out` is a read-only array and cannot be filled.");
     }
     return host;
 }
@@ -115,10 +110,9 @@ void wait_if_the_host_reads(const py::object& values, const ArrayView& target) {
 /// The values as a host array of exactly this shape and dtype, laid out as the device array is.
 py::object host_values(const py::object& given, const ArrayView& view, Device device) {
     if (is_numpy_masked(given)) {
-        throw ArgumentError(ArgumentError::Kind::not_supported,
-                            "`values` is a numpy.ma array, and copy_from_host does not change the mask of an "
-                            "array: pass values.data, and copy numpy.logical_not of its mask to array.mask.",
-                            {.field = "values"});
+        reject_field(ErrorKind::not_supported, "values",
+                     "`values` is a numpy.ma array, and copy_from_host does not change the mask of an array: "
+                     "pass values.data, and copy numpy.logical_not of its mask to array.mask.");
     }
     const py::object dtype = numpy_dtype(view);
     const py::object values = as_opaque(given, dtype, view.shape);
@@ -127,14 +121,11 @@ py::object host_values(const py::object& given, const ArrayView& view, Device de
     const py::object host = is_array ? values : cast_values(values, dtype);
     if (!py::object(host.attr("dtype")).equal(dtype) ||
         !py::object(host.attr("shape")).equal(to_tuple(view.shape))) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format("`values` must have shape {} and dtype {}, got shape {} and dtype {}. Convert them "
-                        "with .astype(array.dtype), or broadcast them with numpy.broadcast_to(values, "
-                        "array.shape).",
-                        bascule::to_string(view.shape), std::string(py::str(dtype)),
-                        std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype")))),
-            {.field = "values"});
+        reject_field(ErrorKind::value, "values",
+                     "`values` must have shape {} and dtype {}, got shape {} and dtype {}. Convert them with "
+                     ".astype(array.dtype), or broadcast them with numpy.broadcast_to(values, array.shape).",
+                     bascule::to_string(view.shape), std::string(py::str(dtype)),
+                     std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype"))));
     }
     const bool fortran = view.f_contiguous && !view.c_contiguous;
     if (!flag(host,
@@ -181,10 +172,7 @@ py::object copy_values_to_host(const py::object& self, const py::object& out, co
     const bool done = copy_bytes(contiguous, target, out, source);
     if (!done && (stream.is_none() || has_gaps)) wait(source);
     if (has_gaps) {
-        {
-            const GilReleased released;
-            wait_for_managed_memory(array.device);
-        }
+        without_gil([&] { wait_for_managed_memory(array.device); });
         numpy().attr("copyto")(host, target);
     }
     return out.is_none() ? host : out;
@@ -195,10 +183,10 @@ py::object item(const py::object& self, const py::args& index) {
     const py::object one = index.empty() ? self : py::object(self[index]);
     const ArrayView& view = one.cast<const ArrayObject&>().view;
     if (view.size != 1) {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("only an array of one element becomes a Python scalar, and this one "
-                                        "has shape {}. Use x.item(i), or x.copy_to_host().",
-                                        bascule::to_string(view.shape)));
+        reject(ErrorKind::value,
+               "only an array of one element becomes a Python scalar, and this one has shape {}. Use "
+               "x.item(i), or x.copy_to_host().",
+               bascule::to_string(view.shape));
     }
     return copy_to_host(one, py::none(), py::none()).attr("item")();
 }
@@ -207,10 +195,10 @@ py::object item(const py::object& self, const py::args& index) {
 py::object converted(const py::object& self, const char* type) {
     const ArrayView& view = self.cast<const ArrayObject&>().view;
     if (view.ndim() != 0) {
-        throw ArgumentError(ArgumentError::Kind::type,
-                            fmt::format("{0}(x) takes an array without axes, such as x[3], and this one has "
-                                        "shape {1}. Use {0}(x.item()) for an array of one element.",
-                                        type, bascule::to_string(view.shape)));
+        reject(ErrorKind::type,
+               "{0}(x) takes an array without axes, such as x[3], and this one has shape {1}. Use "
+               "{0}(x.item()) for an array of one element.",
+               type, bascule::to_string(view.shape));
     }
     return py::module_::import("builtins").attr(type)(item(self, py::args()));
 }

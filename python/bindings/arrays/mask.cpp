@@ -15,6 +15,7 @@
 #include "exchange/interface_reader.hpp"
 #include "exchange/interface_sync.hpp"
 #include "parts.hpp"
+#include "support/rejection.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -23,8 +24,6 @@ using namespace py::literals;
 
 namespace bascule::python {
 namespace {
-
-using ErrorKind = ArgumentError::Kind;
 
 /// bascule.BitMask: a mask with one bit per element. NumPy has no dtype for it, so it is not a DeviceArray.
 struct BitMask {
@@ -66,10 +65,9 @@ ArrayView read_view(PyObject* mask, Home& home) {
                             {.field = "mask", .got = Py_TYPE(mask)->tp_name});
     }
     if (snapshot.mask) {
-        throw ArgumentError(ErrorKind::value,
-                            "'mask' of __cuda_array_interface__ has a 'mask' itself: every element of a mask "
-                            "must be true or false. Fill the mask's own invalid elements first.",
-                            {.field = "mask"});
+        reject_field(ErrorKind::value, "mask",
+                     "'mask' of __cuda_array_interface__ has a 'mask' itself: every element of a mask must "
+                     "be true or false. Fill the mask's own invalid elements first.");
     }
     ArrayView view = validate(snapshot.raw);
     find_home(view, home);
@@ -188,10 +186,9 @@ void upload_mask(ArrayObject& array, const py::object& masked) {
     const py::object mask = numpy().attr("ma").attr("getmask")(masked);
     if (mask.is(numpy().attr("ma").attr("nomask"))) return;
     if (!mask.attr("dtype").attr("names").is_none()) {
-        throw ArgumentError(ErrorKind::not_supported,
-                            "to_device: this masked array has a mask per field, and __cuda_array_interface__ "
-                            "has one per element. Pass array.data, and the masks of the fields as separate "
-                            "arrays.");
+        reject(ErrorKind::not_supported,
+               "to_device: this masked array has a mask per field, and __cuda_array_interface__ has one per "
+               "element. Pass array.data, and the masks of the fields as separate arrays.");
     }
     array.mask = py::module_::import("bascule._bascule")
                      .attr("to_device")(numpy().attr("logical_not")(mask), "stream"_a = array.stream);
@@ -201,10 +198,9 @@ void upload_mask(ArrayObject& array, const py::object& masked) {
 py::object data_to_fill(const ArrayObject& array, const py::object& out) {
     if (!array.mask || out.is_none()) return out;
     if (is_numpy_masked(out)) return out.attr("data");
-    throw ArgumentError(ErrorKind::value,
-                        "the array has a mask, which `out` cannot hold: pass a numpy.ma array, or omit `out` "
-                        "and use the .data of the result.",
-                        {.field = "out"});
+    reject_field(ErrorKind::value, "out",
+                 "the array has a mask, which `out` cannot hold: pass a numpy.ma array, or omit `out` and "
+                 "use the .data of the result.");
 }
 
 py::object with_host_mask(const ArrayObject& array, const py::object& values, const py::object& out) {

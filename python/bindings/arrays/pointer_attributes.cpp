@@ -13,7 +13,9 @@
 #include "exchange/interface_reader.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/integers.hpp"
 #include "support/names.hpp"
+#include "support/rejection.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -22,29 +24,21 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-using ErrorKind = ArgumentError::Kind;
-
 /// An integer, or the address of the first byte of an array.
 std::uint64_t pointed_address(const py::object& object) {
     if (PyLong_Check(object.ptr()) != 0 && PyBool_Check(object.ptr()) == 0) {
-        const unsigned long long address = PyLong_AsUnsignedLongLong(object.ptr());
-        if (PyErr_Occurred() == nullptr) return address;
-        PyErr_Clear();
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("`object` must be an address from 0 to 2**64 - 1, got {}.",
-                                        shortened(std::string(py::str(object)))),
-                            {.field = "object"});
+        if (const auto address = to_uint64(object)) return *address;
+        reject_field(ErrorKind::value, "object", "`object` must be an address from 0 to 2**64 - 1, got {}.",
+                     shortened(std::string(py::str(object))));
     }
     if (const ArrayObject* array = as_array(object.ptr())) return array->view.pointer;
     InterfaceSnapshot snapshot;
     if (read_interface(object.ptr(), snapshot)) return validate(snapshot.raw).pointer;
     if (PyObject_HasAttr(object.ptr(), names().array_interface) != 0) return host_view(object).pointer;
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("pointer_attributes takes an address, or an array with "
-                                    "__cuda_array_interface__ or __array_interface__, got an object of type "
-                                    "{}.",
-                                    Py_TYPE(object.ptr())->tp_name),
-                        {.field = "object"});
+    reject_field(ErrorKind::type, "object",
+                 "pointer_attributes takes an address, or an array with __cuda_array_interface__ or "
+                 "__array_interface__, got an object of type {}.",
+                 Py_TYPE(object.ptr())->tp_name);
 }
 
 PointerAttributes attributes_of(const py::object& object) {

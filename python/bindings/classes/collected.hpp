@@ -8,7 +8,7 @@
 namespace bascule::python {
 
 /// Passed to a value's `visit_references`, which names each reference that the value alone holds, once. The collector
-/// either looks at them, or clears them, when nobody reaches the object any more.
+/// either looks at them, or clears them, when the object cannot be reached any more.
 class ReferenceVisitor {
   public:
     ReferenceVisitor(visitproc visit, void* argument) noexcept : visit_(visit), argument_(argument) {}

@@ -1,6 +1,7 @@
 // What IPython, help() and inspect ask of Bascule's objects. The answers are made in Python, in bascule._display.
 #include <string>
 
+#include "classes/added_method.hpp"
 #include "classes/callable_object.hpp"
 #include "parts.hpp"
 
@@ -69,11 +70,8 @@ void bind_display(py::module_& module) {
     module.attr("_DocumentationOfInstance") = documentation_type();
     for (const DisplayedClass& each : displayed) {
         const py::object type = module.attr(each.name);
-        type.attr("_repr_html_") = py::cpp_function([](const py::object& self) { return ask("html", self); },
-                                                    py::name("_repr_html_"), py::is_method(type));
-        if (each.has_lines)
-            type.attr("_repr_pretty_") = py::cpp_function(&print_lines, py::name("_repr_pretty_"),
-                                                          py::is_method(type), "printer"_a, "cycle"_a);
+        add_method(type, "_repr_html_", [](const py::object& self) { return ask("html", self); });
+        if (each.has_lines) add_method(type, "_repr_pretty_", &print_lines, "printer"_a, "cycle"_a);
         if (each.has_signature) type.attr("__signature__") = module.attr("_SignatureOfInstance")();
         if (each.has_documentation)
             type.attr("__doc__") = module.attr("_DocumentationOfInstance")(type.attr("__doc__"));

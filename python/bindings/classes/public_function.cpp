@@ -1,11 +1,14 @@
-// Functions of the package whose frames stay out of the traceback of an error: it ends in the user's code.
+// Functions as users meet them. Those of the package keep their frames out of the traceback of an error, which ends in the
+// user's code. Those of the extension module say in the package's words which argument they do not take.
 #include <cstdlib>
 #include <frameobject.h>
+#include <string>
 #include <string_view>
 #include <structmember.h>
 
 #include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/without_gil.hpp"
 
 namespace py = pybind11;
 
@@ -17,6 +20,7 @@ struct PublicFunction {
     PyObject* function;
     PyObject* results;     // a dict of what calls with one str return again, or null
     PyObject* attributes;  // functools.update_wrapper's
+    bool is_bound;         // by pybind11
 };
 
 PyTypeObject* function_type = nullptr;
@@ -45,6 +49,27 @@ void hide_own_frames() {
     PyErr_SetObject(error.type().ptr(), error.value().ptr());
 }
 
+/// pybind11's error about the arguments, which begins with the function's name, is replaced by the package's.
+void describe_arguments(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) {
+    py::error_already_set error;
+    const py::handle function(self);
+    const py::str head = py::str("{}(): ").format(function.attr("__name__"));
+    if (!error.matches(PyExc_TypeError) || !py::bool_(py::str(error.value()).attr("startswith")(head))) {
+        error.restore();
+        return;
+    }
+    const Py_ssize_t positional = PyVectorcall_NARGS(flags);
+    py::list given;
+    for (Py_ssize_t i = 0; i < positional; ++i) given.append(py::handle(arguments[i]));
+    py::dict named;
+    for (Py_ssize_t i = 0; names != nullptr && i < PyTuple_GET_SIZE(names); ++i) {
+        named[py::handle(PyTuple_GET_ITEM(names, i))] = py::handle(arguments[positional + i]);
+    }
+    const py::object described = py::module_::import("bascule._call_errors")
+                                     .attr("describe")(function.attr("__qualname__"), given, named);
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(described.ptr())), described.ptr());
+}
+
 PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) {
     const auto& function = *reinterpret_cast<PublicFunction*>(self);
     if (function.results != nullptr && PyVectorcall_NARGS(flags) == 1 && names == nullptr &&
@@ -61,9 +86,13 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, Py
     }
     return into_python([&]() -> PyObject* {
         PyObject* const result = PyObject_Vectorcall(function.function, arguments, flags, names);
-        if (result != nullptr || wants_all_frames()) return result;
+        if (result != nullptr) return result;
         try {
-            hide_own_frames();
+            if (function.is_bound) {
+                describe_arguments(self, arguments, flags, names);
+            } else if (!wants_all_frames()) {
+                hide_own_frames();
+            }
         } catch (py::error_already_set& error) {
             error.restore();
         }
@@ -105,19 +134,30 @@ void free_function(PyObject* self) {
     Py_DECREF(type);
 }
 
+/// Pickles name it, as they name other functions.
+PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(self, "__qualname__"); }
+
+py::object wrap(const py::object& function, bool is_bound) {
+    auto made = py::reinterpret_steal<py::object>(function_type->tp_alloc(function_type, 0));
+    if (!made) throw py::error_already_set();
+    auto* const object = reinterpret_cast<PublicFunction*>(made.ptr());
+    object->vectorcall = &call;
+    object->function = py::object(function).release().ptr();
+    object->is_bound = is_bound;
+    py::module_::import("functools").attr("update_wrapper")(made, function);
+    return made;
+}
+
 py::object make_public(const py::object& function, const py::object& results) {
     if (package_directory == nullptr) {
         const py::object path = py::module_::import("os").attr("path");
         const py::object file = function.attr("__code__").attr("co_filename");
         package_directory = py::str(path.attr("join")(path.attr("dirname")(file), "")).release().ptr();
     }
-    auto made = py::reinterpret_steal<py::object>(function_type->tp_alloc(function_type, 0));
-    if (!made) throw py::error_already_set();
-    auto* const object = reinterpret_cast<PublicFunction*>(made.ptr());
-    object->vectorcall = &call;
-    object->function = py::object(function).release().ptr();
-    if (!results.is_none()) object->results = py::dict(results).release().ptr();
-    py::module_::import("functools").attr("update_wrapper")(made, function);
+    py::object made = wrap(function, false);
+    if (!results.is_none()) {
+        reinterpret_cast<PublicFunction*>(made.ptr())->results = py::dict(results).release().ptr();
+    }
     return made;
 }
 
@@ -131,7 +171,12 @@ PyTypeObject* make_function_type() {
         {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr},
     };
+    static PyMethodDef methods[] = {
+        {"__reduce__", &reduce, METH_NOARGS, nullptr},
+        {nullptr, nullptr, 0, nullptr},
+    };
     PyType_Slot slots[] = {
+        {Py_tp_methods, methods},
         {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
         {Py_tp_descr_get, reinterpret_cast<void*>(&bind_to)},
         {Py_tp_repr, reinterpret_cast<void*>(&repr_of_function)},
@@ -151,7 +196,41 @@ PyTypeObject* make_function_type() {
     return reinterpret_cast<PyTypeObject*>(type);
 }
 
+/// In the dict of the module or of one of its classes: a function of pybind11 is replaced by one that describes errors.
+void describe_errors_of(py::handle owner, const std::string& name, py::handle value) {
+    PyObject* function = value.ptr();
+    if (PyInstanceMethod_Check(function)) function = PyInstanceMethod_GET_FUNCTION(function);
+    if (!PyCFunction_CheckExact(function) || name.starts_with("_pybind11")) return;
+    const py::object described = wrap(py::reinterpret_borrow<py::object>(function), true);
+    described.attr("__qualname__") =
+        PyType_Check(owner.ptr()) ? py::str("{}.{}").format(owner.attr("__name__"), name) : py::str(name);
+    owner.attr(name.c_str()) = described;
+}
+
+/// tp_init of classes whose objects only Bascule makes.
+int refuse_to_make(PyObject* self, PyObject*, PyObject*) noexcept {
+    const char* const name = Py_TYPE(self)->tp_name;
+    PyErr_Format(PyExc_TypeError, "%s is not called: Bascule's functions return such objects; see help(%s)",
+                 name, name);
+    return -1;
+}
+
 }  // namespace
+
+void describe_call_errors(const py::module_& module) {
+    for (const auto& [name, value] : copy_of(module.attr("__dict__"))) {
+        describe_errors_of(module, name.cast<std::string>(), value);
+        if (!py::isinstance<py::type>(value)) continue;
+        for (const auto& [member, function] : py::dict(value.attr("__dict__"))) {
+            describe_errors_of(value, member.cast<std::string>(), function);
+        }
+        auto* const type = reinterpret_cast<PyTypeObject*>(value.ptr());
+        if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) &&
+            type->tp_init == &py::detail::pybind11_object_init) {
+            type->tp_init = &refuse_to_make;
+        }
+    }
+}
 
 void bind_public_functions(py::module_& module) {
     function_type = make_function_type();

@@ -48,11 +48,7 @@ py::tuple to_names(const std::vector<std::string>& names) {
 /// (problem, [(name, bytes, used_ns, problem of the entry, kernels, arch, nvrtc_version)])
 py::tuple list_entries() {
     std::optional<std::string> problem;
-    std::vector<DiskCache::Listed> entries;
-    {
-        const GilReleased released;
-        entries = disk().list(problem);
-    }
+    const std::vector<DiskCache::Listed> entries = without_gil([&] { return disk().list(problem); });
     py::list rows;
     for (const DiskCache::Listed& entry : entries) {
         const EntryDescription& about = entry.description;
@@ -63,11 +59,7 @@ py::tuple list_entries() {
 }
 
 std::optional<py::bytes> bytes_of(const std::string& name) {
-    std::optional<std::string> bytes;
-    {
-        const GilReleased released;
-        bytes = disk().bytes_of(name);
-    }
+    const std::optional<std::string> bytes = without_gil([&] { return disk().bytes_of(name); });
     return bytes ? std::optional<py::bytes>(*bytes) : std::nullopt;
 }
 
@@ -75,22 +67,14 @@ std::optional<py::bytes> bytes_of(const std::string& name) {
 py::tuple adopt(const py::bytes& bytes) {
     const std::string_view view = bytes;
     std::optional<std::string> problem;
-    bool kept = false;
-    {
-        const GilReleased released;
-        kept = disk().adopt(view, problem);
-    }
+    const bool kept = without_gil([&] { return disk().adopt(view, problem); });
     return py::make_tuple(kept, problem);
 }
 
 /// (entries, bytes, problem)
 template <Removed (DiskCache::*remove)() const>
 py::tuple remove_entries() {
-    Removed removed;
-    {
-        const GilReleased released;
-        removed = (disk().*remove)();
-    }
+    const Removed removed = without_gil([] { return (disk().*remove)(); });
     return py::make_tuple(removed.entries, removed.bytes, removed.problem);
 }
 

@@ -5,9 +5,7 @@
 
 #include <string>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
+#include "support/rejection.hpp"
 
 namespace py = pybind11;
 
@@ -102,11 +100,10 @@ void leave_current(const py::object& object) {
     const py::object newest = chain();
     const Link link(newest.ptr());
     if (!link || link.object() != object.ptr()) {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("{} is left, and it is not what was entered last in this thread or "
-                                        "task. Leave streams and devices in the opposite order, where they "
-                                        "were entered: `with` does.",
-                                        std::string(py::repr(object))));
+        reject(ErrorKind::value,
+               "{} is left, and it is not what was entered last in this thread or task. Leave streams and "
+               "devices in the opposite order, where they were entered: `with` does.",
+               std::string(py::repr(object)));
     }
     const py::object outer = py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(newest.ptr(), 3));
     replace_chain(outer.ptr());

@@ -19,6 +19,7 @@
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/interruption.hpp"
+#include "support/rejection.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -104,18 +105,14 @@ Device device_from(const py::object& device) {
     if (device.is_none()) return current_device();
     if (py::isinstance<Device>(device)) return device.cast<Device>();
     if (PyBool_Check(device.ptr()) != 0 || PyIndex_Check(device.ptr()) == 0) {
-        throw ArgumentError(ArgumentError::Kind::type,
-                            fmt::format("`device` must be a bascule.Device or its number, got {}.",
-                                        std::string(py::repr(device))),
-                            {.field = "device"});
+        reject_field(ErrorKind::type, "device", "`device` must be a bascule.Device or its number, got {}.",
+                     std::string(py::repr(device)));
     }
     warn_of_fallback(loaded_driver());
     const long long ordinal = PyLong_AsLongLong(py::int_(device).ptr());
     if (ordinal != static_cast<int>(ordinal) || PyErr_Occurred() != nullptr) {
         PyErr_Clear();
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("there is no device {}.", std::string(py::str(device))),
-                            {.field = "device"});
+        reject_field(ErrorKind::value, "device", "there is no device {}.", std::string(py::str(device)));
     }
     return device_with(static_cast<int>(ordinal));
 }

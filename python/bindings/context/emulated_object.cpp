@@ -37,35 +37,13 @@ const EmulatedFunctions& functions() {
     return *emulated;
 }
 
+/// In the order of BASCULE_EMULATED_RECORD, which is 1, and so on.
+constexpr const char* kind_names[] = {"unknown", "record",        "wait",        "launch",      "copy",
+                                      "fill",    "allocate",      "free",        "synchronize", "create",
+                                      "destroy", "host function", "graph launch"};
+
 const char* kind_name(std::uint32_t kind) noexcept {
-    switch (kind) {
-        case BASCULE_EMULATED_RECORD:
-            return "record";
-        case BASCULE_EMULATED_WAIT:
-            return "wait";
-        case BASCULE_EMULATED_LAUNCH:
-            return "launch";
-        case BASCULE_EMULATED_COPY:
-            return "copy";
-        case BASCULE_EMULATED_FILL:
-            return "fill";
-        case BASCULE_EMULATED_ALLOCATE:
-            return "allocate";
-        case BASCULE_EMULATED_FREE:
-            return "free";
-        case BASCULE_EMULATED_SYNCHRONIZE:
-            return "synchronize";
-        case BASCULE_EMULATED_CREATE:
-            return "create";
-        case BASCULE_EMULATED_DESTROY:
-            return "destroy";
-        case BASCULE_EMULATED_HOST_FUNCTION:
-            return "host function";
-        case BASCULE_EMULATED_GRAPH_LAUNCH:
-            return "graph launch";
-        default:
-            return "unknown";
-    }
+    return kind_names[kind < std::size(kind_names) ? kind : 0];
 }
 
 bool runs_on_a_gpu() {

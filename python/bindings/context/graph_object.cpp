@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/streams/graph.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
@@ -20,6 +19,7 @@
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/owners.hpp"
+#include "support/rejection.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -60,7 +60,7 @@ struct GraphObject {
     }
 
     /// What was captured is released with the graph, or by another capture: others of the cycle are cleared. While the graph
-    /// is used, somebody reaches it.
+    /// is used, it is reachable.
     void visit_references(ReferenceVisitor& each) {
         if (current != nullptr) each.only_look_at(current->object().ptr());
         if (user == std::this_thread::get_id() || !mutex.try_lock()) return;
@@ -104,10 +104,9 @@ py::object enter(const py::object& self) {
 
 py::object enter_first(const py::object& self) {
     if (of(self).captured) {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            "the graph has already been captured. Use `with graph.update():` to capture "
-                            "again, or another bascule.Graph() to keep both.",
-                            {.field = "graph"});
+        reject_field(ErrorKind::value, "graph",
+                     "the graph has already been captured. Use `with graph.update():` to capture again, or "
+                     "another bascule.Graph() to keep both.");
     }
     return enter(self);
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int level_number(LogLevel level) noexcept { return level == LogLevel::debug ? 10 : 20; }
 
-/// Null before somebody has imported `logging`: then nobody has asked for anything, and it is not imported for this.
+/// Null before the program has imported `logging`: then no logger is configured, and it is not imported for this.
 py::object logger_of(const char* name) {
     const auto logging = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("logging").ptr()));
     if (!logging) {

@@ -13,7 +13,9 @@
 #include "context/device_object.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/integers.hpp"
 #include "support/names.hpp"
+#include "support/rejection.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -32,7 +34,7 @@ std::string repr_of_stream(const StreamObject& stream) {
 }
 
 [[noreturn]] void fail_stream(const std::string& got) {
-    throw ArgumentError(ArgumentError::Kind::type,
+    throw ArgumentError(ErrorKind::type,
                         fmt::format("`stream` must be a bascule.Stream, an integer handle, or an object with "
                                     "__cuda_stream__, .ptr, .cuda_stream or .handle; got {}.",
                                     got),
@@ -40,17 +42,10 @@ std::string repr_of_stream(const StreamObject& stream) {
 }
 
 std::uint64_t to_handle(py::handle number) {
-    const py::object integer = py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr()));
-    if (!integer) throw py::error_already_set();
-    const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
-    if (PyErr_Occurred() != nullptr) {
-        PyErr_Clear();
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("`stream` must be a handle from 0 to 2**64 - 1, got {}.",
-                                        std::string(py::str(integer))),
-                            {.field = "stream"});
-    }
-    return value;
+    const py::object integer = to_int(number);
+    if (const auto handle = to_uint64(integer)) return *handle;
+    reject_field(ErrorKind::value, "stream", "`stream` must be a handle from 0 to 2**64 - 1, got {}.",
+                 std::string(py::str(integer)));
 }
 
 bool is_integer(py::handle object) { return !PyBool_Check(object.ptr()) && PyIndex_Check(object.ptr()) != 0; }
@@ -60,7 +55,7 @@ constexpr int stream_protocol = 0;
 
 [[noreturn]] void fail_protocol(py::handle object, const std::string& returned) {
     throw ArgumentError(
-        ArgumentError::Kind::value,
+        ErrorKind::value,
         fmt::format("`stream` is an object of type {} whose __cuda_stream__ returns {}; Bascule supports "
                     "version {} of the protocol, a tuple ({}, handle). Pass the handle as an integer.",
                     Py_TYPE(object.ptr())->tp_name, returned, stream_protocol, stream_protocol),
@@ -104,7 +99,7 @@ StreamObject borrowed(std::uint64_t handle) {
 
 float elapsed(const EventObject& start, const EventObject& end) {
     const auto fail = [](const std::string& message) -> void {
-        throw ArgumentError(ArgumentError::Kind::value, message, {.field = "end"});
+        throw ArgumentError(ErrorKind::value, message, {.field = "end"});
     };
     for (const EventObject* event : {&start, &end}) {
         if (event->event.timed()) continue;
@@ -160,7 +155,7 @@ StreamObject external_stream(const py::object& stream) {
 
 void set_default(const std::string& which) {
     if (which != "legacy" && which != "per-thread") {
-        throw ArgumentError(ArgumentError::Kind::value,
+        throw ArgumentError(ErrorKind::value,
                             fmt::format("bascule.config.default_stream must be \"legacy\" or \"per-thread\", "
                                         "got \"{}\".",
                                         shortened(which)),
@@ -189,7 +184,7 @@ std::optional<StreamRef> to_stream(py::handle object, Device device) {
 void require_device(StreamRef stream, Device device, const char* what) {
     if (stream.device() == device) return;
     throw ArgumentError(
-        ArgumentError::Kind::value,
+        ErrorKind::value,
         fmt::format("the stream is {}, and the {} is on {}: pass a stream of that device, or use `with "
                     "bascule.device({}):` where that stream is current.",
                     describe(stream), what, to_string(device), device.ordinal()),

@@ -59,11 +59,7 @@ void stop_quietly() noexcept {
 }
 
 py::dict end_trace() {
-    RecordedTrace trace;
-    {
-        const GilReleased released;
-        trace = stop_trace();
-    }
+    const RecordedTrace trace = without_gil([] { return stop_trace(); });
     py::list records;
     py::dict devices;
     for (const TraceRecord& record : trace.records) {
@@ -75,13 +71,10 @@ py::dict end_trace() {
 }
 
 /// Trace.__enter__ and __exit__. No signal handler of Python's runs between these statements, so that none can leave a trace
-/// that nobody ends.
+/// that is never ended.
 py::object enter_trace(const py::object& self) {
     const auto limit = self.attr("_prepare")().cast<std::size_t>();
-    {
-        const GilReleased released;
-        start_trace(limit);
-    }
+    without_gil([&] { start_trace(limit); });
     try {
         self.attr("_begin_ranges")();
         self.attr("_state") = "recording";

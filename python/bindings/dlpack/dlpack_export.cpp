@@ -17,6 +17,8 @@
 #include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
+#include "support/integers.hpp"
+#include "support/rejection.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -88,27 +90,25 @@ struct Consumer {
 /// An integer, as DLPack has it, or an object that names a stream.
 Consumer read_stream(py::handle stream, Device device) {
     if (PyBool_Check(stream.ptr())) {
-        fail_stream(ArgumentError::Kind::type, stream, "pass None, -1, 1, 2 or a stream's handle");
+        fail_stream(ErrorKind::type, stream, "pass None, -1, 1, 2 or a stream's handle");
     }
     if (PyIndex_Check(stream.ptr()) == 0) {
         return {Consumer::Kind::stream, to_stream(stream, device)->handle()};
     }
-    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(stream.ptr()));
-    if (!integer) throw py::error_already_set();
+    const py::object integer = to_int(stream);
     if (integer.equal(py::int_(-1))) return {Consumer::Kind::unordered, 0};
-    const unsigned long long handle = PyLong_AsUnsignedLongLong(integer.ptr());
-    if (PyErr_Occurred() != nullptr) {
-        PyErr_Clear();
-        fail_stream(ArgumentError::Kind::value, stream,
+    const std::optional<std::uint64_t> handle = to_uint64(integer);
+    if (!handle) {
+        fail_stream(ErrorKind::value, stream,
                     "pass None, -1 (no ordering), 1 (legacy default), 2 (per-thread default) or a stream "
                     "handle from 3 to 2**64 - 1");
     }
-    if (handle == 0) {
-        fail_stream(ArgumentError::Kind::value, stream,
+    if (*handle == 0) {
+        fail_stream(ErrorKind::value, stream,
                     "DLPack forbids 0 on CUDA, where it could mean either default stream; pass 1 (legacy "
                     "default) or 2 (per-thread default)");
     }
-    return {Consumer::Kind::stream, handle};
+    return {Consumer::Kind::stream, *handle};
 }
 
 /// Without a stream, a consumer of device memory uses the legacy default stream; but memory that the host can
@@ -141,10 +141,8 @@ std::int64_t read_number(py::handle number, const char* option, const char* form
     const long long value = index ? PyLong_AsLongLong(index.ptr()) : -1;
     if (!index || PyErr_Occurred() != nullptr) {
         PyErr_Clear();
-        throw ArgumentError(ArgumentError::Kind::type,
-                            fmt::format("`{}` of __dlpack__ must be {}, got {} in it.", option, form,
-                                        shortened(std::string(py::repr(number)))),
-                            {.field = option});
+        reject_field(ErrorKind::type, option, "`{}` of __dlpack__ must be {}, got {} in it.", option, form,
+                     shortened(std::string(py::repr(number))));
     }
     return value;
 }
@@ -152,10 +150,8 @@ std::int64_t read_number(py::handle number, const char* option, const char* form
 std::pair<std::int64_t, std::int64_t> read_pair(const py::object& pair, const char* option,
                                                 const char* form) {
     if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2) {
-        throw ArgumentError(ArgumentError::Kind::type,
-                            fmt::format("`{}` of __dlpack__ must be {}, got {}.", option, form,
-                                        shortened(std::string(py::repr(pair)))),
-                            {.field = option});
+        reject_field(ErrorKind::type, option, "`{}` of __dlpack__ must be {}, got {}.", option, form,
+                     shortened(std::string(py::repr(pair))));
     }
     return {read_number(PyTuple_GET_ITEM(pair.ptr(), 0), option, form),
             read_number(PyTuple_GET_ITEM(pair.ptr(), 1), option, form)};
@@ -169,10 +165,8 @@ bool wants_versioned(const py::object& max_version) {
 std::optional<bool> read_copy(const py::object& copy) {
     if (copy.is_none()) return std::nullopt;
     if (PyBool_Check(copy.ptr())) return copy.ptr() == Py_True;
-    throw ArgumentError(ArgumentError::Kind::type,
-                        fmt::format("`copy` of __dlpack__ must be None, True or False, got {}.",
-                                    shortened(std::string(py::repr(copy)))),
-                        {.field = "copy"});
+    reject_field(ErrorKind::type, "copy", "`copy` of __dlpack__ must be None, True or False, got {}.",
+                 shortened(std::string(py::repr(copy))));
 }
 
 /// True when the consumer wants host memory. Raises: BufferError for a device that is neither the array's nor

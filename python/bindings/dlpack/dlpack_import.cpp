@@ -20,6 +20,7 @@
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
+#include "support/rejection.hpp"
 #include "support/stack_room.hpp"
 #include "support/without_gil.hpp"
 
@@ -28,8 +29,6 @@ using namespace py::literals;
 
 namespace bascule::python {
 namespace {
-
-using ErrorKind = ArgumentError::Kind;
 
 // --- Tensors
 
@@ -55,12 +54,11 @@ void check_version(const dlpack::Managed&) noexcept {}
 /// Of another major version only the fields before `flags` are known: the deleter.
 void check_version(const dlpack::ManagedVersioned& managed) {
     if (managed.version.major == dlpack::version.major) return;
-    throw ArgumentError(ErrorKind::value,
-                        fmt::format("the tensor has DLPack version {}.{}, and this Bascule supports {}.x: "
-                                    "ask its producer for an older one with max_version=({}, {}).",
-                                    managed.version.major, managed.version.minor, dlpack::version.major,
-                                    dlpack::version.major, dlpack::version.minor),
-                        {.field = "version"});
+    reject_field(ErrorKind::value, "version",
+                 "the tensor has DLPack version {}.{}, and this Bascule supports {}.x: ask its producer for "
+                 "an older one with max_version=({}, {}).",
+                 managed.version.major, managed.version.minor, dlpack::version.major, dlpack::version.major,
+                 dlpack::version.minor);
 }
 
 /// Without a stream. The tensor is taken over when this does not throw.
@@ -105,10 +103,10 @@ std::optional<ArrayObject> consume(PyObject* capsule, bool& copied) {
 
 [[noreturn]] void fail_capsule(PyObject* capsule) {
     if (!PyCapsule_CheckExact(capsule)) {
-        throw ArgumentError(ErrorKind::type,
-                            fmt::format("__dlpack__ must return a capsule, and returned an object of type "
-                                        "{}; this is a bug in the producing library.",
-                                        Py_TYPE(capsule)->tp_name));
+        reject(ErrorKind::type,
+               "__dlpack__ must return a capsule, and returned an object of type {}; this is a bug in the "
+               "producing library.",
+               Py_TYPE(capsule)->tp_name);
     }
     const char* name = PyCapsule_GetName(capsule);
     PyErr_Clear();
@@ -144,10 +142,10 @@ py::object attribute(PyObject* object, PyObject* name) {
 dlpack::DeviceId ask_device(PyObject* object) {
     const py::object method = attribute(object, names().dlpack_device);
     if (!method) {
-        throw ArgumentError(ErrorKind::type,
-                            fmt::format("an object of type {} has __dlpack__ and no __dlpack_device__: "
-                                        "DLPack requires both; this is a bug in the producing library.",
-                                        Py_TYPE(object)->tp_name));
+        reject(ErrorKind::type,
+               "an object of type {} has __dlpack__ and no __dlpack_device__: DLPack requires both; this is "
+               "a bug in the producing library.",
+               Py_TYPE(object)->tp_name);
     }
     const py::object pair = method();
     if (PyTuple_Check(pair.ptr()) && PyTuple_GET_SIZE(pair.ptr()) == 2) {
@@ -158,10 +156,10 @@ dlpack::DeviceId ask_device(PyObject* object) {
             return {static_cast<std::int32_t>(type), static_cast<std::int32_t>(id)};
         PyErr_Clear();
     }
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("__dlpack_device__ must return a pair (type, number), got {}; this is a "
-                                    "bug in the producing library.",
-                                    shortened(std::string(py::repr(pair)))));
+    reject(ErrorKind::type,
+           "__dlpack_device__ must return a pair (type, number), got {}; this is a bug in the producing "
+           "library.",
+           shortened(std::string(py::repr(pair))));
 }
 
 /// The `stream` argument for `__dlpack__`. Producers of pinned memory, which is the host's, take None.
@@ -208,10 +206,9 @@ py::object from_producer(const py::object& object, const py::object& device, con
                          const py::object& stream, bool& copied) {
     const py::object method = attribute(object.ptr(), names().dlpack);
     if (!method || PyType_Check(object.ptr())) {
-        throw ArgumentError(
-            ErrorKind::type,
-            fmt::format("from_dlpack takes an array with __dlpack__ or a DLPack capsule, got {} of type {}.",
-                        shortened(std::string(py::repr(object))), Py_TYPE(object.ptr())->tp_name));
+        reject(ErrorKind::type,
+               "from_dlpack takes an array with __dlpack__ or a DLPack capsule, got {} of type {}.",
+               shortened(std::string(py::repr(object))), Py_TYPE(object.ptr())->tp_name);
     }
     const dlpack::DeviceId where = ask_device(object.ptr());
     if (!dlpack::is_cuda(where)) fail_unreachable(where);
@@ -231,10 +228,8 @@ py::object from_producer(const py::object& object, const py::object& device, con
 py::object from_dlpack(const py::object& object, const py::object& device, const py::object& copy,
                        const py::object& stream) {
     if (!copy.is_none() && !PyBool_Check(copy.ptr())) {
-        throw ArgumentError(ErrorKind::type,
-                            fmt::format("`copy` must be None, True or False, got {}.",
-                                        shortened(std::string(py::repr(copy)))),
-                            {.field = "copy"});
+        reject_field(ErrorKind::type, "copy", "`copy` must be None, True or False, got {}.",
+                     shortened(std::string(py::repr(copy))));
     }
     bool copied = false;
     const py::object array = PyCapsule_CheckExact(object.ptr())

@@ -6,8 +6,6 @@
 #include <memory>
 #include <new>
 
-#include <fmt/format.h>
-
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
@@ -26,6 +24,7 @@
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
+#include "support/rejection.hpp"
 
 namespace py = pybind11;
 
@@ -46,10 +45,10 @@ int status_of(Action&& action) noexcept {
 
 const ArrayObject& array_of(void* object) {
     if (const ArrayObject* array = as_array(static_cast<PyObject*>(object))) return *array;
-    throw ArgumentError(ArgumentError::Kind::type,
-                        fmt::format("this exchange table is for bascule.DeviceArray, and was called with an "
-                                    "object of type {}: use the table of the object's own type.",
-                                    Py_TYPE(static_cast<PyObject*>(object))->tp_name));
+    reject(ErrorKind::type,
+           "this exchange table is for bascule.DeviceArray, and was called with an object of type {}: use "
+           "the table of the object's own type.",
+           Py_TYPE(static_cast<PyObject*>(object))->tp_name);
 }
 
 StreamRef work_stream(Device device) { return stream_or_current(py::none(), device, "array"); }
@@ -101,9 +100,8 @@ int current_work_stream(std::int32_t type, std::int32_t id, void** out) {
         *out = nullptr;
         if (type == BASCULE_DL_CPU) return;
         if (!dlpack::is_cuda({type, id})) {
-            throw ArgumentError(ArgumentError::Kind::value,
-                                fmt::format("Bascule has no stream for {}: its arrays are on CUDA devices.",
-                                            dlpack::to_string({type, id})));
+            reject(ErrorKind::value, "Bascule has no stream for {}: its arrays are on CUDA devices.",
+                   dlpack::to_string({type, id}));
         }
         const StreamRef work = work_stream(device_with(type == BASCULE_DL_CUDA ? id : 0));
         give_out_handle(work);
@@ -114,10 +112,9 @@ int current_work_stream(std::int32_t type, std::int32_t id, void** out) {
 /// Of the prototype, data and strides are ignored.
 dlpack::ManagedVersioned* allocate(dlpack::Tensor prototype) {
     if (prototype.device.type != BASCULE_DL_CUDA) {
-        throw ArgumentError(
-            ArgumentError::Kind::not_supported,
-            fmt::format("Bascule allocates on CUDA devices, not {}: allocate with another library.",
-                        dlpack::to_string(prototype.device)));
+        reject(ErrorKind::not_supported,
+               "Bascule allocates on CUDA devices, not {}: allocate with another library.",
+               dlpack::to_string(prototype.device));
     }
     prototype.data = &prototype;  // any address: what is checked is the size
     prototype.strides = nullptr;

@@ -10,6 +10,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
+#include "support/rejection.hpp"
 #include "support/safe_repr.hpp"
 #include "support/without_gil.hpp"
 
@@ -17,8 +18,6 @@ namespace py = pybind11;
 
 namespace bascule::python {
 namespace {
-
-using ErrorKind = ArgumentError::Kind;
 
 constexpr int deepest = 16;  // structures inside structures; a list may hold itself
 

@@ -5,14 +5,11 @@
 #include <memory>
 #include <string>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
-
 #include "context/array_home.hpp"
 #include "context/device_object.hpp"
 #include "exchange/dlpack_managed.hpp"
 #include "support/gil.hpp"
+#include "support/rejection.hpp"
 
 namespace py = pybind11;
 
@@ -22,10 +19,10 @@ namespace {
 /// After a function of a table has failed. True when the array interface may know more.
 bool leave_to_interface(PyObject* object, const TypeProfile& profile) {
     if (PyErr_Occurred() == nullptr) {
-        throw ArgumentError(ArgumentError::Kind::type,
-                            fmt::format("the exchange table of {} failed without an exception, which is a "
-                                        "bug in the producing library.",
-                                        Py_TYPE(object)->tp_name));
+        reject(ErrorKind::type,
+               "the exchange table of {} failed without an exception, which is a bug in the producing "
+               "library.",
+               Py_TYPE(object)->tp_name);
     }
     if (!profile.has_interface || PyErr_ExceptionMatches(PyExc_BufferError) == 0) {
         throw py::error_already_set();
@@ -52,10 +49,9 @@ ArrayView finish(const dlpack::Tensor& tensor, const TypeProfile& profile, Home&
 bool is_for_kernels(dlpack::DeviceId where) {
     if (dlpack::is_cuda(where)) return true;
     if (where.type == BASCULE_DL_CPU) return false;
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("the array lies in {}, which no CUDA kernel can reach: copy it to a CUDA "
-                                    "device first.",
-                                    dlpack::to_string(where)));
+    reject(ErrorKind::value,
+           "the array lies in {}, which no CUDA kernel can reach: copy it to a CUDA device first.",
+           dlpack::to_string(where));
 }
 
 bool read_managed(PyObject* object, const TypeProfile& profile, Home& home, OwnerList& owners,
@@ -103,9 +99,9 @@ bool read_exchange(PyObject* object, const TypeProfile& profile, bool may_write,
 
 void detail::fail_work_stream() {
     if (PyErr_Occurred() != nullptr) throw py::error_already_set();
-    throw ArgumentError(ArgumentError::Kind::type,
-                        "the exchange table's current_work_stream failed without an exception, which is a "
-                        "bug in the producing library.");
+    reject(ErrorKind::type,
+           "the exchange table's current_work_stream failed without an exception, which is a bug in the "
+           "producing library.");
 }
 
 bool order_by_table(const TypeProfile& profile, Device device, ArrayView& view) {

@@ -40,7 +40,7 @@ inline std::uint64_t work_stream_of(const dlpack::ExchangeTable& table, dlpack::
 
 /// The stream on which a table's library works on one device, as it said last.
 struct WorkStream {
-    const dlpack::ExchangeTable* table = nullptr;  ///< null: nobody was asked
+    const dlpack::ExchangeTable* table = nullptr;  ///< null: none was called
     std::int32_t device = 0;
     std::uint64_t handle = 0;
 };

@@ -23,6 +23,7 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
+#include "support/rejection.hpp"
 #include "support/safe_repr.hpp"
 #include "support/stack_room.hpp"
 #include "types/type_profile.hpp"
@@ -33,13 +34,11 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-using ErrorKind = ArgumentError::Kind;
-
 // --- Errors ------------------------------------------------------------------------------------------------
 
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
-/// Never fails: what is no UTF-8 is escaped.
+/// Never fails: what is not UTF-8 is escaped.
 std::string utf8_of(PyObject* text) {
     const auto bytes =
         py::reinterpret_steal<py::bytes>(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
@@ -57,12 +56,10 @@ std::string utf8_of(PyObject* text) {
 }
 
 [[noreturn]] void fail_missing(const char* field) {
-    throw ArgumentError(ErrorKind::missing_key,
-                        fmt::format("__cuda_array_interface__ has no '{}'. The interface requires 'shape', "
-                                    "'typestr', 'data' and 'version'; this is a bug in the producing "
-                                    "library.",
-                                    field),
-                        {.field = field});
+    reject_field(ErrorKind::missing_key, field,
+                 "__cuda_array_interface__ has no '{}'. The interface requires 'shape', 'typestr', 'data' "
+                 "and 'version'; this is a bug in the producing library.",
+                 field);
 }
 
 // --- Integers ----------------------------------------------------------------------------------------------
@@ -138,7 +135,7 @@ std::uint64_t read_uint64(PyObject* object, const IntegerField& field) {
 // --- Fields ------------------------------------------------------------------------------------------------
 
 /// A tuple or list as a tuple: what is read cannot change meanwhile. A type of its own may say that it has
-/// another length than it has; then nobody knows which elements are meant.
+/// another length than it has; then it is not known which elements are meant.
 py::object as_tuple(PyObject* object, const char* field, const char* expected) {
     py::object tuple;
     if (PyTuple_Check(object)) {
@@ -396,10 +393,9 @@ PyObject* detail::get_interface_by_name(PyObject* object) {
     auto descriptor = py::reinterpret_steal<py::object>(
         into_python([&] { return PyObject_GetAttr(object, names().cuda_array_interface); }));
     if (descriptor && PyType_Check(object)) {
-        throw ArgumentError(ErrorKind::type,
-                            fmt::format("got the class {}, not an array: pass an instance of it.",
-                                        reinterpret_cast<PyTypeObject*>(object)->tp_name),
-                            {.field = "__cuda_array_interface__"});
+        reject_field(ErrorKind::type, "__cuda_array_interface__",
+                     "got the class {}, not an array: pass an instance of it.",
+                     reinterpret_cast<PyTypeObject*>(object)->tp_name);
     }
     return descriptor.release().ptr();
 }

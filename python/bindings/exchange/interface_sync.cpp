@@ -4,12 +4,10 @@
 #include <string>
 #include <string_view>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
 #include "parts.hpp"
+#include "support/rejection.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -23,11 +21,10 @@ bool sync_by_environment() {
     const std::string_view text = value == nullptr ? "" : value;
     if (text.empty() || text == "1") return true;
     if (text == "0") return false;
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("BASCULE_CUDA_ARRAY_INTERFACE_SYNC is '{}': set it to 1 (foreign arrays' "
-                                    "streams are waited for) or 0 (they are not), or unset it.",
-                                    shortened(text)),
-                        {.field = "BASCULE_CUDA_ARRAY_INTERFACE_SYNC"});
+    reject_field(ErrorKind::value, "BASCULE_CUDA_ARRAY_INTERFACE_SYNC",
+                 "BASCULE_CUDA_ARRAY_INTERFACE_SYNC is '{}': set it to 1 (foreign arrays' streams are waited "
+                 "for) or 0 (they are not), or unset it.",
+                 shortened(text));
 }
 
 }  // namespace

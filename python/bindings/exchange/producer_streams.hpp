@@ -10,7 +10,7 @@ namespace bascule::python {
 
 /// For an array whose interface could not name a stream (versions 0 to 2) and lies on `home`: the stream that
 /// its library works on, by its type's exchange table, by what is known of the library, or by what was
-/// registered for the type. Where nobody knows, the array names none, and there is a warning the first time
+/// registered for the type. Where none is known, the array names none, and there is a warning the first time
 /// that the type is seen. `consumer` is where the array will be used, as far as that is known. Returns what
 /// must be kept alive with the array, or null. Throws: what the library raised; the warning, where warnings
 /// are errors.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
 #include <bascule/interface/errors/error.hpp>
@@ -28,6 +29,7 @@
 #include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
+#include "support/rejection.hpp"
 #include "support/safe_repr.hpp"
 #include "support/toolkit.hpp"
 #include "values/values.hpp"
@@ -37,8 +39,6 @@ using namespace py::literals;
 
 namespace bascule::python {
 namespace {
-
-using ErrorKind = ArgumentError::Kind;
 
 // --- Launches
 // -----------------------------------------------------------------------------------
@@ -99,31 +99,31 @@ KernelObject prepare(const KernelObject& self, const py::args& arguments, const 
 // --- What a kernel tells of itself
 // -----------------------------------------------------------------------------------
 
+/// The architecture of the module's options, else the current device's; the toolkit is prepared.
+Arch arch_to_compile(const Module& module) {
+    prepare_toolkit();
+    return module.options().arch ? *module.options().arch : current_device().arch();
+}
+
 /// Compiled for the current device or the architecture of the options, and not loaded.
 std::shared_ptr<const Image> image_of(const KernelObject& self) {
-    const std::optional<Arch> named = self.kernel.module().options().arch;
-    prepare_toolkit();
-    const Arch arch = named ? *named : current_device().arch();
+    const Arch arch = arch_to_compile(self.kernel.module());
     const GilReleased released;
     return self.kernel.resolve_function(arch).compile(arch).image;
 }
 
-/// (origin, milliseconds in NVRTC) of what `compile`, a member function, gives; nothing is loaded.
+/// Compiles a kernel or a module; nothing is loaded.
 template <class Object>
-py::tuple compile_for_options(const Object& object, const Module& module) {
-    prepare_toolkit();
-    const Arch arch = module.options().arch ? *module.options().arch : current_device().arch();
-    Cache::Lookup compiled;
-    {
-        const GilReleased released;
-        compiled = object.compile(arch);
-    }
+Cache::Lookup compile_for_options(const Object& object, const Module& module) {
+    const Arch arch = arch_to_compile(module);
+    const Cache::Lookup compiled = without_gil([&] { return object.compile(arch); });
     issue_compile_warnings(*compiled.image, module.source());
-    return py::make_tuple(to_string(compiled.origin), compiled.image->compile_milliseconds);
+    return compiled;
 }
 
-py::tuple compile_kernel(const KernelObject& self) {
-    return compile_for_options(self.kernel, self.kernel.module());
+/// (origin, milliseconds in NVRTC)
+py::tuple describe_compile(const Cache::Lookup& compiled) {
+    return py::make_tuple(to_string(compiled.origin), compiled.image->compile_milliseconds);
 }
 
 Provenance provenance_of(const KernelObject& self) {
@@ -222,9 +222,7 @@ void bind_kernel_values(py::module_& module) {
             "Percent of the on-chip memory that is preferred as shared memory; None: the driver chooses.")
         .def_readonly("ptx_version", &KernelAttributes::ptx_version, "80 is compute_80.")
         .def_readonly("binary_version", &KernelAttributes::binary_version, "90 is sm_90.")
-        .def(
-            "__eq__", [](const KernelAttributes& a, const KernelAttributes& b) { return a == b; },
-            py::is_operator())
+        .def(py::self == py::self)
         .def("__repr__", [](const KernelAttributes& self) {
             return fmt::format(
                 "KernelAttributes(registers={}, static_shared_bytes={}, local_bytes={}, constant_bytes={}, "
@@ -238,8 +236,7 @@ void bind_kernel_values(py::module_& module) {
     py::class_<Occupancy>(module, "Occupancy", "Occupancy of a kernel with one block size. Does not change.")
         .def_readonly("blocks", &Occupancy::blocks, "Resident blocks per SM.")
         .def_readonly("warps", &Occupancy::warps, "Resident warps over the most that an SM holds: 0 to 1.")
-        .def(
-            "__eq__", [](const Occupancy& a, const Occupancy& b) { return a == b; }, py::is_operator())
+        .def(py::self == py::self)
         .def("__repr__", [](const Occupancy& self) {
             return fmt::format("Occupancy(blocks={}, warps={})", self.blocks, self.warps);
         });
@@ -254,10 +251,10 @@ std::string repr_of(const KernelObject& self) {
 
 [[noreturn]] void fail_unconfigured(const KernelObject& self, const py::args&, const py::kwargs&) {
     const std::string& name = self.kernel.name();
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("kernel '{0}' needs a launch configuration: {0}[grid, block](...), or "
-                                    "{0}.forall(n)(...) for n threads of work.",
-                                    name));
+    reject(ErrorKind::type,
+           "kernel '{0}' needs a launch configuration: {0}[grid, block](...), or {0}.forall(n)(...) for n "
+           "threads of work.",
+           name);
 }
 
 void bind_kernel(py::module_& module) {
@@ -345,7 +342,9 @@ the arrays decide first, then NumPy scalars, then Python numbers (bool, int, dou
             "load_ms", [](const KernelObject& self) { return provenance_of(self).load_ms; },
             "Milliseconds in the driver to load its image.")
         .def("__repr__", &repr_of)
-        .def("_compile_ahead", &compile_kernel);
+        .def("_compile_ahead", [](const KernelObject& self) {
+            return describe_compile(compile_for_options(self.kernel, self.kernel.module()));
+        });
 }
 
 // --- Modules
@@ -397,18 +396,10 @@ py::list names_of_attributes(const py::object& self) {
     return names;
 }
 
-/// Templates wait until somebody says which. Returns where the image came from; None when all are templates.
+/// Templates wait for their arguments. Returns where the image came from; None when all are templates.
 py::object compile_now(const Module& module) {
     if (module.only_templates()) return py::none();
-    prepare_toolkit();
-    const Arch arch = module.options().arch ? *module.options().arch : current_device().arch();
-    Cache::Lookup compiled;
-    {
-        const GilReleased released;
-        compiled = module.compile(arch);
-    }
-    issue_compile_warnings(*compiled.image, module.source());
-    return to_str(to_string(compiled.origin));
+    return to_str(to_string(compile_for_options(module, module).origin));
 }
 
 /// {"scale": [("float",), ("double",)]}: compiled together, the kernels in the same places.
@@ -417,23 +408,17 @@ py::dict instantiate(const Module& module, const py::dict& wanted) {
     for (auto [name, list] : wanted) {
         if (!py::isinstance<py::str>(name) ||
             (!py::isinstance<py::list>(list) && !py::isinstance<py::tuple>(list))) {
-            throw ArgumentError(ErrorKind::type,
-                                fmt::format("instantiate takes a dict of kernel names to lists of template "
-                                            "arguments, like {{\"scale\": [(\"float\",), (\"double\",)]}}; "
-                                            "got {}: {}.",
-                                            safe_repr(name.ptr()), safe_repr(list.ptr())));
+            reject(ErrorKind::type,
+                   "instantiate takes a dict of kernel names to lists of template arguments, like "
+                   "{{\"scale\": [(\"float\",), (\"double\",)]}}; got {}: {}.",
+                   safe_repr(name.ptr()), safe_repr(list.ptr()));
         }
         for (py::handle arguments : list) {
             instances.emplace_back(name.cast<std::string>(), to_template_arguments(arguments));
         }
     }
-    prepare_toolkit();
-    const Arch arch = module.options().arch ? *module.options().arch : current_device().arch();
-    std::vector<Kernel> kernels;
-    {
-        const GilReleased released;
-        kernels = module.instantiate(instances, arch);
-    }
+    const Arch arch = arch_to_compile(module);
+    const std::vector<Kernel> kernels = without_gil([&] { return module.instantiate(instances, arch); });
     py::dict made;
     std::size_t at = 0;
     for (auto [name, list] : wanted) {
@@ -503,7 +488,8 @@ Raises CompileError when instances fail, after all others are compiled: it says 
 >>> module.precompile({"scale": ["float", "double"]}, workers=2))")
         .def("__repr__", &repr_of_module)
         .def("_compile", &compile_now)
-        .def("_compile_ahead", [](const Module& self) { return compile_for_options(self, self); });
+        .def("_compile_ahead",
+             [](const Module& self) { return describe_compile(compile_for_options(self, self)); });
     module.def("_make_module", &make_module, "text"_a, "name"_a, "first_line"_a, "directory"_a, "options"_a,
                "name_expressions"_a);
     // A kernel's own text is UTF-8: UnicodeDecodeError where it is not.

@@ -54,9 +54,13 @@ py::dict facts_of_kernel(const KernelObject& self) {
     if (known.image != nullptr) facts["arch"] = bascule::to_string(known.image->arch);
     if (known.parameters) {
         py::list parameters;
-        for (const Parameter& each : *known.parameters)
+        py::set written;  // whose arrays the kernel may write; known once it is compiled
+        for (const Parameter& each : *known.parameters) {
             parameters.append(py::make_tuple(readable(each.name), readable(each.spelling)));
+            if (takes_arrays(each.type) && !each.type.constant) written.add(readable(each.name));
+        }
         facts["parameters"] = parameters;
+        facts["written"] = written;
     }
     return facts;
 }

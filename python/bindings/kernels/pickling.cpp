@@ -5,6 +5,7 @@
 
 #include <pybind11/stl.h>
 
+#include "classes/added_method.hpp"
 #include "launch/kernel_value.hpp"
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"
@@ -62,22 +63,12 @@ py::tuple launcher_recipe(const py::object& launcher) {
                           !options.streams.empty());
 }
 
-void add_method(const py::object& type, const char* name, const py::cpp_function& function) {
-    type.attr(name) = function;
-}
-
 }  // namespace
 
 void bind_pickling(py::module_& module) {
     module.def("_module_recipe", &module_recipe, "module"_a);
     module.def("_exposes_variables", &Module::exposes_variables, "module"_a);
-    module.def(
-        "_is_current",
-        [](const Module& module) {
-            const GilReleased released;
-            return module.is_current();
-        },
-        "module"_a);
+    module.def("_is_current", &Module::is_current, "module"_a, py::call_guard<GilReleased>());
     module.def(
         "_module_of", [](const KernelObject& self) { return self.kernel.module(); }, "kernel"_a);
     module.def("_kernel_reference", &kernel_reference, "kernel"_a);
@@ -86,12 +77,9 @@ void bind_pickling(py::module_& module) {
     module.def("_launcher_recipe", &launcher_recipe, "launcher"_a);
     for (const char* name : immutable) {
         const py::object type = module.attr(name);
-        add_method(type, "__copy__",
-                   py::cpp_function([](const py::object& self) { return self; }, py::is_method(type),
-                                    py::name("__copy__")));
-        add_method(type, "__deepcopy__",
-                   py::cpp_function([](const py::object& self, const py::object&) { return self; },
-                                    py::is_method(type), py::name("__deepcopy__"), "memo"_a));
+        add_method(type, "__copy__", [](const py::object& self) { return self; });
+        add_method(
+            type, "__deepcopy__", [](const py::object& self, const py::object&) { return self; }, "memo"_a);
     }
 }
 
@@ -100,12 +88,9 @@ void bind_reduction(py::module_& module) {
         const bool is_ours =
             PyType_Check(type.ptr()) && type.attr("__module__").equal(module.attr("__name__"));
         if (!is_ours) continue;
-        add_method(py::reinterpret_borrow<py::object>(type), "__reduce__",
-                   py::cpp_function(
-                       [](const py::object& self) {
-                           return py::module_::import("bascule._pickling").attr("reduce")(self);
-                       },
-                       py::is_method(type), py::name("__reduce__")));
+        add_method(py::reinterpret_borrow<py::object>(type), "__reduce__", [](const py::object& self) {
+            return py::module_::import("bascule._pickling").attr("reduce")(self);
+        });
     }
 }
 

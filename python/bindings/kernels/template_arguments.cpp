@@ -2,11 +2,11 @@
 
 #include <string>
 
-#include <fmt/format.h>
-
 #include <bascule/interface/arguments/argument_type.hpp>
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/types/dtype.hpp>
+
+#include "support/integers.hpp"
+#include "support/rejection.hpp"
 
 namespace py = pybind11;
 
@@ -14,16 +14,16 @@ namespace bascule::python {
 namespace {
 
 [[noreturn]] void fail(const std::string& label, py::handle value) {
-    throw ArgumentError(ArgumentError::Kind::type,
-                        fmt::format("the template argument {} is {}; it must be C++ text (\"float\", "
-                                    "\"ns::Point\"), an integer, a bool, or a NumPy dtype.",
-                                    label, std::string(py::repr(value))));
+    reject(ErrorKind::type,
+           "the template argument {} is {}; it must be C++ text (\"float\", \"ns::Point\"), an integer, a "
+           "bool, or a NumPy dtype.",
+           label, std::string(py::repr(value)));
 }
 
 /// The C++ type of a NumPy dtype or scalar type; empty for anything else.
 std::string type_of_dtype(py::handle value) {
     py::handle modules(PyImport_GetModuleDict());
-    if (!modules.contains("numpy")) return {};  // then nobody has one
+    if (!modules.contains("numpy")) return {};  // then no value is one
     const py::object numpy = modules["numpy"];
     const bool is_dtype = py::isinstance(value, numpy.attr("dtype"));
     const bool is_scalar_type =
@@ -39,9 +39,7 @@ std::string to_text(const std::string& label, py::handle value) {
     std::string type = type_of_dtype(value);
     if (!type.empty()) return type;
     if (PyType_Check(value.ptr()) != 0 || PyIndex_Check(value.ptr()) == 0) fail(label, value);
-    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-    if (!integer) throw py::error_already_set();
-    return py::str(integer);
+    return py::str(to_int(value));
 }
 
 }  // namespace

@@ -28,6 +28,7 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
+#include "support/rejection.hpp"
 #include "types/tensor_state.hpp"
 #include "values/dtype_object.hpp"
 #include "values/scalars.hpp"
@@ -41,8 +42,6 @@ namespace {
 // Compared by pointer: a lookup among all bound types would be a good part of a launch.
 PyTypeObject* raw_pointer_type = nullptr;
 PyTypeObject* raw_bytes_type = nullptr;
-
-using ErrorKind = ArgumentError::Kind;
 
 bool is_host_array(PyObject* object) {
     return !PyType_Check(object) && PyObject_HasAttr(object, names().array_interface) != 0;
@@ -155,9 +154,9 @@ ArgumentValue ArgumentReader::read_structure(PyObject* argument, const py::objec
     if (dtype.attr("names").is_none()) return bytes;
     const std::shared_ptr<const StructLayout> layout = numpy_layout(dtype);
     if (layout == nullptr) {
-        throw ArgumentError(ErrorKind::type,
-                            "the fields of this structured scalar overlap or are out of order, so they "
-                            "cannot be compared with the kernel's struct. Pass bascule.raw_bytes(x).");
+        reject(ErrorKind::type,
+               "the fields of this structured scalar overlap or are out of order, so they cannot be compared "
+               "with the kernel's struct. Pass bascule.raw_bytes(x).");
     }
     return StructuredScalar{bytes.bytes, layout, source};
 }
@@ -297,10 +296,10 @@ ArrayView ArgumentReader::own_view(const ArrayObject& own) {
     if (view.stream_source == StreamSource::interface) view.stream_source = StreamSource::own;
     if (home_.decided && !(own.device == home_.device)) {
         if (!home_.peer) {
-            throw ArgumentError(ErrorKind::value,
-                                fmt::format("the array lies on {}, but {}. Copy it there first, or launch "
-                                            "with peer=True where the devices reach each other's memory.",
-                                            to_string(own.device), bascule::describe(home_)));
+            reject(ErrorKind::value,
+                   "the array lies on {}, but {}. Copy it there first, or launch with peer=True where the "
+                   "devices reach each other's memory.",
+                   to_string(own.device), bascule::describe(home_));
         }
         without_gil([&] {
             if (own.buffer != nullptr && own.buffer->is_ours()) {
@@ -466,11 +465,10 @@ void bind_arguments(py::module_& module) {
         "raw_bytes",
         [](const py::object& buffer) {
             if (PyObject_CheckBuffer(buffer.ptr()) == 0) {
-                throw ArgumentError(ErrorKind::type,
-                                    fmt::format("raw_bytes takes bytes, or an object that lends its memory "
-                                                "(a NumPy array or scalar, a ctypes structure), got an "
-                                                "object of type {}.",
-                                                Py_TYPE(buffer.ptr())->tp_name));
+                reject(ErrorKind::type,
+                       "raw_bytes takes bytes, or an object that lends its memory (a NumPy array or scalar, "
+                       "a ctypes structure), got an object of type {}.",
+                       Py_TYPE(buffer.ptr())->tp_name);
             }
             const auto view = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(buffer.ptr()));
             if (!view) throw py::error_already_set();

@@ -11,6 +11,8 @@
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/errors/error.hpp>
 
+#include "support/rejection.hpp"
+
 namespace py = pybind11;
 
 namespace bascule::python {
@@ -67,7 +69,7 @@ namespace {
 
 [[noreturn]] void fail_with_keyword(const Signature& signature, const std::string& name) {
     const std::string place = place_of_keyword(signature.kernel, name);
-    throw ArgumentError(ArgumentError::Kind::type,
+    throw ArgumentError(ErrorKind::type,
                         fmt::format("kernel '{}' has no parameter '{}': {}{}{}", signature.kernel, name,
                                     bascule::to_string(signature), place.empty() ? "" : ". ", place),
                         {.name = name});
@@ -101,9 +103,8 @@ void order_arguments(const Signature& signature, const CallArguments& arguments,
         if (index < 0) fail_with_keyword(signature, name);
         PyObject*& slot = slots[static_cast<std::size_t>(index)];
         if (slot != nullptr) {
-            throw ArgumentError(ArgumentError::Kind::type,
-                                fmt::format("parameter '{}' of kernel '{}' is given twice: {}", name,
-                                            signature.kernel, bascule::to_string(signature)));
+            reject(ErrorKind::type, "parameter '{}' of kernel '{}' is given twice: {}", name,
+                   signature.kernel, bascule::to_string(signature));
         }
         slot = arguments.objects[positional + k];
     }

@@ -1,7 +1,9 @@
 // The facts are found here, by the functions that a launch calls; the sentences are made in _explain.py.
 #include "launch/explanation.hpp"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <pybind11/stl.h>
@@ -23,41 +25,23 @@ namespace bascule::python {
 namespace {
 
 /// As _explain.py calls them.
-const char* name_of(StreamChoice choice) noexcept {
-    switch (choice) {
-        case StreamChoice::given:
-            return "given";
-        case StreamChoice::current:
-            return "current";
-        case StreamChoice::common_producer:
-            return "common";
-        case StreamChoice::device_default:
-            break;
-    }
-    return "default";
-}
+constexpr std::pair<StreamChoice, const char*> choices[] = {
+    {StreamChoice::given, "given"},
+    {StreamChoice::current, "current"},
+    {StreamChoice::common_producer, "common"},
+    {StreamChoice::device_default, "default"},
+};
+constexpr std::pair<StreamSource, const char*> sources[] = {
+    {StreamSource::interface, "interface"}, {StreamSource::own, "interface"},
+    {StreamSource::unsaid, "unsaid"},       {StreamSource::table, "table"},
+    {StreamSource::library, "library"},     {StreamSource::registered, "registered"},
+    {StreamSource::dlpack, "dlpack"},       {StreamSource::call, "call"},
+    {StreamSource::ignored, "ignored"},
+};
 
-const char* name_of(StreamSource source) noexcept {
-    switch (source) {
-        case StreamSource::interface:
-        case StreamSource::own:
-            return "interface";
-        case StreamSource::unsaid:
-            return "unsaid";
-        case StreamSource::table:
-            return "table";
-        case StreamSource::library:
-            return "library";
-        case StreamSource::registered:
-            return "registered";
-        case StreamSource::dlpack:
-            return "dlpack";
-        case StreamSource::call:
-            return "call";
-        case StreamSource::ignored:
-            break;
-    }
-    return "ignored";
+template <class Table, class Value>
+const char* name_in(const Table& table, Value value) {
+    return std::ranges::find(table, value, [](const auto& row) { return row.first; })->second;
 }
 
 /// Which memory it is, and whose.
@@ -74,7 +58,7 @@ std::string place_of(const ArrayView& view, Device home) {
 py::dict order_of(const ArrayView& view, bool own, int index, std::span<const Producer> producers,
                   StreamRef stream) {
     py::dict order;
-    order["source"] = own ? (view.has_stream ? "bound" : "ignored") : name_of(view.stream_source);
+    order["source"] = own ? (view.has_stream ? "bound" : "ignored") : name_in(sources, view.stream_source);
     order["stream"] = py::none();
     order["means"] = "nothing";
     if (!view.has_stream) return order;
@@ -138,7 +122,7 @@ py::object explain_launch(LaunchState& state, const CallArguments& arguments) {
                    "signature"_a = bascule::to_string(pack.signature()),
                    "device"_a = to_string(prepared.device()), "stream"_a = describe(stream),
                    "_stream"_a = StreamObject{nullptr, stream, plan.stream_object},
-                   "choice"_a = name_of(choice), "grid"_a = py::none(), "block"_a = py::none(),
+                   "choice"_a = name_in(choices, choice), "grid"_a = py::none(), "block"_a = py::none(),
                    "shared_bytes"_a = 0, "work"_a = py::tuple(py::cast(plan.work)));
     if (state.launches) {
         facts["grid"] = extents(prepared.config().grid);

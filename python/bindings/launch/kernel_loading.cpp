@@ -35,11 +35,7 @@ const LoadedKernel& load(const Kernel& function, Device device, std::optional<St
     if (!stream) stream = current_stream(device);
     without_gil([&] { require_loadable(stream, function.name()); });
     prepare_toolkit();
-    const LoadedKernel* loaded = nullptr;
-    {
-        const GilReleased released;
-        loaded = &function.loaded(device);
-    }
+    const LoadedKernel* const loaded = without_gil([&] { return &function.loaded(device); });
     issue_compile_warnings(loaded->library->image(), function.module().source());
     return *loaded;
 }

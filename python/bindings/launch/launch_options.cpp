@@ -6,6 +6,7 @@
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
+#include "support/rejection.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -15,19 +16,16 @@ namespace {
 
 bool to_flag(const py::object& value, const char* option) {
     if (PyBool_Check(value.ptr()) != 0) return value.ptr() == Py_True;
-    throw ArgumentError(
-        ArgumentError::Kind::type,
-        fmt::format("`{}` must be True or False, got {}.", option, std::string(py::repr(value))),
-        {.field = option});
+    reject_field(ErrorKind::type, option, "`{}` must be True or False, got {}.", option,
+                 std::string(py::repr(value)));
 }
 
 py::dict to_dict(const py::object& streams) {
     if (!py::isinstance<py::dict>(streams)) {
-        throw ArgumentError(ArgumentError::Kind::type,
-                            fmt::format("`streams` must be a dict from parameters to streams, such as "
-                                        "{{\"x\": stream}}, got {}.",
-                                        std::string(py::repr(streams))),
-                            {.field = "streams"});
+        reject_field(ErrorKind::type, "streams",
+                     "`streams` must be a dict from parameters to streams, such as {{\"x\": stream}}, got "
+                     "{}.",
+                     std::string(py::repr(streams)));
     }
     return copy_of(streams);
 }
@@ -37,12 +35,10 @@ std::vector<std::pair<std::string, StreamRef>> to_streams(const py::dict& stream
     for (const auto& [name, stream] : streams) {
         const std::string parameter = py::str(name);
         if (stream.is_none()) {
-            throw ArgumentError(ArgumentError::Kind::value,
-                                fmt::format("`streams` names None for parameter '{}': omit it where there is "
-                                            "nothing to wait for, or register its type with "
-                                            "bascule.register_producer(cls, stream_of=\"spec\").",
-                                            parameter),
-                                {.field = "streams"});
+            reject_field(ErrorKind::value, "streams",
+                         "`streams` names None for parameter '{}': omit it where there is nothing to wait "
+                         "for, or register its type with bascule.register_producer(cls, stream_of=\"spec\").",
+                         parameter);
         }
         named.emplace_back(parameter, *to_stream(stream, current_device()));
     }
@@ -65,7 +61,7 @@ std::shared_ptr<const LaunchOptions> to_options(const std::shared_ptr<const Laun
     if (!peer.is_none()) options.peer = to_flag(peer, "peer");
     if (!sync.is_none()) options.sync = to_flag(sync, "sync");
     if (!streams.is_none()) {
-        const py::dict own = to_dict(streams);  // nobody else changes it
+        const py::dict own = to_dict(streams);  // a copy: no other code changes it
         options.streams = to_streams(own);
         options.kept = own;
     }
@@ -83,7 +79,7 @@ void add_named_streams(ArgumentPack& pack, const LaunchOptions* options, Device 
         const int index = pack.signature().find(name);
         if (index < 0) {
             throw ArgumentError(
-                ArgumentError::Kind::value,
+                ErrorKind::value,
                 fmt::format("`streams` names '{}', and kernel '{}' has no such parameter: {}", name,
                             pack.signature().kernel, bascule::to_string(pack.signature())),
                 {.field = "streams", .got = name});

@@ -18,7 +18,7 @@ struct LaunchOptions {
     bool peer = false;                                       ///< arrays of other devices are taken
     bool sync = true;                                        ///< the arrays' streams are waited for
     std::vector<std::pair<std::string, StreamRef>> streams;  ///< of arrays that name none, by parameter
-    pybind11::object kept;                                   ///< whoever owns those streams
+    pybind11::object kept;                                   ///< the owners of those streams
 
     /// The stream that the caller named for a parameter; null without one.
     const StreamRef* stream_of(const std::string& parameter) const noexcept;

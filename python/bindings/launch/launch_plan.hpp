@@ -34,7 +34,7 @@ struct LaunchPlan {
     }
 };
 
-/// With grid and block given; `stream` as users pass streams. Throws: ArgumentError for what is no stream.
+/// With grid and block given; `stream` as users pass streams. Throws: ArgumentError for what is not a stream.
 LaunchPlan to_plan(LaunchConfig config, const pybind11::object& stream);
 
 /// Where a launch begins to look for its device and its stream: the stream given, else what was entered last.

@@ -21,6 +21,7 @@
 #include "launch/launch_facts.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
+#include "support/rejection.hpp"
 #include "values/values.hpp"
 
 namespace py = pybind11;
@@ -58,9 +59,9 @@ std::string no_option(const std::string& name) {
 PyObject* options(PyObject* self, PyObject* arguments, PyObject* keywords) {
     return guarded([&] {
         if (PyTuple_GET_SIZE(arguments) != 0) {
-            throw ArgumentError(ArgumentError::Kind::type,
-                                "options takes its options by name: options(peer=True), options(sync=False), "
-                                "options(streams={\"x\": stream}).");
+            reject(ErrorKind::type,
+                   "options takes its options by name: options(peer=True), options(sync=False), "
+                   "options(streams={{\"x\": stream}}).");
         }
         const py::dict given = keywords == nullptr ? py::dict() : py::reinterpret_borrow<py::dict>(keywords);
         py::object values[3] = {py::none(), py::none(), py::none()};
@@ -68,7 +69,7 @@ PyObject* options(PyObject* self, PyObject* arguments, PyObject* keywords) {
             const std::string key = py::str(name);
             const auto* found = std::find(std::begin(option_names), std::end(option_names), key);
             if (found == std::end(option_names)) {
-                throw ArgumentError(ArgumentError::Kind::type, no_option(key), {.field = key});
+                throw ArgumentError(ErrorKind::type, no_option(key), {.field = key});
             }
             values[found - std::begin(option_names)] = py::reinterpret_borrow<py::object>(value);
         }
@@ -167,15 +168,14 @@ py::object make_launcher_at(LaunchSite site, const Kernel& kernel, LaunchPlan pl
 // --- kernel[grid, block, stream, shared_bytes]
 
 [[noreturn]] void fail_brackets(const py::object& key) {
-    throw ArgumentError(
-        ArgumentError::Kind::type,
-        fmt::format("the brackets take the grid in blocks and the block in threads: kernel[grid, block], "
-                    "kernel[grid, block, stream] or kernel[grid, block, stream, shared_bytes], such as "
-                    "kernel[(4, 4), 256]; got {}.{}",
-                    PyCallable_Check(key.ptr()) != 0 ? "a function" : shortened(std::string(py::repr(key))),
-                    PyCallable_Check(key.ptr()) != 0 ? " For a grid that depends on the arguments use "
-                                                       "kernel.forall(n), or a launch rule: @bascule.kernel."
-                                                     : ""));
+    reject(ErrorKind::type,
+           "the brackets take the grid in blocks and the block in threads: kernel[grid, block], kernel[grid, "
+           "block, stream] or kernel[grid, block, stream, shared_bytes], such as kernel[(4, 4), 256]; got "
+           "{}.{}",
+           PyCallable_Check(key.ptr()) != 0 ? "a function" : shortened(std::string(py::repr(key))),
+           PyCallable_Check(key.ptr()) != 0 ? " For a grid that depends on the arguments use "
+                                              "kernel.forall(n), or a launch rule: @bascule.kernel."
+                                            : "");
 }
 
 /// Triton's form. Its block size is chosen by the compiler; here the two numbers would be grid and block.
@@ -183,11 +183,11 @@ py::object make_launcher_at(LaunchSite site, const Kernel& kernel, LaunchPlan pl
     const std::string tuple = py::repr(parts);
     std::vector<std::string> entries;
     for (const py::handle part : parts) entries.emplace_back(py::repr(part));
-    throw ArgumentError(ArgumentError::Kind::type,
-                        fmt::format("kernel[{0}] has one tuple in the brackets, which Python passes as if "
-                                    "the parentheses were not there. Write kernel[{0}, block] for a grid of "
-                                    "{0} blocks, or kernel[{1}] for a grid of {2} and a block of {3}.",
-                                    tuple, fmt::join(entries, ", "), entries[0], entries[1]));
+    reject(ErrorKind::type,
+           "kernel[{0}] has one tuple in the brackets, which Python passes as if the parentheses were not "
+           "there. Write kernel[{0}, block] for a grid of {0} blocks, or kernel[{1}] for a grid of {2} and a "
+           "block of {3}.",
+           tuple, fmt::join(entries, ", "), entries[0], entries[1]);
 }
 
 /// Addresses below this are no stream's: handles are addresses on the heap, but for those of the default streams.
@@ -199,12 +199,10 @@ void require_handle(const py::tuple& parts) {
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(stream.ptr(), &overflow);
     if (overflow != 0 || value <= 2 || value >= lowest_handle) return;
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("the third entry in the brackets is the stream, and {0} is not a "
-                                    "stream's handle. Shared bytes are the fourth: kernel[{1}, {2}, None, "
-                                    "{0}].",
-                                    value, std::string(py::repr(parts[0])), std::string(py::repr(parts[1]))),
-                        {.field = "stream"});
+    reject_field(ErrorKind::value, "stream",
+                 "the third entry in the brackets is the stream, and {0} is not a stream's handle. Shared "
+                 "bytes are the fourth: kernel[{1}, {2}, None, {0}].",
+                 value, std::string(py::repr(parts[0])), std::string(py::repr(parts[1])));
 }
 
 }  // namespace

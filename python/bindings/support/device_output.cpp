@@ -17,8 +17,8 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-/// What kernels have printed and sys.stdout has not got. Kernels run on threads that must not wait for the GIL: whoever
-/// holds it may be waiting for the kernel.
+/// What kernels have printed and sys.stdout has not got. Kernels run on threads that must not wait for the GIL: its
+/// holder may be waiting for the kernel.
 struct Printed {
     std::mutex mutex;
     std::string text;

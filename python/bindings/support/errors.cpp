@@ -1,5 +1,6 @@
 #include "support/errors.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <mutex>
@@ -21,71 +22,50 @@
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
+using namespace py::literals;
 
 namespace bascule::python {
 namespace {
 
 /// Raises `class_name(message)` with the attributes that the class documents.
-template <class... Attributes>
-void raise(const char* class_name, const std::string& message, const Attributes&... attributes) {
+void raise(const char* class_name, const std::string& message, const py::dict& attributes = {}) {
     const py::object type = py::module_::import("bascule._errors").attr(class_name);
     const py::object error = type(message);
-    ((error.attr(attributes.first) = attributes.second), ...);
+    for (const auto& [name, value] : attributes) py::setattr(error, name, value);
     PyErr_SetObject(type.ptr(), error.ptr());
 }
 
-py::list to_list(const std::vector<std::string>& values) {
-    py::list list;
-    for (const std::string& value : values) list.append(value);
-    return list;
-}
-
-std::pair<const char*, py::object> attribute(const char* name, py::object value) {
-    return {name, std::move(value)};
-}
-std::pair<const char*, py::object> attribute(const char* name, int value) { return {name, py::int_(value)}; }
-std::pair<const char*, py::object> attribute(const char* name, const std::string& value) {
-    return {name, to_str(value)};
-}
-
-const char* class_of(ArgumentError::Kind kind) {
-    switch (kind) {
-        case ArgumentError::Kind::type:
-            return "ArgumentTypeError";
-        case ArgumentError::Kind::value:
-            return "ArgumentValueError";
-        case ArgumentError::Kind::overflow:
-            return "ArgumentOverflowError";
-        case ArgumentError::Kind::missing_key:
-            return "ArgumentKeyError";
-        case ArgumentError::Kind::index:
-            return "ArgumentIndexError";
-        case ArgumentError::Kind::not_supported:
-            return "ArgumentNotImplementedError";
-    }
-    return "ArgumentError";
-}
+constexpr std::pair<ArgumentError::Kind, const char*> argument_errors[] = {
+    {ArgumentError::Kind::type, "ArgumentTypeError"},
+    {ArgumentError::Kind::value, "ArgumentValueError"},
+    {ArgumentError::Kind::overflow, "ArgumentOverflowError"},
+    {ArgumentError::Kind::missing_key, "ArgumentKeyError"},
+    {ArgumentError::Kind::index, "ArgumentIndexError"},
+    {ArgumentError::Kind::not_supported, "ArgumentNotImplementedError"},
+};
 
 void raise_argument_error(const ArgumentError& error) {
     const ArgumentError::Details& details = error.details();
-    raise(class_of(error.kind()), error.what(), attribute("index", details.index),
-          attribute("name", details.name), attribute("field", details.field),
-          attribute("expected", details.expected), attribute("got", details.got));
+    const auto* const known =
+        std::ranges::find(argument_errors, error.kind(), [](const auto& each) { return each.first; });
+    raise(known->second, error.what(),
+          py::dict("index"_a = details.index, "name"_a = details.name, "field"_a = details.field,
+                   "expected"_a = details.expected, "got"_a = details.got));
 }
 
 void raise_compile_error(const CompileError& error, const char* class_name = "CompileError") {
     const CompileError::Details& details = error.details();
-    raise(class_name, error.what(), attribute("log", details.log),
-          attribute("name_expression", details.name_expression),
-          attribute("options", to_list(details.options)), attribute("architecture", details.architecture),
-          attribute("diagnostics", py::cast(details.diagnostics)));
+    raise(class_name, error.what(),
+          py::dict("log"_a = details.log, "name_expression"_a = details.name_expression,
+                   "options"_a = details.options, "architecture"_a = details.architecture,
+                   "diagnostics"_a = details.diagnostics));
 }
 
 void raise_library_error(const LibraryError& error) {
     const LibraryError::Details& details = error.details();
-    raise("LibraryError", error.what(), attribute("library", details.library),
-          attribute("paths_tried", to_list(details.paths_tried)),
-          attribute("loader_message", details.loader_message));
+    raise("LibraryError", error.what(),
+          py::dict("library"_a = details.library, "paths_tried"_a = details.paths_tried,
+                   "loader_message"_a = details.loader_message));
 }
 
 void raise_cuda_error(const CudaError& error) {
@@ -94,10 +74,9 @@ void raise_cuda_error(const CudaError& error) {
     const bool lost = loses_context(static_cast<CUresult>(details.code));
     if (raise_interruption(lost ? error.what() : details.report)) return;
     const bool out_of_memory = details.code == CUDA_ERROR_OUT_OF_MEMORY;
-    raise(out_of_memory ? "OutOfMemoryError" : "CudaError", error.what(), attribute("code", details.code),
-          attribute("code_name", details.code_name), attribute("call", details.call),
-          attribute("doing", details.doing), attribute("report", details.report),
-          attribute("launch", details.launch));
+    raise(out_of_memory ? "OutOfMemoryError" : "CudaError", error.what(),
+          py::dict("code"_a = details.code, "code_name"_a = details.code_name, "call"_a = details.call,
+                   "doing"_a = details.doing, "report"_a = details.report, "launch"_a = details.launch));
 }
 
 void translate(std::exception_ptr exception) {
@@ -113,7 +92,7 @@ void translate(std::exception_ptr exception) {
         raise_cuda_error(error);
     } catch (const FileError& error) {
         raise(error.code() == ENOENT ? "MissingFileError" : "FileError", error.what(),
-              attribute("errno", error.code()), attribute("filename", error.path()));
+              py::dict("errno"_a = error.code(), "filename"_a = error.path()));
     } catch (const CompileInterrupted& error) {
         if (!raise_interruption(error.what()))
             PyErr_SetObject(PyExc_KeyboardInterrupt, to_str(error.what()).ptr());
@@ -121,7 +100,7 @@ void translate(std::exception_ptr exception) {
         if (!raise_interruption(error.what()))
             PyErr_SetObject(PyExc_KeyboardInterrupt, to_str(error.what()).ptr());
     } catch (const RaceError& error) {
-        raise("RaceError", error.what(), attribute("races", to_list(error.races())));
+        raise("RaceError", error.what(), py::dict("races"_a = error.races()));
     } catch (const Error& error) {
         raise("Error", error.what());
     }

@@ -1,10 +1,10 @@
-// Small Python integers as C++ integers, read without a call.
+// Python integers as C++ integers; small ones are read without a call.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 namespace bascule::python {
 
@@ -46,6 +46,21 @@ inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
 #endif
     if (count == one) return digits[0];
     return count == two ? digits[0] | static_cast<std::int64_t>(digits[1]) << PyLong_SHIFT : 0;
+}
+
+/// The int of a number that has `__index__`. Throws: what that raised.
+inline pybind11::object to_int(pybind11::handle number) {
+    auto integer = pybind11::reinterpret_steal<pybind11::object>(PyNumber_Index(number.ptr()));
+    if (!integer) throw pybind11::error_already_set();
+    return integer;
+}
+
+/// The value of an int; nothing where it is negative or has more than 64 bits.
+inline std::optional<std::uint64_t> to_uint64(pybind11::handle integer) noexcept {
+    const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
+    if (PyErr_Occurred() == nullptr) return value;
+    PyErr_Clear();
+    return std::nullopt;
 }
 
 }  // namespace bascule::python

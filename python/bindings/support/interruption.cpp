@@ -52,7 +52,7 @@ void keep_for_the_program(py::error_already_set exception) {
     Py_AddPendingCall(&raise_in_the_program, nullptr);
 }
 
-/// A display that fails costs nobody a compile; Ctrl-C may come while it draws.
+/// A display that fails does not fail the compile; Ctrl-C may come while it draws.
 template <class... Arguments>
 void call_progress(const char* function, const Arguments&... arguments) {
     try {

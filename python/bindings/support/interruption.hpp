@@ -14,14 +14,14 @@ void run_signal_handlers_while_waiting();
 void run_signal_handlers_while_compiling();
 
 /// Sets the exception that a signal handler raised during the call that ends now, with `note` added to it. False
-/// when there is none. The GIL is held. If nobody calls this, the interpreter raises the exception soon.
+/// when there is none. The GIL is held. If this is not called, the interpreter raises the exception soon.
 bool raise_interruption(const std::string& note);
 
 /// The interpreter is about to end, and only daemon threads are left beside the main one.
 void end_of_program() noexcept;
 
-/// In a daemon thread after `end_of_program`: does not return. What it waited for is dropped then, and nobody needs to
-/// read its error. The GIL is held.
+/// In a daemon thread after `end_of_program`: does not return. What it waited for is dropped then, and its error is
+/// not read. The GIL is held.
 void stop_daemon_thread_at_end() noexcept;
 
 }  // namespace bascule::python

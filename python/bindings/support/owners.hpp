@@ -54,7 +54,7 @@ class OwnerList {
 
     /// The references that are held now.
     Owners current() const noexcept { return {objects_, count_, &release_references, bytes_}; }
-    /// Whoever receives them now owns the references; the list of them is good until this goes.
+    /// The receiver owns the references from now on; the list of them is good until this goes.
     Owners hand_over() noexcept {
         const Owners owners = current();
         count_ = 0;

@@ -18,7 +18,7 @@ void call_unraisable(const char* place, const Call& call) noexcept {
         } catch (pybind11::error_already_set& error) {
             into_python([&] { error.discard_as_unraisable(place); });
         }
-    } catch (const std::exception&) {  // no memory for a report is no reason to fail
+    } catch (const std::exception&) {  // no memory for a report
     }
 }
 

@@ -1,10 +1,7 @@
 #include "types/tensor_state.hpp"
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
-
 #include "support/names.hpp"
+#include "support/rejection.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -63,9 +60,7 @@ const Refusal& refusal_of(StateObstacle obstacle) noexcept {
 
 [[noreturn]] void fail(StateObstacle obstacle) {
     const Refusal& refusal = refusal_of(obstacle);
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("the tensor {}. Pass {}.", refusal.why, refusal.cure),
-                        {.field = refusal.field});
+    reject_field(ErrorKind::value, refusal.field, "the tensor {}. Pass {}.", refusal.why, refusal.cure);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ TypeProfile detail::look_up_profile(PyTypeObject* type) {
         place = {type, before, profile, {}};
         Py_XINCREF(profile.interface);
         Py_XINCREF(profile.state.requires_grad_getter);
-    } else {  // nobody keeps them
+    } else {  // nothing keeps them alive
         profile.interface = nullptr;
         profile.state.requires_grad_getter = nullptr;
     }

@@ -42,7 +42,7 @@ struct TypeProfile {
     bool was_array = false;  ///< an object of it was read by its interface: nothing else need be tried first
 };
 
-/// What was found for a type in one state of it: whoever changes the type, or takes its place in memory, gets
+/// What was found for a type in one state of it: a change of the type, or another type in its place in memory, has
 /// another tag. Owns the descriptors of the profile: while Python replaces one in the type's dict, the old one is
 /// released before the tag changes.
 struct RememberedType {
@@ -83,7 +83,7 @@ inline TypeProfile profile_of(PyTypeObject* type) {
     return known != nullptr ? known->profile : detail::look_up_profile(type);
 }
 
-/// Another type's where two types share a place: whoever uses it checks.
+/// Another type's where two types share a place: its user checks it.
 inline KeyPlaces& key_places_of(PyTypeObject* type) noexcept { return detail::place_of(type).keys; }
 
 /// Notes what was found out about objects of a type. Python code may have run since its profile was taken: then

@@ -13,14 +13,13 @@
 #include <bascule/interface/types/struct_source.hpp>
 
 #include "parts.hpp"
+#include "support/rejection.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
 
 namespace bascule::python {
 namespace {
-
-using ErrorKind = ArgumentError::Kind;
 
 constexpr int deepest = 64;  // structures inside structures
 
@@ -91,9 +90,7 @@ StructField field_of(const py::handle& name, const py::tuple& description, const
 /// In the dtype's own order. `path` leads the names in messages.
 std::vector<StructField> fields_of(const py::object& dtype, const std::string& path, int depth) {
     if (depth > deepest) {
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("the dtype nests structures more than {} deep.", deepest),
-                            {.field = "dtype"});
+        reject_field(ErrorKind::value, "dtype", "the dtype nests structures more than {} deep.", deepest);
     }
     std::vector<StructField> fields;
     const py::object descriptions = dtype.attr("fields");

@@ -8,18 +8,14 @@
 #include <bascule/interface/errors/error.hpp>
 
 #include "exchange/interface_reader.hpp"
+#include "support/integers.hpp"
+#include "support/rejection.hpp"
 #include "support/safe_repr.hpp"
 #include "values/dtype_object.hpp"
 
 namespace py = pybind11;
 
 namespace bascule::python {
-namespace {
-
-using ErrorKind = ArgumentError::Kind;
-
-}  // namespace
-
 py::tuple to_tuple(const Dimensions& dimensions) {
     py::tuple tuple(dimensions.size());
     for (int d = 0; d < dimensions.size(); ++d) tuple[static_cast<std::size_t>(d)] = py::int_(dimensions[d]);
@@ -29,10 +25,8 @@ py::tuple to_tuple(const Dimensions& dimensions) {
 Dimensions to_integers(const py::object& numbers, const char* field) {
     const py::tuple tuple(numbers);
     if (tuple.size() > max_dimensions) {
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("`{}` has {} entries, and an array has at most {} dimensions.", field,
-                                        tuple.size(), max_dimensions),
-                            {.field = field});
+        reject_field(ErrorKind::value, field, "`{}` has {} entries, and an array has at most {} dimensions.",
+                     field, tuple.size(), max_dimensions);
     }
     Dimensions result;
     for (const py::handle number : tuple) {
@@ -43,15 +37,12 @@ Dimensions to_integers(const py::object& numbers, const char* field) {
                                             got, Py_TYPE(number.ptr())->tp_name),
                                 {.field = field, .expected = "an int or a tuple of ints", .got = got});
         }
-        const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr()));
-        if (!integer) throw py::error_already_set();
+        const py::object integer = to_int(number);
         const long long value = PyLong_AsLongLong(integer.ptr());
         if (value == -1 && PyErr_Occurred() != nullptr) {
             PyErr_Clear();
-            throw ArgumentError(
-                ErrorKind::overflow,
-                fmt::format("`{}` has {}, which does not fit 64 bits.", field, std::string(py::str(integer))),
-                {.field = field});
+            reject_field(ErrorKind::overflow, field, "`{}` has {}, which does not fit 64 bits.", field,
+                         std::string(py::str(integer)));
         }
         result.push_back(value);
     }
@@ -84,7 +75,7 @@ py::object as_opaque(const py::object& values, const py::object& dtype, const Di
     if (!is_opaque(dtype) || !dtype.attr("names").is_none()) return values;
     const auto itemsize = dtype.attr("itemsize").cast<std::uint64_t>();
     const auto fail = [&](const std::string& wanted, const std::string& got) {
-        throw ArgumentError(ArgumentError::Kind::value,
+        throw ArgumentError(ErrorKind::value,
                             fmt::format("a value for an array of shape {} and dtype {} must be {}, got {}.",
                                         bascule::to_string(shape), std::string(py::str(dtype)), wanted, got),
                             {.field = "values", .expected = wanted, .got = got});

@@ -126,7 +126,7 @@ std::optional<Scalar> numpy_scalar(PyObject* object) {
 
 constexpr int deepest_tuple = 16;
 
-/// As a tuple; null for what is no sequence of numbers.
+/// As a tuple; null for what is not a sequence of numbers.
 py::object elements_of(PyObject* sequence) {
     const bool is_array = PyObject_HasAttr(sequence, names().array_interface) != 0 &&
                           py::hasattr(sequence, "ndim") && py::handle(sequence).attr("ndim").cast<int>() > 0;

@@ -1,12 +1,12 @@
 #include "values/values.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
 #include <bascule/interface/errors/diagnostic.hpp>
@@ -16,6 +16,8 @@
 #include <bascule/jit/text/source.hpp>
 
 #include "parts.hpp"
+#include "support/integers.hpp"
+#include "support/rejection.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -24,35 +26,23 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-using ErrorKind = ArgumentError::Kind;
-
 [[noreturn]] void fail_extents(const char* what, py::handle got) {
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("`{}` must be an integer or a tuple of up to three, got {}.", what,
-                                    std::string(py::repr(got))),
-                        {.field = what});
+    reject_field(ErrorKind::type, what, "`{}` must be an integer or a tuple of up to three, got {}.", what,
+                 std::string(py::repr(got)));
 }
 
 std::uint64_t to_extent(const char* what, py::handle object) {
     if (PyBool_Check(object.ptr()) || PyIndex_Check(object.ptr()) == 0) fail_extents(what, object);
-    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
-    if (!integer) throw py::error_already_set();
-    const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
-    if (PyErr_Occurred() != nullptr) {
-        PyErr_Clear();
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("`{}` cannot be {}: it must be from 0 to 2**64 - 1.", what,
-                                        std::string(py::str(integer))),
-                            {.field = what});
-    }
-    return value;
+    const py::object integer = to_int(object);
+    if (const auto value = to_uint64(integer)) return *value;
+    reject_field(ErrorKind::value, what, "`{}` cannot be {}: it must be from 0 to 2**64 - 1.", what,
+                 std::string(py::str(integer)));
 }
 
 std::uint32_t to_uint32(const char* what, std::uint64_t value) {
     if (value > UINT32_MAX) {
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("`{}` is {}, which is above the limit of every device.", what, value),
-                            {.field = what});
+        reject_field(ErrorKind::value, what, "`{}` is {}, which is above the limit of every device.", what,
+                     value);
     }
     return static_cast<std::uint32_t>(value);
 }
@@ -116,8 +106,7 @@ shared_carveout : int, percent of the on-chip memory to prefer as shared memory;
         .def_readonly("programmatic", &LaunchConfig::programmatic)
         .def_readonly("priority", &LaunchConfig::priority)
         .def_readonly("shared_carveout", &LaunchConfig::shared_carveout)
-        .def(
-            "__eq__", [](const LaunchConfig& a, const LaunchConfig& b) { return a == b; }, py::is_operator())
+        .def(py::self == py::self)
         .def("__hash__", [](const LaunchConfig& c) { return py::hash(py::str(repr_of(c))); })
         .def(py::pickle(
             [](const LaunchConfig& c) {
@@ -155,25 +144,9 @@ bool to_flag(const char* name, py::handle got) {
 std::string to_macro(py::handle value) {
     if (value.is_none()) return {};
     if (PyBool_Check(value.ptr())) return value.cast<bool>() ? "1" : "0";
-    if (PyIndex_Check(value.ptr()) != 0) {
-        const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-        if (!integer) throw py::error_already_set();
-        return py::str(integer);
-    }
+    if (PyIndex_Check(value.ptr()) != 0) return py::str(to_int(value));
     return to_text("defines", "a dict of names to str, int, bool or None; write a float as a str, \"1.5f\"",
                    value);
-}
-
-void set_std(CompileOptions& options, py::handle value) {
-    options.std = to_text("std", "a str like 'c++17'", value);
-}
-
-void set_defines(CompileOptions& options, py::handle value) {
-    static constexpr const char* expected = "a dict of macro names to str, int, bool or None";
-    if (!PyDict_Check(value.ptr())) fail_option("defines", expected, value);
-    for (auto [name, macro] : copy_of(value)) {
-        options.defines.emplace_back(to_text("defines", expected, name), to_macro(macro));
-    }
 }
 
 std::string to_path(const char* option, const char* expected, py::handle value) {
@@ -192,156 +165,179 @@ std::string to_path(const char* option, const char* expected, py::handle value) 
     return path.empty() ? path : os.attr("path").attr("abspath")(path).cast<std::string>();
 }
 
-void set_include_paths(CompileOptions& options, py::handle value) {
-    static constexpr const char* expected = "a list of paths";
-    if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) {
-        fail_option("include_paths", expected, value);
+/// The items of a list, each as `convert` makes it.
+template <class Convert>
+void set_items(std::vector<std::string>& items, const char* name, const char* expected, py::handle value,
+               const Convert& convert) {
+    if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) fail_option(name, expected, value);
+    for (py::handle item : value) items.push_back(convert(name, expected, item));
+}
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+/// The entries of a dict by names, each value as `convert` makes it.
+template <class Convert>
+void set_pairs(Pairs& pairs, const char* name, const char* expected, py::handle value,
+               const Convert& convert) {
+    if (!PyDict_Check(value.ptr())) fail_option(name, expected, value);
+    for (auto [key, entry] : copy_of(value)) {
+        pairs.emplace_back(to_text(name, expected, key), convert(name, expected, entry));
     }
-    for (py::handle path : value) options.include_paths.push_back(to_path("include_paths", expected, path));
 }
 
-void set_headers(CompileOptions& options, py::handle value) {
-    static constexpr const char* expected = "a dict of header names to their texts";
-    if (!PyDict_Check(value.ptr())) fail_option("headers", expected, value);
-    for (auto [name, text] : copy_of(value)) {
-        options.headers.emplace_back(to_text("headers", expected, name), to_text("headers", expected, text));
-    }
+template <bool CompileOptions::*option>
+void set_flag(CompileOptions& options, const char* name, py::handle value) {
+    options.*option = to_flag(name, value);
 }
 
-void set_lineinfo(CompileOptions& options, py::handle value) {
-    options.lineinfo = to_flag("lineinfo", value);
-}
-void set_debug(CompileOptions& options, py::handle value) { options.debug = to_flag("debug", value); }
-void set_fast_math(CompileOptions& options, py::handle value) {
-    options.fast_math = to_flag("fast_math", value);
-}
-
-void set_pch(CompileOptions& options, py::handle value) {
-    if (!value.is_none()) options.pch = to_flag("pch", value);
-}
-
-void set_max_registers(CompileOptions& options, py::handle value) {
+void set_max_registers(CompileOptions& options, const char* name, py::handle value) {
     if (value.is_none()) return;
-    static constexpr const char* expected = "an int or None";
     if (PyBool_Check(value.ptr()) || PyIndex_Check(value.ptr()) == 0)
-        fail_option("max_registers", expected, value);
-    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-    if (!integer) throw py::error_already_set();
-    int overflow = 0;
-    const long long count = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
-    if (overflow != 0 || count < 1 || count > 255) {
-        throw ArgumentError(
-            ErrorKind::value,
-            fmt::format("the option `max_registers` is {}: a thread can use 1 to 255 registers.",
-                        std::string(py::str(integer))),
-            {.field = "max_registers"});
+        fail_option(name, "an int or None", value);
+    const py::object integer = to_int(value);
+    const std::uint64_t count = to_uint64(integer).value_or(0);
+    if (count < 1 || count > 255) {
+        reject_field(ErrorKind::value, name, "the option `{}` is {}: a thread can use 1 to 255 registers.",
+                     name, std::string(py::str(integer)));
     }
     options.max_registers = static_cast<int>(count);
 }
 
-void set_arch(CompileOptions& options, py::handle value) {
-    if (!value.is_none())
-        options.arch = parse_arch(to_text("arch", "a str like 'sm_90' or 'compute_80', or None", value));
+/// What Python sees: tuples for lists, and None for what is not set.
+template <auto option>
+py::object get(const CompileOptions& options) {
+    return py::cast(options.*option);
+}
+template <std::vector<std::string> CompileOptions::*option>
+py::object get_items(const CompileOptions& options) {
+    return py::tuple(py::cast(options.*option));
+}
+py::object text_or_none(const std::string& text) {
+    return text.empty() ? py::object(py::none()) : py::object(to_str(text));
 }
 
-void set_extra(CompileOptions& options, py::handle value) {
-    static constexpr const char* expected = "a list of str, one NVRTC option per item";
-    if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) fail_option("extra", expected, value);
-    for (py::handle option : value) options.extra.push_back(to_text("extra", expected, option));
-}
-
-void set_keep_sources(CompileOptions& options, py::handle value) {
-    if (value.is_none()) return;
-    options.keep_sources = to_path("keep_sources", "a path of a directory", value);
-}
-
+/// All of an option of CompileOptions for Python: a keyword, an attribute, the flags of NVRTC that set it in a list, and a
+/// line of the documentation.
 struct Option {
     const char* name;
-    void (*set)(CompileOptions&, py::handle);
+    const char* flags;  ///< separated by blanks; those of a switch have no value
+    bool is_switch;
+    const char* documentation;
+    void (*set)(CompileOptions&, const char* name, py::handle);
+    py::object (*get)(const CompileOptions&);
 };
 
-constexpr std::array compile_options = {
-    Option{"std", &set_std},
-    Option{"defines", &set_defines},
-    Option{"include_paths", &set_include_paths},
-    Option{"headers", &set_headers},
-    Option{"lineinfo", &set_lineinfo},
-    Option{"debug", &set_debug},
-    Option{"fast_math", &set_fast_math},
-    Option{"max_registers", &set_max_registers},
-    Option{"arch", &set_arch},
-    Option{"pch", &set_pch},
-    Option{"keep_sources", &set_keep_sources},
-    Option{"extra", &set_extra},
+constexpr Option compile_options[] = {
+    {"std", "-std --std", false, "'c++17', 'c++20', or from NVRTC 13.3 on 'c++23'",
+     [](CompileOptions& options, const char* name, py::handle value) {
+         options.std = to_text(name, "a str like 'c++17'", value);
+     },
+     &get<&CompileOptions::std>},
+    {"defines", "-D --define-macro", false,
+     "dict of macro names to str, int, bool or None; None defines the bare name, which is 1",
+     [](CompileOptions& options, const char* name, py::handle value) {
+         set_pairs(options.defines, name, "a dict of macro names to str, int, bool or None", value,
+                   [](const char*, const char*, py::handle macro) { return to_macro(macro); });
+     },
+     [](const CompileOptions& options) -> py::object {
+         py::dict defines;
+         for (const auto& [name, value] : options.defines) defines[to_str(name)] = text_or_none(value);
+         return defines;
+     }},
+    {"include_paths", "-I --include-path", false,
+     "list of directories for #include; relative ones are made absolute now, `~` is not expanded",
+     [](CompileOptions& options, const char* name, py::handle value) {
+         set_items(options.include_paths, name, "a list of paths", value, &to_path);
+     },
+     &get_items<&CompileOptions::include_paths>},
+    {"headers", "", false, "dict of names to texts, found by #include \"name\" as if they were files",
+     [](CompileOptions& options, const char* name, py::handle value) {
+         set_pairs(options.headers, name, "a dict of header names to their texts", value, &to_text);
+     },
+     [](const CompileOptions& options) -> py::object {
+         py::dict headers;
+         for (const auto& [name, text] : options.headers) headers[to_str(name)] = text;
+         return headers;
+     }},
+    {"lineinfo", "-lineinfo --generate-line-info", true,
+     "bool, source lines in the image, for profilers; always on for the emulated device",
+     &set_flag<&CompileOptions::lineinfo>, &get<&CompileOptions::lineinfo>},
+    {"debug", "-G --device-debug", true,
+     "bool, device code for debuggers (-G), and views that check every index (define BASCULE_CHECK_BOUNDS as "
+     "0 or 1 to choose the\n    checks alone)",
+     &set_flag<&CompileOptions::debug>, &get<&CompileOptions::debug>},
+    {"fast_math", "-use_fast_math --use_fast_math", true,
+     "bool, faster and less accurate math functions (-use_fast_math)", &set_flag<&CompileOptions::fast_math>,
+     &get<&CompileOptions::fast_math>},
+    {"max_registers", "-maxrregcount --maxrregcount", false,
+     "int, the most registers per thread, 1 to 255; what does not fit is spilled to local memory",
+     &set_max_registers, &get<&CompileOptions::max_registers>},
+    {"arch", "-arch --gpu-architecture", false,
+     "'sm_90', 'sm_90a' or 'compute_80'; None means the current device's",
+     [](CompileOptions& options, const char* name, py::handle value) {
+         static constexpr const char* expected = "a str like 'sm_90' or 'compute_80', or None";
+         if (!value.is_none()) options.arch = parse_arch(to_text(name, expected, value));
+     },
+     [](const CompileOptions& options) {
+         return text_or_none(options.arch ? to_string(*options.arch) : std::string());
+     }},
+    {"pch", "-pch --pch", true,
+     R"(bool, whether large headers are precompiled for the process's other compiles: True from the first compile on,
+    which takes half as long again, False never; None, the default, from the second compile on that has the same headers.
+    Needs NVRTC 12.8, and up to 1 GiB in TMPDIR, /dev/shm or /tmp; the image is the same)",
+     [](CompileOptions& options, const char* name, py::handle value) {
+         if (!value.is_none()) options.pch = to_flag(name, value);
+     },
+     &get<&CompileOptions::pch>},
+    {"keep_sources", "", false,
+     R"(path of a directory; the text is written to a file there, and the source lines of the image name that file, so that
+    cuda-gdb and Nsight Compute show it. Turns lineinfo on. None takes BASCULE_KEEP_SOURCES, if that is set)",
+     [](CompileOptions& options, const char* name, py::handle value) {
+         if (!value.is_none()) options.keep_sources = to_path(name, "a path of a directory", value);
+     },
+     [](const CompileOptions& options) { return text_or_none(options.keep_sources); }},
+    {"extra", "", false, "list of str, further NVRTC options, one per item",
+     [](CompileOptions& options, const char* name, py::handle value) {
+         set_items(options.extra, name, "a list of str, one NVRTC option per item", value, &to_text);
+     },
+     &get_items<&CompileOptions::extra>},
 };
 
 [[noreturn]] void fail_unknown_option(const std::string& name) {
     std::vector<std::string> names;
-    names.reserve(std::size(compile_options));
     for (const Option& option : compile_options) names.emplace_back(option.name);
     const std::string nearest = nearest_name(name, names);
     const std::string hint = nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("CompileOptions has no option '{}'.{} The options are {}.", name, hint,
-                                    fmt::join(names, ", ")),
-                        {.field = name});
+    reject_field(ErrorKind::type, name, "CompileOptions has no option '{}'.{} The options are {}.", name,
+                 hint, fmt::join(names, ", "));
 }
 
 CompileOptions make_compile_options(const py::args& positional, const py::kwargs& given) {
     if (!positional.empty()) {
-        throw ArgumentError(ErrorKind::type,
-                            "CompileOptions takes keyword arguments only: CompileOptions(std=\"c++20\").");
+        reject(ErrorKind::type,
+               "CompileOptions takes keyword arguments only: CompileOptions(std=\"c++20\").");
     }
     CompileOptions options;
     for (auto [key, value] : given) {
         const auto name = key.cast<std::string>();
-        const auto known = std::find_if(compile_options.begin(), compile_options.end(),
-                                        [&](const Option& option) { return name == option.name; });
-        if (known == compile_options.end()) fail_unknown_option(name);
-        known->set(options, value);
+        const Option* known = std::ranges::find(compile_options, name, &Option::name);
+        if (known == std::end(compile_options)) fail_unknown_option(name);
+        known->set(options, known->name, value);
     }
     to_arguments(options);  // refuses now what would be refused at the first compile
     return options;
 }
 
-py::dict defines_of(const CompileOptions& options) {
-    py::dict defines;
-    for (const auto& [name, value] : options.defines) {
-        defines[to_str(name)] = value.empty() ? py::object(py::none()) : py::object(to_str(value));
-    }
-    return defines;
-}
-
-py::dict headers_of(const CompileOptions& options) {
-    py::dict headers;
-    for (const auto& [name, text] : options.headers) headers[to_str(name)] = text;
-    return headers;
-}
-
-py::object arch_of(const CompileOptions& options) {
-    return options.arch ? py::object(py::str(to_string(*options.arch))) : py::object(py::none());
-}
-
 /// By name; options that have their default are omitted.
 py::dict changed_options(const CompileOptions& options) {
     const CompileOptions defaults;
-    py::dict given;
-    const auto add = [&](const char* name, bool changed, const py::object& value) {
-        if (changed) given[name] = value;
-    };
-    add("std", options.std != defaults.std, to_str(options.std));
-    add("defines", !options.defines.empty(), defines_of(options));
-    add("include_paths", !options.include_paths.empty(), py::cast(options.include_paths));
-    add("headers", !options.headers.empty(), headers_of(options));
-    add("lineinfo", options.lineinfo, py::bool_(options.lineinfo));
-    add("debug", options.debug, py::bool_(options.debug));
-    add("fast_math", options.fast_math, py::bool_(options.fast_math));
-    add("max_registers", options.max_registers.has_value(), py::cast(options.max_registers));
-    add("arch", options.arch.has_value(), arch_of(options));
-    add("pch", options.pch.has_value(), py::cast(options.pch));
-    add("keep_sources", !options.keep_sources.empty(), to_str(options.keep_sources));
-    add("extra", !options.extra.empty(), py::cast(options.extra));
-    return given;
+    py::dict changed;
+    for (const Option& option : compile_options) {
+        const py::object value = option.get(options);
+        if (value.equal(option.get(defaults))) continue;
+        changed[option.name] = py::isinstance<py::tuple>(value) ? py::object(py::list(value)) : value;
+    }
+    return changed;
 }
 
 /// A Python expression.
@@ -353,55 +349,35 @@ std::string repr_of(const CompileOptions& options) {
     return fmt::format("bascule.CompileOptions({})", fmt::join(given, ", "));
 }
 
+/// NVRTC's flags to the options that they set, and whether they are switches.
+py::dict flags_of_options() {
+    py::dict flags;
+    for (const Option& option : compile_options) {
+        for (const py::handle flag : py::str(option.flags).attr("split")()) {
+            flags[flag] = py::make_tuple(option.name, option.is_switch);
+        }
+    }
+    return flags;
+}
+
 void bind_compile_options(py::module_& module) {
-    py::class_<CompileOptions>(
-        module, "CompileOptions",
-        R"(Options of a compile. Immutable; compares and hashes by value. All options are keywords and optional.
-
-std : 'c++17', 'c++20', or from NVRTC 13.3 on 'c++23'
-defines : dict of macro names to str, int, bool or None; None defines the bare name, which is 1
-include_paths : list of directories for #include; relative ones are made absolute now, `~` is not expanded
-headers : dict of names to texts, found by #include "name" as if they were files
-lineinfo : bool, source lines in the image, for profilers; always on for the emulated device
-debug : bool, device code for debuggers (-G), and views that check every index (define BASCULE_CHECK_BOUNDS as 0 or 1 to choose the
-    checks alone)
-fast_math : bool, faster and less accurate math functions (-use_fast_math)
-max_registers : int, the most registers per thread, 1 to 255; what does not fit is spilled to local memory
-arch : 'sm_90', 'sm_90a' or 'compute_80'; None means the current device's
-pch : bool, whether large headers are precompiled for the process's other compiles: True from the first compile on,
-    which takes half as long again, False never; None, the default, from the second compile on that has the same headers.
-    Needs NVRTC 12.8, and up to 1 GiB in TMPDIR, /dev/shm or /tmp; the image is the same
-keep_sources : path of a directory; the text is written to a file there, and the source lines of the image name that file, so that
-    cuda-gdb and Nsight Compute show it. Turns lineinfo on. None takes BASCULE_KEEP_SOURCES, if that is set
-extra : list of str, further NVRTC options, one per item
-
->>> bascule.CompileOptions(std="c++20", defines={"TILE": 32}, fast_math=True))")
-        .def(py::init(&make_compile_options))
-        .def_readonly("std", &CompileOptions::std)
-        .def_property_readonly("defines", &defines_of)
-        .def_property_readonly("include_paths",
-                               [](const CompileOptions& o) { return py::tuple(py::cast(o.include_paths)); })
-        .def_property_readonly("headers", &headers_of)
-        .def_readonly("lineinfo", &CompileOptions::lineinfo)
-        .def_readonly("debug", &CompileOptions::debug)
-        .def_readonly("fast_math", &CompileOptions::fast_math)
-        .def_readonly("max_registers", &CompileOptions::max_registers)
-        .def_property_readonly("arch", &arch_of)
-        .def_readonly("pch", &CompileOptions::pch)
-        .def_property_readonly("keep_sources",
-                               [](const CompileOptions& o) {
-                                   return o.keep_sources.empty() ? py::object(py::none())
-                                                                 : py::object(to_str(o.keep_sources));
-                               })
-        .def_property_readonly("extra", [](const CompileOptions& o) { return py::tuple(py::cast(o.extra)); })
-        .def(
-            "__eq__", [](const CompileOptions& a, const CompileOptions& b) { return a == b; },
-            py::is_operator())
+    std::string documentation =
+        "Options of a compile. Immutable; compares and hashes by value. All options are keywords and "
+        "optional.\n\n";
+    for (const Option& option : compile_options) {
+        documentation += fmt::format("{} : {}\n", option.name, option.documentation);
+    }
+    documentation += "\n>>> bascule.CompileOptions(std=\"c++20\", defines={\"TILE\": 32}, fast_math=True)";
+    py::class_<CompileOptions> type(module, "CompileOptions", documentation.c_str());
+    for (const Option& option : compile_options) type.def_property_readonly(option.name, option.get);
+    type.def(py::init(&make_compile_options))
+        .def(py::self == py::self)
         .def("__hash__", [](const CompileOptions& options) { return py::hash(py::str(repr_of(options))); })
         .def(py::pickle(
             &changed_options,
             [](const py::dict& changed) { return make_compile_options(py::args(), py::kwargs(changed)); }))
         .def("__repr__", [](const CompileOptions& options) { return repr_of(options); });
+    module.def("_flags_of_options", &flags_of_options);
 }
 
 // --- Diagnostic --------------------------------------------------------------------------------------------
@@ -443,8 +419,7 @@ void bind_diagnostic(py::module_& module) {
         .def_readonly("notes", &Diagnostic::notes,
                       "Diagnostics that belong to this one: candidates, instantiations.")
         .def_readonly("source_line", &Diagnostic::source_line, "The text of the line; '' if unknown.")
-        .def(
-            "__eq__", [](const Diagnostic& a, const Diagnostic& b) { return a == b; }, py::is_operator())
+        .def(py::self == py::self)
         .def(py::pickle(
             [](const Diagnostic& d) {
                 return py::make_tuple(static_cast<int>(d.severity), d.number, d.file, d.line, d.column,
@@ -489,11 +464,10 @@ namespace {
 
 void refuse_nothing(const char* what, const Dim3& extents, const char* unit) {
     if (extents.x > 0 && extents.y > 0 && extents.z > 0) return;
-    throw ArgumentError(ErrorKind::value,
-                        fmt::format("`{}` is ({}, {}, {}): every extent is at least 1 {}. For an amount of "
-                                    "work that may be 0 use kernel.forall(count).",
-                                    what, extents.x, extents.y, extents.z, unit),
-                        {.field = what});
+    reject_field(ErrorKind::value, what,
+                 "`{}` is ({}, {}, {}): every extent is at least 1 {}. For an amount of work that may be 0 "
+                 "use kernel.forall(count).",
+                 what, extents.x, extents.y, extents.z, unit);
 }
 
 }  // namespace

@@ -27,6 +27,13 @@ def test_a_launch_prints_the_kernel_the_device_and_the_array_that_it_wrote(bascu
     assert not re.search("^x ", printed, re.MULTILINE)  # const: it is as it was
 
 
+def test_an_array_of_pointers_to_const_is_printed_because_the_kernel_may_write_it(bascule_command, tmp_path):
+    (tmp_path / "k.cu").write_text("__global__ void point(const float** table, const float* x) { table[0] = x; }")
+    printed = succeeded(bascule_command("run", "k.cu", "--grid", 1, "--block", 1, "zeros:1:u8", "ones:4"))
+    assert "table      uint64 (1,), 1 of 1 elements changed" in printed
+    assert not re.search("^x ", printed, re.MULTILINE)
+
+
 def test_options_may_stand_between_and_behind_the_arguments(bascule_command):
     mixed = bascule_command("run", "--grid", 4, SAXPY, -1, "arange:8", "--block", 256, "y=zeros:8", "n=8", "-D", "N=1")
     assert "min -7, max 0" in succeeded(mixed)

@@ -494,11 +494,16 @@ flag[0] = 0
 held = bascule._bascule._owners_held
 launcher, launches, most = kernel[1, 1, stream], 3000, 0
 
+def waits():
+    return bascule._bascule._driver_calls("cuEventSynchronize")
+
+before = waits()
+
 def release():
     global most
-    while held() < 2048:  # each launch keeps two
+    # Until the main thread waits in a launch; it has launched everything if it never does.
+    while waits() == before and held() < 2 * launches:  # each launch keeps two
         time.sleep(0.001)
-    time.sleep(0.05)  # a launch that did not wait would add to it
     most = held()
     flag[0] = 1
 

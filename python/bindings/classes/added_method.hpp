@@ -1,0 +1,16 @@
+// Methods that are added to classes which are bound already.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace bascule::python {
+
+/// `arguments` are pybind11's names of the parameters.
+template <class Function, class... Arguments>
+void add_method(const pybind11::object& type, const char* name, const Function& function,
+                const Arguments&... arguments) {
+    type.attr(name) =
+        pybind11::cpp_function(function, pybind11::name(name), pybind11::is_method(type), arguments...);
+}
+
+}  // namespace bascule::python
