@@ -78,7 +78,7 @@ def test_the_stub_says_what_the_extension_module_has(tmp_path):
 
 def test_the_installed_stub_has_the_types_of_the_committed_one_and_the_docstrings_of_the_module(tmp_path):
     committed = ROOT / "python" / "bascule" / "_bascule.pyi"
-    script = ROOT / "python" / "stub_docstrings.py"
+    script = ROOT / "python" / "bindings" / "stub_docstrings.py"
     written = tmp_path / "_bascule.pyi"
     subprocess.run([sys.executable, "-I", "-S", script, _bascule.__file__, committed, written], check=True)
     stub = ast.parse(written.read_text())
