@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from contextlib import ExitStack
 
 from bascule import _bascule
 
-__all__ = ["Debugging", "debug"]
 
-
-class Debugging:
-    """Returned by `bascule.debug`. As a context manager it restores the previous setting at the end of the block."""
-
-    def __init__(self, before: bool) -> None:
-        self._before = before
-
-    def __enter__(self) -> Debugging:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        _bascule._synchronise_launches(self._before)
-
-
-def debug(*, sync: bool) -> Debugging:
+def debug(*, sync: bool) -> ExitStack:
     """Find the launch that caused a fault: with `sync=True` every launch, in every thread, waits for its kernel.
 
     A kernel that faults then raises CudaError from its own launch; the error names the kernel, the line that
@@ -40,4 +23,6 @@ def debug(*, sync: bool) -> Debugging:
     """
     if not isinstance(sync, bool):
         raise TypeError(f"`sync` must be True or False, got {sync!r}.")
-    return Debugging(_bascule._synchronise_launches(sync))
+    block = ExitStack()
+    block.callback(_bascule._synchronise_launches, _bascule._synchronise_launches(sync))
+    return block

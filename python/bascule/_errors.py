@@ -125,9 +125,9 @@ class CompileError(Error, RuntimeError):
         return _terminal.coloured(text) if _terminal.prints_uncaught_errors_in_colour() else text
 
     def _render_traceback_(self) -> list[str]:
-        from bascule._display import errors
+        from bascule._display import values
 
-        return errors.traceback(self)
+        return values.traceback(self)
 
 
 class KernelAttributeError(CompileError, AttributeError):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bascule import _bascule, _decorator, _errors, _explain, cache
-from bascule._display import arrays, caches, errors, explanations, kernels
+from bascule._display import kernels, values
 from bascule._display.document import Document
 
 _DOCUMENTS: tuple[tuple[type, Callable[[Any], Document]], ...] = (
@@ -19,11 +19,11 @@ _DOCUMENTS: tuple[tuple[type, Callable[[Any], Document]], ...] = (
     (_bascule.Launcher, kernels.launcher),
     (_bascule.BoundLaunch, kernels.bound_launch),
     (_decorator.LaunchRule, kernels.launch_rule),
-    (_bascule.DeviceArray, arrays.array),
-    (_bascule.CacheStatistics, caches.statistics),
-    (cache.Entries, caches.entries),
-    (_explain.Explanation, explanations.explanation),
-    (_errors.Error, errors.error),
+    (_bascule.DeviceArray, values.array),
+    (_bascule.CacheStatistics, values.statistics),
+    (cache.Entries, values.entries),
+    (_explain.Explanation, values.explanation),
+    (_errors.Error, values.error),
 )
 
 

@@ -1,0 +1,123 @@
+"""What the smaller classes show: arrays, the cache, errors and explanations of launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bascule import _bascule, _errors, _explain, _terminal, cache
+from bascule._display import plots
+from bascule._display.document import ACCENT, PROBLEM, Code, Document, Table, bytes_text, escape
+
+_MOST_VALUES = 200  # that are all shown; of a longer array, the ends
+_COLOURS = {"error": PROBLEM, "warning": "var(--jp-warn-color1,#d97706)"}
+
+
+def array(array: _bascule.DeviceArray) -> Document:
+    """Never raises: where the values cannot be read, it says why."""
+    facts = _bascule._array_facts(array, _MOST_VALUES)
+    pairs = [
+        ("shape", str(array.shape)),
+        ("dtype", str(array.dtype)),
+        ("size", bytes_text(array.nbytes)),
+        ("device", facts["place"]),
+    ]
+    if not array.c_contiguous:
+        order = ", Fortran order" if array.f_contiguous else ""
+        pairs.append(("strides", f"{array.strides} bytes{order}"))
+    if array.mask is not None:
+        pairs.append(("mask", "masked: invalid elements are shown as --"))
+    pairs.append(("stream", _stream(array.stream)))
+    if facts["why_not"]:
+        return Document("DeviceArray", "", [*pairs, ("values", facts["why_not"])])
+    return Document("DeviceArray", "", pairs, [Code(facts["values"])])
+
+
+def _stream(stream: _bascule.Stream | None) -> str:
+    if stream is None:
+        return "none: made with sync=False"
+    return repr(stream).removeprefix("<bascule.Stream ").removesuffix(">")
+
+
+def statistics(counts: _bascule.CacheStatistics) -> Document:
+    """Programs by where they came from, since the process started."""
+    return Document(
+        "CacheStatistics",
+        "",
+        [
+            ("compiled", f"{counts.compiled:,}"),
+            ("from memory", f"{counts.from_memory:,}"),
+            ("from disk", f"{counts.from_disk:,}"),
+            ("calls of NVRTC", f"{counts.nvrtc_calls:,}"),
+        ],
+    )
+
+
+def entries(entries: Sequence[cache.Entry]) -> Document:
+    """A row for each program, with its problem where it has one."""
+    count = f"{len(entries):,} compiled program{'' if len(entries) == 1 else 's'}"
+    facts = [("together", bytes_text(sum(entry.bytes for entry in entries)))]
+    rows = [
+        (
+            ", ".join(entry.kernels) or "no kernels",
+            entry.arch,
+            entry.nvrtc,
+            bytes_text(entry.bytes),
+            f"{entry.last_used:%Y-%m-%d %H:%M} UTC",
+            entry.problem or "intact",
+        )
+        for entry in entries
+    ]
+    head = ("kernels", "architecture", "NVRTC", "size", "last used", "state")
+    parts: list[Table] = [Table(head, rows, code=(0,))] if rows else []
+    return Document("cache", count, facts, list(parts))
+
+
+def explanation(launch: _explain.Explanation) -> Document:
+    """What `str` says, with a drawing."""
+    waiting = [stream for stream, _ in launch.waits]
+    waits = [(stream, launch.arguments[index].name) for stream, index in launch.waits]
+    named = dict.fromkeys(argument.stream for argument in launch.arguments if argument.stream is not None)
+    others = [stream for stream in named if stream not in (launch.stream, *waiting)]
+    facts = [
+        ("device", launch.device),
+        ("grid", launch._geometry()),
+        ("stream", f"{launch.stream}; {_explain._CHOICES[launch.choice]}"),
+        ("before the launch", launch._before()),
+        ("after the launch", launch._after()),
+    ]
+    rows = [
+        (f"{each.index + 1} {each.name}", each.declared, each.value, each.place or "", each.order)
+        for each in launch.arguments
+    ]
+    table = Table(("argument", "declared", "passed", "where", "order"), rows, code=(1,))
+    drawing = plots.lanes(launch.stream, launch.kernel, waits, others)
+    return Document("Explanation", launch.signature, facts, [drawing, *([table] if rows else [])])
+
+
+def error(error: _errors.Error) -> Document:
+    """The class and what `str` says."""
+    message = str(error)
+    markup = "\n".join(map(_marked_line, message.split("\n"))) if isinstance(error, _errors.CompileError) else ""
+    return Document(type(error).__name__, "", [], [Code(message, markup)])
+
+
+def traceback(error: _errors.CompileError) -> list[str]:
+    """IPython's own traceback, with the compiler's message in colour where the traceback has colours."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+    if shell.colors.lower() == "nocolor":
+        return lines
+    message = str(error)
+    return [line.replace(message, _terminal.coloured(message)) for line in lines]
+
+
+def _marked_line(line: str) -> str:
+    if head := _terminal.HEAD.match(line):
+        colour = _COLOURS.get(head["severity"], ACCENT)
+        rest = escape(line[head.end() :])
+        return f"<b>{escape(head['place'])}<span style='color:{colour}'>{head['severity']}:</span></b> {rest}"
+    if _terminal.CARET.match(line):
+        return f"<b style='color:{ACCENT}'>{escape(line)}</b>"
+    return escape(line)
