@@ -18,7 +18,6 @@
 #include "support/owners.hpp"
 #include "support/rejection.hpp"
 #include "support/toolkit.hpp"
-#include "values/casting.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 

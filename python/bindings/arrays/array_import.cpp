@@ -12,7 +12,6 @@
 #include <bascule/runtime/streams/stream.hpp>
 
 #include "arrays/mask.hpp"
-#include "context/array_home.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/interface_reader.hpp"

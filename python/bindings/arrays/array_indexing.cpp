@@ -16,7 +16,6 @@
 #include "arrays/mask.hpp"
 #include "parts.hpp"
 #include "support/rejection.hpp"
-#include "values/casting.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 

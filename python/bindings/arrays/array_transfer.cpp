@@ -15,7 +15,6 @@
 #include "support/gil.hpp"
 #include "support/owners.hpp"
 #include "support/rejection.hpp"
-#include "values/casting.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 

@@ -10,7 +10,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 
-#include "context/array_home.hpp"
+#include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/interface_reader.hpp"
 #include "exchange/interface_sync.hpp"

@@ -17,11 +17,14 @@
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 
+#include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
+using namespace py::literals;
 
 namespace bascule::python {
 namespace {
@@ -196,6 +199,11 @@ void report_call_sites() noexcept {
     const Driver* driver = Driver::existing();
     if (driver == nullptr || driver->emulated_functions() == nullptr) return;
     driver->emulated_functions()->set_site(&bascule_python_call_site);
+}
+
+void bind_debug(py::module_& module) {
+    module.def("_owners_held", &owners_held);
+    module.def("_synchronise_launches", &synchronise_launches, "on"_a);
 }
 
 }  // namespace bascule::python

@@ -1,4 +1,4 @@
-// The line of the user's Python that issues an operation, for reports of races and faults.
+// The line of the user's Python that issues an operation, for reports of races and faults and for bascule.debug.
 #pragma once
 
 #include <string>
@@ -27,5 +27,9 @@ SubscriptSite current_subscript() noexcept;
 /// From now on the emulated device asks for the Python line of every operation while it looks for races. Does
 /// nothing on a GPU. Thread-safe; the driver must be loaded.
 void report_call_sites() noexcept;
+
+/// The site to report for a launch: where its launcher was created, or, while launches are watched, the line that
+/// launches.
+inline LaunchSite launch_site(LaunchSite made) noexcept { return watches_anything() ? current_site() : made; }
 
 }  // namespace bascule::python

@@ -6,6 +6,9 @@
 #include <pybind11/pybind11.h>
 
 #include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
+
+#include "support/gil.hpp"
 
 namespace bascule::python {
 
@@ -22,5 +25,11 @@ std::string to_string(Device device);
 
 /// The device of that number, which is perhaps used for the first time. Throws: ArgumentError, CudaError.
 Device device_with(int ordinal);
+
+/// As resolve_at_home. The GIL is given back only where the driver is asked.
+inline void find_home(ArrayView& array, Home& home, int told = not_told) {
+    if (array.empty() || is_known_at_home(array.pointer, home, told)) return;
+    without_gil([&] { resolve_at_home(array, home, told); });
+}
 
 }  // namespace bascule::python

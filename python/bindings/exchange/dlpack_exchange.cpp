@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "context/array_home.hpp"
 #include "context/device_object.hpp"
 #include "exchange/dlpack_managed.hpp"
 #include "support/gil.hpp"

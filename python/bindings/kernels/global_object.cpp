@@ -3,7 +3,7 @@
 
 #include "arrays/array_object.hpp"
 #include "context/device_object.hpp"
-#include "launch/kernel_value.hpp"
+#include "launch/kernel_loading.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/toolkit.hpp"

@@ -23,7 +23,6 @@
 #include "launch/bound_launch.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/kernel_loading.hpp"
-#include "launch/kernel_value.hpp"
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"

@@ -5,7 +5,7 @@
 #include <bascule/interface/errors/error.hpp>
 
 #include "context/device_object.hpp"
-#include "launch/kernel_value.hpp"
+#include "launch/kernel_loading.hpp"
 #include "parts.hpp"
 
 namespace py = pybind11;

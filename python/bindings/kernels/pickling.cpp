@@ -6,7 +6,7 @@
 #include <pybind11/stl.h>
 
 #include "classes/added_method.hpp"
-#include "launch/kernel_value.hpp"
+#include "launch/kernel_loading.hpp"
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"

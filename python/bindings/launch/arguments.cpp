@@ -15,7 +15,6 @@
 
 #include "arrays/array_object.hpp"
 #include "arrays/mask.hpp"
-#include "context/array_home.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "dlpack/dlpack_import.hpp"

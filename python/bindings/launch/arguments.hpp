@@ -15,7 +15,7 @@
 
 #include "arrays/array_object.hpp"
 #include "classes/collected.hpp"
-#include "launch/launch_options.hpp"
+#include "launch/launch_plan.hpp"
 #include "support/owners.hpp"
 #include "types/type_profile.hpp"
 

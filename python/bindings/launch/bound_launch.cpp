@@ -18,7 +18,7 @@
 #include "classes/callable_object.hpp"
 #include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
-#include "launch/launch_facts.hpp"
+#include "launch/explanation.hpp"
 #include "parts.hpp"
 #include "support/without_gil.hpp"
 

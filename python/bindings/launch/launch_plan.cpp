@@ -1,8 +1,16 @@
 #include "launch/launch_plan.hpp"
 
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
+
 #include "context/current_stream.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
+#include "support/rejection.hpp"
+#include "support/without_gil.hpp"
+
+namespace py = pybind11;
 
 namespace bascule::python {
 
@@ -25,6 +33,84 @@ std::optional<StreamRef> current_for(const LaunchPlan& plan, Device device) {
     const std::optional<StreamRef> current = current_stream(device);
     if (current) require_device(*current, device, "launch");
     return current;
+}
+
+namespace {
+
+bool to_flag(const py::object& value, const char* option) {
+    if (PyBool_Check(value.ptr()) != 0) return value.ptr() == Py_True;
+    reject_field(ErrorKind::type, option, "`{}` must be True or False, got {}.", option,
+                 std::string(py::repr(value)));
+}
+
+py::dict to_dict(const py::object& streams) {
+    if (!py::isinstance<py::dict>(streams)) {
+        reject_field(ErrorKind::type, "streams",
+                     "`streams` must be a dict from parameters to streams, such as {{\"x\": stream}}, got "
+                     "{}.",
+                     std::string(py::repr(streams)));
+    }
+    return copy_of(streams);
+}
+
+std::vector<std::pair<std::string, StreamRef>> to_streams(const py::dict& streams) {
+    std::vector<std::pair<std::string, StreamRef>> named;
+    for (const auto& [name, stream] : streams) {
+        const std::string parameter = py::str(name);
+        if (stream.is_none()) {
+            reject_field(ErrorKind::value, "streams",
+                         "`streams` names None for parameter '{}': omit it where there is nothing to wait "
+                         "for, or register its type with bascule.register_producer(cls, stream_of=\"spec\").",
+                         parameter);
+        }
+        named.emplace_back(parameter, *to_stream(stream, current_device()));
+    }
+    return named;
+}
+
+}  // namespace
+
+const StreamRef* LaunchOptions::stream_of(const std::string& parameter) const noexcept {
+    for (const auto& [name, stream] : streams) {
+        if (name == parameter) return &stream;
+    }
+    return nullptr;
+}
+
+std::shared_ptr<const LaunchOptions> to_options(const std::shared_ptr<const LaunchOptions>& base,
+                                                const py::object& peer, const py::object& sync,
+                                                const py::object& streams) {
+    LaunchOptions options = base == nullptr ? LaunchOptions{} : *base;
+    if (!peer.is_none()) options.peer = to_flag(peer, "peer");
+    if (!sync.is_none()) options.sync = to_flag(sync, "sync");
+    if (!streams.is_none()) {
+        const py::dict own = to_dict(streams);  // a copy: no other code changes it
+        options.streams = to_streams(own);
+        options.kept = own;
+    }
+    const bool usual = !options.peer && options.sync && options.streams.empty();
+    return usual ? nullptr : std::make_shared<const LaunchOptions>(std::move(options));
+}
+
+void prepare_pack(ArgumentPack& pack, const LaunchOptions* options) {
+    if (options != nullptr && !options->sync) pack.ignore_streams();
+}
+
+void add_named_streams(ArgumentPack& pack, const LaunchOptions* options, Device home) {
+    if (options == nullptr) return;
+    for (const auto& [name, stream] : options->streams) {
+        const int index = pack.signature().find(name);
+        if (index < 0) {
+            throw ArgumentError(
+                ErrorKind::value,
+                fmt::format("`streams` names '{}', and kernel '{}' has no such parameter: {}", name,
+                            pack.signature().kernel, bascule::to_string(pack.signature())),
+                {.field = "streams", .got = name});
+        }
+        if (!options->sync) continue;
+        const bool elsewhere = !(stream.device() == home);
+        pack.add_producer(stream.handle(), index, elsewhere ? stream.device().ordinal() : -1);
+    }
 }
 
 }  // namespace bascule::python

@@ -5,17 +5,41 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <pybind11/pybind11.h>
 
+#include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
-#include "launch/launch_options.hpp"
-
 namespace bascule::python {
+
+/// What `kernel[grid, block].options(...)` says. A value.
+struct LaunchOptions {
+    bool peer = false;                                       ///< arrays of other devices are taken
+    bool sync = true;                                        ///< the arrays' streams are waited for
+    std::vector<std::pair<std::string, StreamRef>> streams;  ///< of arrays that name none, by parameter
+    pybind11::object kept;                                   ///< the owners of those streams
+
+    /// The stream that the caller named for a parameter; null without one.
+    const StreamRef* stream_of(const std::string& parameter) const noexcept;
+};
+
+/// Null where nothing is asked for. `base` is what was asked for before; None leaves an option as it is
+/// there. Throws: ArgumentError that names the option.
+std::shared_ptr<const LaunchOptions> to_options(const std::shared_ptr<const LaunchOptions>& base,
+                                                const pybind11::object& peer, const pybind11::object& sync,
+                                                const pybind11::object& streams);
+
+/// Before the arguments are set: whether their streams count.
+void prepare_pack(ArgumentPack& pack, const LaunchOptions* options);
+/// After the arguments were set: the streams that the caller named join the producers. Throws: ArgumentError
+/// for a name that no parameter has.
+void add_named_streams(ArgumentPack& pack, const LaunchOptions* options, Device home);
 
 /// Fixed when the launcher is made. A value.
 struct LaunchPlan {

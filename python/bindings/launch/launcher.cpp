@@ -18,7 +18,6 @@
 #include "context/call_site.hpp"
 #include "launch/bound_launch.hpp"
 #include "launch/explanation.hpp"
-#include "launch/launch_facts.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
 #include "support/rejection.hpp"

@@ -13,8 +13,8 @@
 #include <bascule/runtime/streams/ordering.hpp>
 
 #include "classes/collected.hpp"
+#include "context/call_site.hpp"
 #include "context/current_stream.hpp"
-#include "context/debug_object.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/launch_plan.hpp"
 #include "support/gil.hpp"
