@@ -8,14 +8,12 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "exchange/interface_sync.hpp"
+#include "exchange/producer_streams.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"

@@ -1,11 +1,7 @@
 #include "arrays/array_creation.hpp"
 
 #include <algorithm>
-#include <string>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 

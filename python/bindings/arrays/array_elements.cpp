@@ -3,10 +3,7 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <bascule/interface/arrays/reshaping.hpp>
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/memory/elementwise.hpp>
 
 #include "arrays/array_creation.hpp"

@@ -1,8 +1,6 @@
 // Sources: the specifications of the CUDA Array Interface, versions 0, 2 and 3, and their remarks on version 1.
 #include "arrays/array_export.hpp"
 
-#include <fmt/format.h>
-
 #include <bascule/runtime/lifetime/lifetime.hpp>
 
 #include "parts.hpp"

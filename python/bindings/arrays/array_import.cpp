@@ -1,12 +1,8 @@
 #include "arrays/array_import.hpp"
 
-#include <optional>
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/streams/stream.hpp>
@@ -15,7 +11,6 @@
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/interface_reader.hpp"
-#include "exchange/interface_sync.hpp"
 #include "exchange/producer_streams.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"

@@ -3,10 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <bascule/interface/arrays/indexing.hpp>
-#include <bascule/interface/errors/error.hpp>
 
 #include "arrays/array_creation.hpp"
 #include "arrays/array_elements.hpp"

@@ -3,9 +3,6 @@
 #include <cstddef>
 #include <optional>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 

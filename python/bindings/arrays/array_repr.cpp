@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arrays/indexing.hpp>
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 
 #include "arrays/array_object.hpp"

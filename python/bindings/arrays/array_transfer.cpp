@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include <fmt/format.h>
-
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 

@@ -4,16 +4,11 @@
 #include <array>
 #include <span>
 #include <string_view>
-#include <utility>
-
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/interface_reader.hpp"
-#include "exchange/interface_sync.hpp"
+#include "exchange/producer_streams.hpp"
 #include "parts.hpp"
 #include "support/rejection.hpp"
 #include "values/dtype_object.hpp"

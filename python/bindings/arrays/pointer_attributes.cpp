@@ -1,10 +1,8 @@
 // `bascule.pointer_attributes`: what the driver knows of an array's memory.
 #include <string>
 
-#include <fmt/format.h>
 #include <pybind11/stl.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/pointer_attributes.hpp>
 

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 #include <structmember.h>
-#include <utility>
 
 #include <pybind11/pybind11.h>
 

@@ -5,9 +5,6 @@
 #include <cstring>
 #include <optional>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/streams/stream.hpp>

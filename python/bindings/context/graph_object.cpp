@@ -7,8 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <bascule/runtime/streams/graph.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 

@@ -1,10 +1,5 @@
 #include "context/stream_object.hpp"
 
-#include <string>
-
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>

@@ -4,9 +4,6 @@
 #include <optional>
 #include <string>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/capture.hpp>

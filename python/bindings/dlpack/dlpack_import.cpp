@@ -6,9 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>

@@ -6,7 +6,6 @@
 #include <memory>
 #include <new>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>

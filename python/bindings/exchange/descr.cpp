@@ -4,10 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <bascule/interface/arrays/array_interface.hpp>
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
 #include "support/rejection.hpp"

@@ -1,9 +1,7 @@
 // Source: the DLPack specification 1.3, "fast exchange".
 #include "exchange/dlpack_exchange.hpp"
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "context/device_object.hpp"
 #include "exchange/dlpack_managed.hpp"

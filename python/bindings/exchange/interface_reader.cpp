@@ -2,18 +2,11 @@
 // types: the CUDA Array Interface, versions 0, 2 and 3.
 #include "exchange/interface_reader.hpp"
 
-#include <algorithm>
-#include <array>
 #include <atomic>
-#include <cstring>
-#include <optional>
 #include <utility>
 
-#include <fmt/format.h>
 #include <pybind11/critical_section.h>
 
-#include <bascule/interface/errors/error.hpp>
-#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "exchange/descr.hpp"

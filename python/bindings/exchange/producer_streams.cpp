@@ -1,22 +1,22 @@
 // What a type is, is asked of bascule/_producers.py once; after that it is one comparison.
 #include "exchange/producer_streams.hpp"
 
-#include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_exchange.hpp"
 #include "parts.hpp"
+#include "support/rejection.hpp"
 #include "support/without_gil.hpp"
 #include "types/type_profile.hpp"
 
@@ -122,6 +122,31 @@ void bind_producer_streams(py::module_& module) {
     module.def(
         "_ask_libraries", [](bool ask) { asks_libraries.store(ask, std::memory_order_relaxed); },
         py::arg("ask").noconvert());
+}
+
+namespace {
+
+/// BASCULE_CUDA_ARRAY_INTERFACE_SYNC: "0" or "1", on when it is not set.
+bool sync_by_environment() {
+    const char* value = std::getenv("BASCULE_CUDA_ARRAY_INTERFACE_SYNC");
+    const std::string_view text = value == nullptr ? "" : value;
+    if (text.empty() || text == "1") return true;
+    if (text == "0") return false;
+    reject_field(ErrorKind::value, "BASCULE_CUDA_ARRAY_INTERFACE_SYNC",
+                 "BASCULE_CUDA_ARRAY_INTERFACE_SYNC is '{}': set it to 1 (foreign arrays' streams are waited "
+                 "for) or 0 (they are not), or unset it.",
+                 shortened(text));
+}
+
+}  // namespace
+
+void bind_interface_sync(py::module_& module) {
+    module.def("_interface_sync", [] {
+        detail::interface_syncs.store(sync_by_environment());
+        return interface_sync();
+    });
+    module.def(
+        "_set_interface_sync", [](bool on) { detail::interface_syncs.store(on); }, "on"_a);
 }
 
 }  // namespace bascule::python

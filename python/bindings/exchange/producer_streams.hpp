@@ -1,6 +1,8 @@
 // Producers that name no stream: what is known of the order of their arrays.
 #pragma once
 
+#include <atomic>
+
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/arrays/array_interface.hpp>
@@ -18,5 +20,12 @@ pybind11::object find_stream(PyObject* object, Device home, StreamRef consumer, 
 
 /// Whether find_stream is to be asked.
 inline bool needs_stream(const ArrayView& view) noexcept { return !view.has_stream && view.version < 3; }
+
+namespace detail {
+inline std::atomic<bool> interface_syncs{true};
+}
+
+/// Thread-safe.
+inline bool interface_sync() noexcept { return detail::interface_syncs.load(std::memory_order_relaxed); }
 
 }  // namespace bascule::python

@@ -4,11 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/runtime/driver/driver_limit.hpp>

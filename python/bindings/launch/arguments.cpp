@@ -1,15 +1,9 @@
 #include "launch/arguments.hpp"
 
 #include <cstddef>
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/peer_access.hpp>
 
@@ -20,7 +14,6 @@
 #include "dlpack/dlpack_import.hpp"
 #include "exchange/dlpack_exchange.hpp"
 #include "exchange/interface_reader.hpp"
-#include "exchange/interface_sync.hpp"
 #include "exchange/plain_interface.hpp"
 #include "exchange/producer_streams.hpp"
 #include "parts.hpp"

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
-#include <string_view>
 
-#include <fmt/format.h>
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/interface/errors/error.hpp>
 
 #include "support/rejection.hpp"
 

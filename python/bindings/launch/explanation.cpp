@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/pointer_attributes.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 

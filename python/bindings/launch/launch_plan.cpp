@@ -1,9 +1,5 @@
 #include "launch/launch_plan.hpp"
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
-
 #include "context/current_stream.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"

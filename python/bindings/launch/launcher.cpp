@@ -8,10 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
 #include "classes/callable_object.hpp"

@@ -3,7 +3,6 @@
 #include "launch/prepared_launch.hpp"
 
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include <bascule/runtime/trace/traced_call.hpp>

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <span>
 
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>

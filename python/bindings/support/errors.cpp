@@ -6,12 +6,10 @@
 #include <mutex>
 #include <new>
 #include <set>
-#include <string>
 #include <utility>
 
 #include <pybind11/stl.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/runtime/driver/driver.hpp>

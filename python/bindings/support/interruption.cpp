@@ -4,7 +4,6 @@
 #include <chrono>
 #include <exception>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include <pybind11/pybind11.h>

@@ -1,6 +1,5 @@
 #include "types/type_profile.hpp"
 
-#include <array>
 #include <string>
 #include <string_view>
 #include <utility>

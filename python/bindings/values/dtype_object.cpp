@@ -1,14 +1,10 @@
 #include "values/dtype_object.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <bascule/interface/arrays/array_interface.hpp>
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/interface/types/struct_source.hpp>
 

@@ -3,10 +3,6 @@
 #include <cstdint>
 #include <string>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
-
 #include "exchange/interface_reader.hpp"
 #include "support/integers.hpp"
 #include "support/rejection.hpp"

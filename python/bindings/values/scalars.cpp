@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>

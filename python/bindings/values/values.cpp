@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
 #include <bascule/interface/errors/diagnostic.hpp>
 #include <bascule/interface/errors/did_you_mean.hpp>
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/text/source.hpp>
 
