@@ -286,44 +286,41 @@ T read_as(std::span<const std::byte> bytes) noexcept {
     return value;
 }
 
+/// The number of the one of these types that has as many bytes; empty where none has.
+template <class... T>
+std::string number_of_one(std::span<const std::byte> bytes) {
+    std::string text;
+    const auto read = [&]<class Number>(Number) {
+        if (bytes.size() == sizeof(Number)) text = fmt::format("{}", +read_as<Number>(bytes));
+    };
+    (read(T{}), ...);
+    return text;
+}
+
 /// Empty where the dtype has no number of C++'s.
 std::string number_in(DType dtype, std::span<const std::byte> bytes) {
-    using ErrorKind = DType::Kind;
     if (dtype.format != DType::Format::none || bytes.size() != dtype.itemsize) return {};
-    const bool is_unsigned = dtype.kind == ErrorKind::unsigned_integer;
     switch (dtype.kind) {
-        case ErrorKind::boolean:
+        case DType::Kind::boolean:
             return read_as<std::uint8_t>(bytes) != 0 ? "true" : "false";
-        case ErrorKind::signed_integer:
-        case ErrorKind::unsigned_integer:
-            if (bytes.size() == 1)
-                return is_unsigned ? fmt::format("{}", read_as<std::uint8_t>(bytes))
-                                   : fmt::format("{}", static_cast<int>(read_as<std::int8_t>(bytes)));
-            if (bytes.size() == 2)
-                return is_unsigned ? fmt::format("{}", read_as<std::uint16_t>(bytes))
-                                   : fmt::format("{}", read_as<std::int16_t>(bytes));
-            if (bytes.size() == 4)
-                return is_unsigned ? fmt::format("{}", read_as<std::uint32_t>(bytes))
-                                   : fmt::format("{}", read_as<std::int32_t>(bytes));
-            return is_unsigned ? fmt::format("{}", read_as<std::uint64_t>(bytes))
-                               : fmt::format("{}", read_as<std::int64_t>(bytes));
-        case ErrorKind::floating:
-            if (bytes.size() == 4) return fmt::format("{}", read_as<float>(bytes));
-            if (bytes.size() == 8) return fmt::format("{}", read_as<double>(bytes));
-            return {};
+        case DType::Kind::signed_integer:
+            return number_of_one<std::int8_t, std::int16_t, std::int32_t, std::int64_t>(bytes);
+        case DType::Kind::unsigned_integer:
+            return number_of_one<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>(bytes);
+        case DType::Kind::floating:
+            return number_of_one<float, double>(bytes);
         default:
             return {};
     }
 }
 
 std::string value_in(const Parameter& parameter, std::span<const std::byte> bytes) {
-    using ErrorKind = ParameterType::Kind;
-    const ErrorKind kind = parameter.type.kind;
-    if (kind == ErrorKind::pointer) return fmt::format("{:#x}", read_as<std::uint64_t>(bytes));
-    if (kind == ErrorKind::scalar) {
+    const Declared kind = parameter.type.kind;
+    if (kind == Declared::pointer) return fmt::format("{:#x}", read_as<std::uint64_t>(bytes));
+    if (kind == Declared::scalar) {
         if (std::string number = number_in(parameter.type.dtype, bytes); !number.empty()) return number;
     }
-    if ((kind == ErrorKind::array_view || kind == ErrorKind::masked_view) && bytes.size() >= 8) {
+    if ((kind == Declared::array_view || kind == Declared::masked_view) && bytes.size() >= 8) {
         return fmt::format("a view of {:#x}", read_as<std::uint64_t>(bytes));
     }
     return fmt::format("{} bytes", bytes.size());

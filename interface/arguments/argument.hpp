@@ -31,15 +31,15 @@ struct Producer {
     }
 };
 
-/// A structure whose size and fields must be those of the kernel's struct. Only the compiler can tell: whoever
-/// launches asks it (check_layout in jit/probes/struct_probe.hpp).
+/// A structure whose size and fields must be those of the kernel's struct. Only the compiler can tell: the
+/// launch asks it (check_layout in jit/probes/struct_probe.hpp).
 struct LayoutClaim {
     int argument = 0;
     std::shared_ptr<const StructLayout> layout;
     LayoutSource source = LayoutSource::dtype;
 };
 
-/// A tuple for a struct whose members only the compiler knows: whoever launches asks it (read_members in
+/// A tuple for a struct whose members only the compiler knows: the launch asks it (read_members in
 /// jit/probes/member_probe.hpp) and passes them to ArgumentPack::set_members.
 struct TupleClaim {
     int argument = 0;

@@ -149,19 +149,6 @@ void check_access(const Parameter& parameter, const ArrayView& array) {
     }
 }
 
-/// Elements lie one after the other in C order, or in F order.
-bool is_packed(const ArrayView& array, bool c_order) noexcept {
-    if (array.empty()) return true;
-    std::int64_t expected = array.dtype.itemsize;
-    for (int i = 0; i < array.ndim(); ++i) {
-        const int d = c_order ? array.ndim() - 1 - i : i;
-        if (array.shape[d] == 1) continue;
-        if (array.strides[d] != expected) return false;
-        expected *= array.shape[d];
-    }
-    return true;
-}
-
 std::string view_declaration(const ParameterType& declared, const ArrayView& array) {
     ParameterType view = declared;
     if (!is_own_view(declared)) view.kind = Declared::array_view;
@@ -325,7 +312,7 @@ void write_span(const Parameter& parameter, const ArrayView& seen, const ArrayVi
         std::memcpy(out + slot.offset, &extent, layout.index_bytes);
     }
     for (const ViewLayout::Slot slot : layout.strides) {
-        // Where nobody steps any value does; it must be positive.
+        // Of an axis that no index steps along any value does; it must be positive.
         const bool steps = seen.shape[slot.axis] > 1 && !seen.empty();
         const std::int64_t stride = steps ? seen.strides[slot.axis] / seen.dtype.itemsize : 1;
         std::memcpy(out + slot.offset, &stride, layout.index_bytes);

@@ -188,13 +188,6 @@ bool is_time(const Scalar& scalar) noexcept {
            (scalar.dtype->kind == DType::Kind::datetime || scalar.dtype->kind == DType::Kind::timedelta);
 }
 
-std::uint16_t with_infinity(DType::Kind kind, DType::Format of, double value) noexcept {
-    const SmallFloat& format = *small_float({kind, 2, of});
-    const auto rounded = nearest(format, value);
-    return rounded ? *rounded
-                   : static_cast<std::uint16_t>(*format.infinity | (std::signbit(value) ? 0x8000 : 0));
-}
-
 }  // namespace
 
 std::string describe(const Scalar& scalar) {
@@ -214,14 +207,6 @@ std::string describe(const Scalar& scalar) {
             return fmt::format("the complex {}{:+}j", scalar.complex.real(), scalar.complex.imag());
     }
     return {};
-}
-
-std::uint16_t to_half(double value) noexcept {
-    return with_infinity(DType::Kind::floating, DType::Format::none, value);
-}
-
-std::uint16_t to_bfloat16(double value) noexcept {
-    return with_infinity(DType::Kind::opaque, DType::Format::bfloat16, value);
 }
 
 void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* out) {

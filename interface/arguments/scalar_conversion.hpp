@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 #include <bascule/interface/arguments/argument_value.hpp>
@@ -19,9 +18,5 @@ void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* o
 
 /// As messages show it: "3", "True", "the float 2.0", "the complex 1+2j".
 std::string describe(const Scalar& scalar);
-
-/// The nearest 16-bit floating-point value, ties to even, in IEEE binary16 (half) and in bfloat16.
-std::uint16_t to_half(double value) noexcept;
-std::uint16_t to_bfloat16(double value) noexcept;
 
 }  // namespace bascule

@@ -30,32 +30,13 @@ void check_version(const RawInterface& raw) {
     }
 }
 
-/// Elements, or an error when an extent is negative or the bytes do not fit 63 bits. Any extent of 0 makes
-/// the array empty.
-std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize) {
-    bool empty = false;
-    bool overflows = false;
-    std::int64_t bytes = itemsize;
-    for (const std::int64_t extent : shape) {
-        if (extent < 0) [[unlikely]] {
-            fail("shape", shortened(to_string(shape)), "an extent cannot be negative");
-        }
-        empty = empty || extent == 0;
-        overflows = __builtin_mul_overflow(bytes, extent, &bytes) || overflows;
-    }
-    if (empty) return 0;
-    if (overflows) [[unlikely]] {
-        fail("shape", shortened(to_string(shape)),
-             fmt::format("with {} bytes per element that is more than 2**63 bytes", itemsize));
-    }
-    return static_cast<std::uint64_t>(bytes) / itemsize;
-}
+}  // namespace
 
-/// True when the strides are those of a packed array whose axis `first` varies slowest, stepping by `step`
-/// towards the fastest.
-bool is_packed(const ArrayView& view, int first, int last, int step) noexcept {
+bool is_packed(const ArrayView& view, bool c_order) noexcept {
+    if (view.empty()) return true;
     std::int64_t expected = view.dtype.itemsize;
-    for (int d = last; d != first - step; d -= step) {
+    for (int i = 0; i < view.ndim(); ++i) {
+        const int d = c_order ? view.ndim() - 1 - i : i;
         if (view.shape[d] == 1) continue;
         if (view.strides[d] != expected) return false;
         expected *= view.shape[d];
@@ -63,41 +44,59 @@ bool is_packed(const ArrayView& view, int first, int last, int step) noexcept {
     return true;
 }
 
-}  // namespace
-
 void find_contiguity(ArrayView& view) noexcept {
-    const int last = view.ndim() - 1;
-    view.c_contiguous = view.empty() || last < 0 || is_packed(view, 0, last, 1);
-    view.f_contiguous = view.empty() || last < 0 || is_packed(view, last, 0, -1);
+    view.c_contiguous = is_packed(view, true);
+    view.f_contiguous = is_packed(view, false);
 }
 
-namespace {
-
-[[noreturn]] void fail_extent(const ArrayView& view) {
-    fail("data", fmt::format("{:#x}", view.pointer),
-         fmt::format("with shape {} and strides {} the array would leave the 64-bit address space",
-                     shortened(to_string(view.shape)), shortened(to_string(view.strides))));
+std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize, FailField fail) {
+    bool empty = false;
+    bool overflows = false;
+    std::int64_t bytes = itemsize;
+    for (const std::int64_t extent : shape) {
+        if (extent < 0) [[unlikely]]
+            fail("shape", shortened(to_string(shape)), "an extent cannot be negative");
+        empty = empty || extent == 0;
+        overflows = __builtin_mul_overflow(bytes, extent, &bytes) || overflows;
+    }
+    if (empty) return 0;
+    if (overflows) [[unlikely]]
+        fail("shape", shortened(to_string(shape)),
+             fmt::format("with {} bytes per element that is more than 2**63 bytes", itemsize));
+    return static_cast<std::uint64_t>(bytes) / itemsize;
 }
 
-/// Every byte of the array must have an address: [0, 2**64).
-void check_extent(const ArrayView& view) {
+Reach reach_of(const ArrayView& view) noexcept {
     std::uint64_t low = view.pointer;
     std::uint64_t high = view.pointer;
     bool leaves = __builtin_add_overflow(high, std::uint64_t{view.dtype.itemsize} - 1, &high);
     for (int d = 0; d < view.ndim(); ++d) {
         std::int64_t reach = 0;
-        if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach)) {
-            fail("strides", shortened(to_string(view.strides)),
-                 fmt::format("with shape {} that reaches beyond 2**63 bytes",
-                             shortened(to_string(view.shape))));
-        }
+        if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach)) return Reach::too_far;
         if (reach < 0) {
             leaves = __builtin_sub_overflow(low, -static_cast<std::uint64_t>(reach), &low) || leaves;
         } else {
             leaves = __builtin_add_overflow(high, static_cast<std::uint64_t>(reach), &high) || leaves;
         }
     }
-    if (leaves) fail_extent(view);
+    return leaves ? Reach::leaves : Reach::fits;
+}
+
+namespace {
+
+void check_reach(const ArrayView& view) {
+    const Reach reach = reach_of(view);
+    if (reach == Reach::fits) [[likely]]
+        return;
+    const std::string shape = shortened(to_string(view.shape));
+    const std::string strides = shortened(to_string(view.strides));
+    if (reach == Reach::too_far)
+        fail("strides", strides, fmt::format("with shape {} that reaches beyond 2**63 bytes", shape));
+    if (reach == Reach::leaves) {
+        fail("data", fmt::format("{:#x}", view.pointer),
+             fmt::format("with shape {} and strides {} the array would leave the 64-bit address space", shape,
+                         strides));
+    }
 }
 
 void read_strides(const RawInterface& raw, ArrayView& view) {
@@ -128,7 +127,7 @@ void read_pointer(const RawInterface& raw, ArrayView& view) {
              fmt::format("a null pointer cannot hold an array of shape {}", shortened(to_string(raw.shape))));
     }
     view.pointer = raw.pointer;
-    check_extent(view);
+    check_reach(view);
 }
 
 void read_stream(const RawInterface& raw, ArrayView& view) {
@@ -149,7 +148,7 @@ ArrayView validate(const RawInterface& raw) {
     view.version = raw.version;
     view.dtype = parse_typestr(raw.typestr);
     view.shape = raw.shape;
-    view.size = count_elements(raw.shape, view.dtype.itemsize);
+    view.size = count_elements(raw.shape, view.dtype.itemsize, &fail);
     view.readonly = raw.readonly;
     read_strides(raw, view);
     read_pointer(raw, view);
@@ -160,7 +159,7 @@ ArrayView validate(const RawInterface& raw) {
 
 Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept {
     Dimensions strides = shape;
-    std::uint64_t stride = itemsize;  // unsigned: an empty array's may wrap, and nobody follows them
+    std::uint64_t stride = itemsize;  // unsigned: an empty array's may wrap, and they are not followed
     for (int d = shape.size() - 1; d >= 0; --d) {
         strides[d] = static_cast<std::int64_t>(stride);
         stride *= static_cast<std::uint64_t>(shape[d]);

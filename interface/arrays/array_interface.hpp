@@ -17,7 +17,7 @@ namespace bascule {
 enum class StreamSource : std::uint8_t {
     interface,   ///< version 3 of the interface: its `stream`, or None, which means nothing to wait for
     own,         ///< the array is Bascule's: the stream of its device's primary context
-    unsaid,      ///< an earlier version, which cannot say, and nobody else who does
+    unsaid,      ///< an earlier version, which cannot say, and no other source
     table,       ///< the work stream of its library's DLPack exchange table
     library,     ///< its library was asked for its current stream
     registered,  ///< the function that was registered for its type
@@ -27,7 +27,7 @@ enum class StreamSource : std::uint8_t {
 };
 
 /// The fields as a producer gave them, already of the right Python types, nothing else checked.
-/// Borrows `typestr` from whoever read it.
+/// Borrows `typestr` from its reader.
 struct RawInterface {
     std::int64_t version = 3;
     bool accept_newer = false;  ///< a later version than 3 is read by the rules of version 3
@@ -74,8 +74,19 @@ struct ArrayView {
 /// Throws: ArgumentError whose message names the key and the value.
 ArrayView validate(const RawInterface& raw);
 
+/// Whether the elements lie one after the other, in C order or in Fortran order.
+bool is_packed(const ArrayView& view, bool c_order) noexcept;
 /// Sets `c_contiguous` and `f_contiguous` by size, shape and strides.
 void find_contiguity(ArrayView& view) noexcept;
+
+/// Throws: an ArgumentError about this field, what it is, and why that is wrong.
+using FailField = void (*)(const char* field, const std::string& got, const std::string& why);
+/// Any extent of 0 makes an array empty. Fails for 'shape' when an extent is negative, or the bytes do not fit 63 bits.
+std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize, FailField fail);
+
+/// Whether every byte of an array that is not empty has an address: [0, 2**64).
+enum class Reach : std::uint8_t { fits, leaves, too_far };  ///< `too_far`: an axis alone takes 2**63 bytes
+Reach reach_of(const ArrayView& view) noexcept;
 
 /// Strides in bytes of a C-contiguous array.
 Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept;

@@ -13,48 +13,15 @@
 namespace bascule::dlpack {
 namespace {
 
-using DTypeKind = DType::Kind;
-using Format = DType::Format;
-
-/// One row an element type: DLPack's code and bits, and ours.
-struct Row {
-    std::uint8_t code;
-    std::uint8_t bits;
-    DType dtype;
-};
-
-constexpr std::array rows = {
-    Row{0, 8, {DTypeKind::signed_integer, 1}},
-    Row{0, 16, {DTypeKind::signed_integer, 2}},
-    Row{0, 32, {DTypeKind::signed_integer, 4}},
-    Row{0, 64, {DTypeKind::signed_integer, 8}},
-    Row{1, 8, {DTypeKind::unsigned_integer, 1}},
-    Row{1, 16, {DTypeKind::unsigned_integer, 2}},
-    Row{1, 32, {DTypeKind::unsigned_integer, 4}},
-    Row{1, 64, {DTypeKind::unsigned_integer, 8}},
-    Row{2, 16, {DTypeKind::floating, 2}},
-    Row{2, 32, {DTypeKind::floating, 4}},
-    Row{2, 64, {DTypeKind::floating, 8}},
-    Row{4, 16, {DTypeKind::opaque, 2, Format::bfloat16}},
-    Row{5, 64, {DTypeKind::complex, 8}},
-    Row{5, 128, {DTypeKind::complex, 16}},
-    Row{6, 8, {DTypeKind::boolean, 1}},
-    Row{7, 8, {DTypeKind::opaque, 1, Format::float8_e3m4}},
-    Row{8, 8, {DTypeKind::opaque, 1, Format::float8_e4m3}},
-    Row{9, 8, {DTypeKind::opaque, 1, Format::float8_e4m3b11fnuz}},
-    Row{10, 8, {DTypeKind::opaque, 1, Format::float8_e4m3fn}},
-    Row{11, 8, {DTypeKind::opaque, 1, Format::float8_e4m3fnuz}},
-    Row{12, 8, {DTypeKind::opaque, 1, Format::float8_e5m2}},
-    Row{13, 8, {DTypeKind::opaque, 1, Format::float8_e5m2fnuz}},
-    Row{14, 8, {DTypeKind::opaque, 1, Format::float8_e8m0fnu}},
-};
-
-/// By code and by the logarithm of the bits: the row's number, from 1; 0 where there is none. A launch looks
-/// here once an argument.
+/// By DLPack's code and the logarithm of the bits: the number of the row of element_types, from 1; 0 where there is none.
+/// A launch looks here once an argument.
 constexpr auto row_numbers = [] {
     std::array<std::array<std::uint8_t, 8>, 18> numbers{};
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        numbers[rows[i].code][std::countr_zero(rows[i].bits)] = static_cast<std::uint8_t>(i + 1);
+    for (std::size_t i = 0; i < element_types.size(); ++i) {
+        const auto& [dtype, letter, name, cuda, header, code] = element_types[i];
+        if (code >= 0)
+            numbers[static_cast<std::size_t>(code)][std::countr_zero(8 * dtype.itemsize)] =
+                static_cast<std::uint8_t>(i + 1);
     }
     return numbers;
 }();
@@ -88,6 +55,10 @@ std::string_view name_of(std::uint8_t code) noexcept {
                         {.field = field, .got = got});
 }
 
+[[noreturn]] void fail_value(const char* field, const std::string& got, const std::string& why) {
+    fail(ArgumentError::Kind::value, field, got, why);
+}
+
 [[noreturn]] void fail_dtype(DataType type) {
     const std::string got = fmt::format("code {} ({}) of {} bits and {} lanes", type.code, name_of(type.code),
                                         type.bits, type.lanes);
@@ -107,91 +78,52 @@ DType read_dtype(DataType type) {
 
 void read_shape(const Tensor& tensor, ArrayView& view) {
     if (tensor.ndim < 0 || tensor.ndim > max_dimensions) {
-        fail(ArgumentError::Kind::value, "ndim", std::to_string(tensor.ndim),
-             fmt::format("an array has from 0 to {} dimensions", max_dimensions));
+        fail_value("ndim", std::to_string(tensor.ndim),
+                   fmt::format("an array has from 0 to {} dimensions", max_dimensions));
     }
     if (tensor.ndim > 0 && tensor.shape == nullptr) {
-        fail(ArgumentError::Kind::value, "shape", "NULL",
-             fmt::format("an array of {} dimensions needs that many extents", tensor.ndim));
+        fail_value("shape", "NULL",
+                   fmt::format("an array of {} dimensions needs that many extents", tensor.ndim));
     }
     for (std::int32_t d = 0; d < tensor.ndim; ++d) view.shape.push_back(tensor.shape[d]);
-}
-
-/// Elements; 0 as soon as an extent is. Their bytes must fit 63 bits.
-std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize) {
-    bool overflow = false;
-    bool empty = false;
-    std::int64_t bytes = itemsize;
-    for (const std::int64_t extent : shape) {
-        if (extent < 0) {
-            fail(ArgumentError::Kind::value, "shape", shortened(bascule::to_string(shape)),
-                 "an extent cannot be negative");
-        }
-        empty = empty || extent == 0;
-        overflow = __builtin_mul_overflow(bytes, extent, &bytes) || overflow;
-    }
-    if (empty) return 0;
-    if (overflow) {
-        fail(ArgumentError::Kind::value, "shape", shortened(bascule::to_string(shape)),
-             fmt::format("with {} bytes per element that is more than 2**63 bytes", itemsize));
-    }
-    return static_cast<std::uint64_t>(bytes) / itemsize;
 }
 
 void read_pointer(const Tensor& tensor, ArrayView& view) {
     const auto base = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(tensor.data));
     if (base == 0) {
-        fail(ArgumentError::Kind::value, "data", "NULL",
-             fmt::format("a null pointer cannot hold an array of shape {}", bascule::to_string(view.shape)));
+        fail_value(
+            "data", "NULL",
+            fmt::format("a null pointer cannot hold an array of shape {}", bascule::to_string(view.shape)));
     }
     if (__builtin_add_overflow(base, tensor.byte_offset, &view.pointer)) {
-        fail(ArgumentError::Kind::value, "byte_offset", std::to_string(tensor.byte_offset),
-             fmt::format("from {:#x} on that leaves the 64-bit address space", base));
+        fail_value("byte_offset", std::to_string(tensor.byte_offset),
+                   fmt::format("from {:#x} on that leaves the 64-bit address space", base));
     }
 }
 
 /// Without strides: C order.
 void read_packed(ArrayView& view) {
-    view.strides = view.shape;
-    std::int64_t stride = view.dtype.itemsize;
-    for (int d = view.ndim() - 1; d >= 0; --d) {
-        view.strides[d] = stride;
-        stride *= view.shape[d];
-    }
-    std::uint64_t end = 0;
-    if (__builtin_add_overflow(view.pointer, static_cast<std::uint64_t>(stride) - 1, &end)) {
-        fail(ArgumentError::Kind::value, "data", fmt::format("{:#x}", view.pointer),
-             fmt::format("with shape {} the array would leave the 64-bit address space",
-                         bascule::to_string(view.shape)));
-    }
+    view.strides = c_strides(view.shape, view.dtype.itemsize);
+    if (reach_of(view) == Reach::fits) return;
+    fail_value("data", fmt::format("{:#x}", view.pointer),
+               fmt::format("with shape {} the array would leave the 64-bit address space",
+                           bascule::to_string(view.shape)));
 }
 
-[[noreturn]] void fail_strides(const Tensor& tensor, const ArrayView& view) {
-    const Dimensions strides({tensor.strides, static_cast<std::size_t>(tensor.ndim)});
-    fail(ArgumentError::Kind::value, "strides", shortened(bascule::to_string(strides)),
-         fmt::format("with shape {} and {} bytes per element the array would leave the 64-bit address space",
-                     bascule::to_string(view.shape), view.dtype.itemsize));
-}
-
-/// The strides in bytes, and the lowest and highest address; each step is checked for overflow.
+/// The strides in bytes; each step is checked for overflow.
 void read_strides(const Tensor& tensor, ArrayView& view) {
-    std::uint64_t low = view.pointer;
-    std::uint64_t high = view.pointer;
-    bool wrong = __builtin_add_overflow(high, std::uint64_t{view.dtype.itemsize} - 1, &high);
+    bool wrong = false;
     view.strides = view.shape;
     for (int d = 0; d < view.ndim(); ++d) {
-        std::int64_t reach = 0;
-        wrong =
-            __builtin_mul_overflow(tensor.strides[d], std::int64_t{view.dtype.itemsize}, &view.strides[d]) ||
-            wrong;
-        wrong = __builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach) || wrong;
-        if (reach < 0) {
-            wrong = __builtin_sub_overflow(low, -static_cast<std::uint64_t>(reach), &low) || wrong;
-        } else {
-            wrong = __builtin_add_overflow(high, static_cast<std::uint64_t>(reach), &high) || wrong;
-        }
+        const std::int64_t itemsize = view.dtype.itemsize;
+        wrong = __builtin_mul_overflow(tensor.strides[d], itemsize, &view.strides[d]) || wrong;
     }
-    if (wrong) fail_strides(tensor, view);
+    if (!wrong && reach_of(view) == Reach::fits) return;
+    const Dimensions strides({tensor.strides, static_cast<std::size_t>(tensor.ndim)});
+    fail_value("strides", shortened(bascule::to_string(strides)),
+               fmt::format("with shape {} and {} bytes per element the array would leave the 64-bit address "
+                           "space",
+                           bascule::to_string(view.shape), view.dtype.itemsize));
 }
 
 /// Nothing follows an empty array's pointer and strides, so they are not looked at.
@@ -216,7 +148,7 @@ ArrayView view_of(const Tensor& tensor) {
     ArrayView view;
     view.dtype = read_dtype(tensor.dtype);
     read_shape(tensor, view);
-    view.size = count_elements(view.shape, view.dtype.itemsize);
+    view.size = count_elements(view.shape, view.dtype.itemsize, &fail_value);
     if (view.empty()) {
         read_empty(tensor, view);
         return view;
@@ -236,14 +168,13 @@ std::optional<DType> dtype_of(DataType type) noexcept {
         return std::nullopt;
     }
     const std::uint8_t number = row_numbers[type.code][std::countr_zero(type.bits)];
-    return number == 0 ? std::nullopt : std::optional(rows[number - 1].dtype);
+    return number == 0 ? std::nullopt : std::optional(element_types[number - 1].dtype);
 }
 
 std::optional<DataType> data_type_of(DType dtype) noexcept {
-    for (const Row& row : rows) {
-        if (row.dtype == dtype) return DataType{row.code, row.bits, 1};
-    }
-    return std::nullopt;
+    const ElementType* row = element_type(dtype);
+    if (row == nullptr || row->dtype != dtype || row->dlpack < 0) return std::nullopt;
+    return DataType{static_cast<std::uint8_t>(row->dlpack), static_cast<std::uint8_t>(8 * dtype.itemsize), 1};
 }
 
 std::string why_not_a_tensor(const ArrayView& view) {

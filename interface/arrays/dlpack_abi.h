@@ -48,7 +48,7 @@ typedef struct BasculeDLTensor {
     uint64_t byte_offset;
 } BasculeDLTensor;
 
-/* Owned by whoever holds it, until the deleter, which frees the structure too, is called: once, on any
+/* Owned by its holder until the deleter, which frees the structure too, is called: once, on any
  * thread. A deleter may be NULL. This form knows neither versions nor flags. */
 typedef struct BasculeDLManaged {
     BasculeDLTensor tensor;
@@ -58,7 +58,7 @@ typedef struct BasculeDLManaged {
 
 enum {
     BASCULE_DL_READ_ONLY = 1,
-    BASCULE_DL_COPIED = 2, /* nobody else has this memory */
+    BASCULE_DL_COPIED = 2, /* no other tensor shares this memory */
     BASCULE_DL_PADDED = 4  /* elements of less than a byte have one each */
 };
 

@@ -26,7 +26,7 @@ inline constexpr std::array<std::uint8_t, 5> element_codes = {6, 0, 1, 2,
                                                               5};  ///< by DType::Kind, as DLPack's
 }  // namespace detail
 
-/// Of parameters that take no plain array: fits no array, and is no scalar.
+/// Of parameters that take no plain array: fits no array, and is not a scalar.
 inline constexpr PlainTraits takes_none = detail::scalar_trait;
 
 /// Of an array of numbers; a parameter `const T*` takes what `readonly` gives. not_plain for elements that are not

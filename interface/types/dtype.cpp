@@ -15,80 +15,6 @@ namespace {
 using DTypeKind = DType::Kind;
 using Format = DType::Format;
 
-/// One row an element type that kernels can name: everything else is derived from it.
-struct Row {
-    char letter;
-    std::uint32_t itemsize;
-    DTypeKind kind;
-    std::uint32_t alignment;
-    std::string_view name;
-    std::string_view cuda;
-};
-
-constexpr std::array rows = {
-    Row{'b', 1, DTypeKind::boolean, 1, "bool", "bool"},
-    Row{'i', 1, DTypeKind::signed_integer, 1, "int8", "signed char"},
-    Row{'i', 2, DTypeKind::signed_integer, 2, "int16", "short"},
-    Row{'i', 4, DTypeKind::signed_integer, 4, "int32", "int"},
-    Row{'i', 8, DTypeKind::signed_integer, 8, "int64", "long long"},
-    Row{'u', 1, DTypeKind::unsigned_integer, 1, "uint8", "unsigned char"},
-    Row{'u', 2, DTypeKind::unsigned_integer, 2, "uint16", "unsigned short"},
-    Row{'u', 4, DTypeKind::unsigned_integer, 4, "uint32", "unsigned int"},
-    Row{'u', 8, DTypeKind::unsigned_integer, 8, "uint64", "unsigned long long"},
-    Row{'f', 2, DTypeKind::floating, 2, "float16", "__half"},
-    Row{'f', 4, DTypeKind::floating, 4, "float32", "float"},
-    Row{'f', 8, DTypeKind::floating, 8, "float64", "double"},
-    Row{'c', 8, DTypeKind::complex, 8, "complex64", "cuda::std::complex<float>"},
-    Row{'c', 16, DTypeKind::complex, 16, "complex128", "cuda::std::complex<double>"},
-    Row{'M', 8, DTypeKind::datetime, 8, "datetime64", "long long"},
-    Row{'m', 8, DTypeKind::timedelta, 8, "timedelta64", "long long"},
-    Row{'t', 1, DTypeKind::bit, 1, "one bit per element", ""},
-};
-
-const Row* row_of(DType dtype) noexcept {
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& candidate) {
-        return candidate.kind == dtype.kind && candidate.itemsize == dtype.itemsize;
-    });
-    return row == rows.end() ? nullptr : &*row;
-}
-
-/// One row a format of opaque bytes. `letter` is the one that NumPy prints.
-struct FormatRow {
-    Format format;
-    std::uint32_t itemsize;
-    std::string_view name;
-    std::string_view cuda;
-    char letter = 'V';
-};
-
-constexpr std::array formats = {
-    FormatRow{Format::bfloat16, 2, "bfloat16", "__nv_bfloat16"},
-    FormatRow{Format::float8_e4m3fn, 1, "float8_e4m3fn", "__nv_fp8_e4m3"},
-    FormatRow{Format::float8_e5m2, 1, "float8_e5m2", "__nv_fp8_e5m2", 'f'},
-    FormatRow{Format::float8_e8m0fnu, 1, "float8_e8m0fnu", "__nv_fp8_e8m0"},
-    FormatRow{Format::float6_e2m3fn, 1, "float6_e2m3fn", "__nv_fp6_e2m3"},
-    FormatRow{Format::float6_e3m2fn, 1, "float6_e3m2fn", "__nv_fp6_e3m2"},
-    FormatRow{Format::float4_e2m1fn, 1, "float4_e2m1fn", "__nv_fp4_e2m1"},
-    FormatRow{Format::float8_e3m4, 1, "float8_e3m4", ""},
-    FormatRow{Format::float8_e4m3, 1, "float8_e4m3", ""},
-    FormatRow{Format::float8_e4m3b11fnuz, 1, "float8_e4m3b11fnuz", ""},
-    FormatRow{Format::float8_e4m3fnuz, 1, "float8_e4m3fnuz", ""},
-    FormatRow{Format::float8_e5m2fnuz, 1, "float8_e5m2fnuz", ""},
-    FormatRow{Format::int1, 1, "int1", ""},
-    FormatRow{Format::int2, 1, "int2", ""},
-    FormatRow{Format::int4, 1, "int4", ""},
-    FormatRow{Format::uint1, 1, "uint1", ""},
-    FormatRow{Format::uint2, 1, "uint2", ""},
-    FormatRow{Format::uint4, 1, "uint4", ""},
-};
-
-const FormatRow* format_of(DType dtype) noexcept {
-    const auto row = std::find_if(formats.begin(), formats.end(), [&](const FormatRow& candidate) {
-        return candidate.format == dtype.format;
-    });
-    return row == formats.end() ? nullptr : &*row;
-}
-
 [[noreturn]] void fail(ArgumentError::Kind kind, std::string_view typestr, std::string_view why) {
     const std::string got = shortened(typestr);
     throw ArgumentError(kind, fmt::format("'typestr' of __cuda_array_interface__ is \"{}\": {}.", got, why),
@@ -164,27 +90,20 @@ DType parse_slowly(std::string_view typestr) {
              "the data is big-endian, and devices are little-endian; swap the bytes on the host first");
     }
     if (letter == 'V') return {DTypeKind::opaque, *itemsize};
-    if (letter == 'f' && *itemsize == 1)
-        return {DTypeKind::opaque, 1, Format::float8_e5m2};  // the only one with a letter
-    for (const Row& row : rows) {
-        if (row.letter == letter && row.itemsize == *itemsize) {
-            return {row.kind, row.itemsize, Format::none, time.unit, time.count};
-        }
+    for (const ElementType& row : element_types) {
+        if (row.letter == letter && row.dtype.itemsize == *itemsize)
+            return {row.dtype.kind, row.dtype.itemsize, row.dtype.format, time.unit, time.count};
     }
     fail(ArgumentError::Kind::value, typestr, "no element type of a device has that name");
 }
 
 }  // namespace
 
-std::uint32_t DType::alignment() const noexcept {
-    if (format_of(*this) != nullptr) return itemsize;
-    const Row* row = row_of(*this);
-    return row == nullptr ? 1 : row->alignment;
-}
+std::uint32_t DType::alignment() const noexcept { return element_type(*this) == nullptr ? 1 : itemsize; }
 
 std::optional<DType> dtype_named(std::string_view name) noexcept {
-    for (const FormatRow& row : formats) {
-        if (row.name == name) return DType{DTypeKind::opaque, row.itemsize, row.format};
+    for (const ElementType& row : element_types) {
+        if (row.name == name && row.dtype.format != Format::none) return row.dtype;
     }
     return std::nullopt;
 }
@@ -222,23 +141,20 @@ DType parse_typestr(std::string_view typestr) {
 }
 
 std::string to_typestr(DType dtype) {
-    if (const FormatRow* row = format_of(dtype)) return fmt::format("<{}{}", row->letter, row->itemsize);
-    const Row* row = row_of(dtype);
+    const ElementType* row = element_type(dtype);
     if (row == nullptr) return fmt::format("|V{}", dtype.itemsize);
-    return fmt::format("{}{}{}{}", dtype.itemsize == 1 ? '|' : '<', row->letter, dtype.itemsize,
-                       bracketed_unit(dtype));
+    const char order = dtype.itemsize == 1 && dtype.format == Format::none ? '|' : '<';
+    return fmt::format("{}{}{}{}", order, row->letter, row->dtype.itemsize, bracketed_unit(dtype));
 }
 
 std::string to_string(DType dtype) {
-    if (const FormatRow* row = format_of(dtype)) return std::string(row->name);
-    const Row* row = row_of(dtype);
+    const ElementType* row = element_type(dtype);
     if (row != nullptr) return std::string(row->name) + bracketed_unit(dtype);
     return fmt::format("{} opaque bytes", dtype.itemsize);
 }
 
 std::string_view cuda_name(DType dtype) noexcept {
-    if (const FormatRow* row = format_of(dtype)) return row->cuda;
-    const Row* row = row_of(dtype);
+    const ElementType* row = element_type(dtype);
     return row == nullptr ? std::string_view{} : row->cuda;
 }
 

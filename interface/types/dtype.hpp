@@ -1,6 +1,8 @@
 // Element types: "<f4" <-> DType <-> "float".
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -60,6 +62,72 @@ struct DType {
     /// aligns itself as a whole), 1 for opaque bytes.
     std::uint32_t alignment() const noexcept;
 };
+
+/// Every element type, once: parser, C++ names, DLPack and reflection are derived from its row.
+struct ElementType {
+    DType dtype;
+    char letter = 'V';          ///< in a typestr; of a format the one that NumPy prints
+    std::string_view name;      ///< as NumPy and ml_dtypes call it
+    std::string_view cuda{};    ///< in CUDA C++; empty: it has no such type
+    std::string_view header{};  ///< that declares it
+    int dlpack = -1;            ///< DLPack's type code; -1: not exchanged
+};
+
+inline constexpr std::array element_types = [] {
+    using enum DType::Kind;
+    using enum DType::Format;
+    constexpr std::string_view half = "cuda_fp16.h", brain = "cuda_bf16.h",
+                               complex_numbers = "cuda/std/complex";
+    constexpr std::string_view fp8 = "cuda_fp8.h", fp6 = "cuda_fp6.h", fp4 = "cuda_fp4.h";
+    return std::array{
+        ElementType{{boolean, 1}, 'b', "bool", "bool", "", 6},
+        ElementType{{signed_integer, 1}, 'i', "int8", "signed char", "", 0},
+        ElementType{{signed_integer, 2}, 'i', "int16", "short", "", 0},
+        ElementType{{signed_integer, 4}, 'i', "int32", "int", "", 0},
+        ElementType{{signed_integer, 8}, 'i', "int64", "long long", "", 0},
+        ElementType{{unsigned_integer, 1}, 'u', "uint8", "unsigned char", "", 1},
+        ElementType{{unsigned_integer, 2}, 'u', "uint16", "unsigned short", "", 1},
+        ElementType{{unsigned_integer, 4}, 'u', "uint32", "unsigned int", "", 1},
+        ElementType{{unsigned_integer, 8}, 'u', "uint64", "unsigned long long", "", 1},
+        ElementType{{floating, 2}, 'f', "float16", "__half", half, 2},
+        ElementType{{floating, 4}, 'f', "float32", "float", "", 2},
+        ElementType{{floating, 8}, 'f', "float64", "double", "", 2},
+        ElementType{{complex, 8}, 'c', "complex64", "cuda::std::complex<float>", complex_numbers, 5},
+        ElementType{{complex, 16}, 'c', "complex128", "cuda::std::complex<double>", complex_numbers, 5},
+        ElementType{{datetime, 8}, 'M', "datetime64", "long long"},
+        ElementType{{timedelta, 8}, 'm', "timedelta64", "long long"},
+        ElementType{{bit, 1}, 't', "one bit per element"},
+        ElementType{{opaque, 2, bfloat16}, 'V', "bfloat16", "__nv_bfloat16", brain, 4},
+        ElementType{{opaque, 1, float8_e4m3fn}, 'V', "float8_e4m3fn", "__nv_fp8_e4m3", fp8, 10},
+        ElementType{{opaque, 1, float8_e5m2}, 'f', "float8_e5m2", "__nv_fp8_e5m2", fp8, 12},
+        ElementType{{opaque, 1, float8_e8m0fnu}, 'V', "float8_e8m0fnu", "__nv_fp8_e8m0", fp8, 14},
+        ElementType{{opaque, 1, float6_e2m3fn}, 'V', "float6_e2m3fn", "__nv_fp6_e2m3", fp6},
+        ElementType{{opaque, 1, float6_e3m2fn}, 'V', "float6_e3m2fn", "__nv_fp6_e3m2", fp6},
+        ElementType{{opaque, 1, float4_e2m1fn}, 'V', "float4_e2m1fn", "__nv_fp4_e2m1", fp4},
+        ElementType{{opaque, 1, float8_e3m4}, 'V', "float8_e3m4", "", "", 7},
+        ElementType{{opaque, 1, float8_e4m3}, 'V', "float8_e4m3", "", "", 8},
+        ElementType{{opaque, 1, float8_e4m3b11fnuz}, 'V', "float8_e4m3b11fnuz", "", "", 9},
+        ElementType{{opaque, 1, float8_e4m3fnuz}, 'V', "float8_e4m3fnuz", "", "", 11},
+        ElementType{{opaque, 1, float8_e5m2fnuz}, 'V', "float8_e5m2fnuz", "", "", 13},
+        ElementType{{opaque, 1, int1}, 'V', "int1"},
+        ElementType{{opaque, 1, int2}, 'V', "int2"},
+        ElementType{{opaque, 1, int4}, 'V', "int4"},
+        ElementType{{opaque, 1, uint1}, 'V', "uint1"},
+        ElementType{{opaque, 1, uint2}, 'V', "uint2"},
+        ElementType{{opaque, 1, uint4}, 'V', "uint4"},
+    };
+}();
+
+/// The row of a type, whatever its unit of time; null for bytes without a meaning.
+constexpr const ElementType* element_type(DType dtype) noexcept {
+    const auto row = std::ranges::find_if(element_types, [&](const ElementType& each) {
+        return dtype.format == DType::Format::none
+                   ? each.dtype.kind == dtype.kind && each.dtype.itemsize == dtype.itemsize &&
+                         each.dtype.format == DType::Format::none
+                   : each.dtype.format == dtype.format;
+    });
+    return row == element_types.end() ? nullptr : &*row;
+}
 
 /// The element type that ml_dtypes calls by this name; nothing where there is none.
 std::optional<DType> dtype_named(std::string_view name) noexcept;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <vector>
 
@@ -21,116 +20,22 @@ constexpr std::uint32_t widest = 16;  // no element type is aligned to more
 
 // --- Names
 
-/// C++23's keywords and alternative tokens.
-constexpr std::string_view keywords[] = {
-    "alignas",
-    "alignof",
-    "and",
-    "and_eq",
-    "asm",
-    "auto",
-    "bitand",
-    "bitor",
-    "bool",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "char16_t",
-    "char32_t",
-    "char8_t",
-    "class",
-    "co_await",
-    "co_return",
-    "co_yield",
-    "compl",
-    "concept",
-    "const",
-    "const_cast",
-    "consteval",
-    "constexpr",
-    "constinit",
-    "continue",
-    "decltype",
-    "default",
-    "delete",
-    "do",
-    "double",
-    "dynamic_cast",
-    "else",
-    "enum",
-    "explicit",
-    "export",
-    "extern",
-    "false",
-    "float",
-    "for",
-    "friend",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "mutable",
-    "namespace",
-    "new",
-    "noexcept",
-    "not",
-    "not_eq",
-    "nullptr",
-    "operator",
-    "or",
-    "or_eq",
-    "private",
-    "protected",
-    "public",
-    "register",
-    "reinterpret_cast",
-    "requires",
-    "restrict",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "static_assert",
-    "static_cast",
-    "struct",
-    "switch",
-    "template",
-    "this",
-    "thread_local",
-    "throw",
-    "true",
-    "try",
-    "typedef",
-    "typeid",
-    "typename",
-    "typeof",
-    "union",
-    "unsigned",
-    "using",
-    "virtual",
-    "void",
-    "volatile",
-    "wchar_t",
-    "while",
-    "xor",
-    "xor_eq",
-    "warpSize",
-};
-
-bool is_identifier(std::string_view name) noexcept {
-    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-    return !name.empty() && letter(name[0]) &&
-           std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-}
+/// C++23's keywords and alternative tokens, each between blanks.
+constexpr std::string_view keywords =
+    " "
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t "
+    "char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
+    "constinit continue decltype default delete do double dynamic_cast else enum explicit export extern "
+    "false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr "
+    "operator or or_eq private protected public register reinterpret_cast requires restrict return short "
+    "signed sizeof static static_assert static_cast struct switch template this thread_local throw true "
+    "try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor "
+    "xor_eq warpSize ";
 
 /// What is wrong with a name; nothing for a good one.
-std::string_view flaw_of(std::string_view name) noexcept {
+std::string_view flaw_of(std::string_view name) {
     if (!is_identifier(name)) return "is not a C++ identifier";
-    if (std::find(std::begin(keywords), std::end(keywords), name) != std::end(keywords))
-        return "is a keyword of C++";
+    if (keywords.find(fmt::format(" {} ", name)) != keywords.npos) return "is a keyword of C++";
     if (name.starts_with("__")) return "begins with two underscores, as the compiler's own names do";
     return {};
 }
@@ -348,17 +253,17 @@ std::string Writer::declaration(const StructField& field, const std::string& out
 }
 
 void Writer::include_for(DType dtype) {
-    const std::string_view type = cuda_name(dtype);
-    if (dtype.kind == DType::Kind::complex) headers_.insert("cuda/std/complex");
-    if (type == "__half") headers_.insert("cuda_fp16.h");
-    if (type == "__nv_bfloat16") headers_.insert("cuda_bf16.h");
-    for (const char* width : {"fp8", "fp6", "fp4"}) {
-        if (type.starts_with(fmt::format("__nv_{}_", width)))
-            headers_.insert(fmt::format("cuda_{}.h", width));
-    }
+    const ElementType* type = element_type(dtype);
+    if (type != nullptr && !type->header.empty()) headers_.emplace(type->header);
 }
 
 }  // namespace
+
+bool is_identifier(std::string_view name) noexcept {
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    return !name.empty() && letter(name[0]) &&
+           std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
 
 std::string struct_source(const StructLayout& layout, std::string_view name) {
     if (const std::string_view flaw = flaw_of(name); !flaw.empty()) {

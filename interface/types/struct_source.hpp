@@ -17,4 +17,7 @@ namespace bascule {
 /// C++ type.
 std::string struct_source(const StructLayout& layout, std::string_view name);
 
+/// Letters, digits and underscores, and no digit first.
+bool is_identifier(std::string_view name) noexcept;
+
 }  // namespace bascule

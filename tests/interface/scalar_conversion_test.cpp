@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <bascule/interface/arguments/scalar_conversion.hpp>
+#include <bascule/interface/types/small_float.hpp>
 
 #include "support.hpp"
 
@@ -210,6 +211,15 @@ void check_rounding(std::uint16_t (*round)(double), int mantissa, int exponent_b
     CHECK(round(std::numeric_limits<double>::denorm_min()) == 0);
     CHECK(round(std::numeric_limits<double>::max()) == infinite);
     CHECK(round(-0.0) == 0x8000);
+}
+
+std::uint16_t with_infinity(const SmallFloat& format, double value) {
+    const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
+    return bascule::nearest(format, value).value_or(*format.infinity | sign);
+}
+std::uint16_t to_half(double value) { return with_infinity(*small_float({DType::Kind::floating, 2}), value); }
+std::uint16_t to_bfloat16(double value) {
+    return with_infinity(*small_float({DType::Kind::opaque, 2, DType::Format::bfloat16}), value);
 }
 
 TEST_CASE("half is the nearest of all its values, ties to even") { check_rounding(to_half, 10, 5); }

@@ -150,7 +150,7 @@ MUTANTS = [
     unsigned_range("pointer_range", 39, "pointer_field"),
     Mutant("readonly_flag", 40, READER, '«»fail(ErrorKind::type, "data", "a pair of', "return false;"),
     Mutant("readonly_access", 41, ACCESS, "«!array.writable_by_kernels() && !parameter.type.constant»"),
-    Mutant("address_space", 42, VALUES, "if («leaves») fail_extent"),
+    Mutant("address_space", 42, VALUES, "if («reach == Reach::leaves»)"),
     Mutant("pointer_alignment", 42, ACCESS, "«array.pointer % alignment != 0»"),
     # Strides
     Mutant(
@@ -168,7 +168,7 @@ MUTANTS = [
     sequence("strides_sequence", 50, "strides"),
     integer("stride_integer", 50, SIGNED, "&field == &stride_field"),
     signed_range("stride_range", 50, "stride_field"),
-    Mutant("strides_reach", 50, VALUES, f"if («{REACH}»)", f"({REACH}, false)"),
+    Mutant("strides_reach", 50, VALUES, f"if («{REACH}») return Reach::too_far;", f"({REACH}, false)"),
     # Mask, stream, memory
     Mutant("mask_parameter", 51, ACCESS, "if («parameter.type.kind != Declared::masked_view») { fail("),
     Mutant(
