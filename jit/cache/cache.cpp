@@ -1,3 +1,5 @@
+// One look-up from top to bottom: Cache::image finds in memory; else one thread of the process, then one process of the
+// machine, finds on disk or compiles, keeps the image in memory and publishes it on disk.
 #include <atomic>
 #include <cstdio>
 #include <exception>
@@ -15,6 +17,8 @@
 #include <bascule/jit/cache/cache_key.hpp>
 #include <bascule/jit/cache/disk_cache.hpp>
 #include <bascule/jit/cache/memory_cache.hpp>
+#include <bascule/jit/compile/compile.hpp>
+#include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
@@ -31,15 +35,14 @@ constexpr int most_compiles_in_a_row = 3;
 
 void print(const std::string& warning) { std::fprintf(stderr, "bascule: %s\n", warning.c_str()); }
 
-std::vector<SearchPath> search_paths(const Nvrtc& nvrtc) {
-    std::vector<SearchPath> paths;
-    for (const std::string& path : nvrtc.include_paths()) {
-        paths.push_back({path, nvrtc.found_include_paths() ? installed_ns(path) : 0});
-    }
-    return paths;
+HeaderScan scan_headers_of(const Program& program, const Nvrtc& nvrtc) {
+    std::vector<SearchPath> toolkit;
+    for (const std::string& path : nvrtc.include_paths())
+        toolkit.push_back({path, nvrtc.found_include_paths() ? installed_ns(path) : 0});
+    return scan_headers(program.source, program.options, toolkit);
 }
 
-/// What a person calls the program who waits for it.
+/// What the program is called for people who wait for it.
 std::string description_of(const Program& program) {
     if (program.instances.empty()) return program.source.name;
     std::string names = program.instances.front().expression;
@@ -47,7 +50,7 @@ std::string description_of(const Program& program) {
     return fmt::format("{} of {}", names, program.source.name);
 }
 
-/// Of `Program::headers`: it concerns who asks, and not who waits for the same key.
+/// Of `Program::headers`: it concerns the thread that asked with these, and not those that wait for the same key.
 struct HeadersChanged : Error {
     using Error::Error;
 };
@@ -63,11 +66,33 @@ std::string absolute_or_empty(const std::string& directory) {
     return directory.empty() ? directory : absolute_path(directory);
 }
 
+/// What the log says of one look-up. `why` it was compiled; an empty key: the cache was not asked.
+void report(const Program& program, const Cache::Lookup& lookup, const CacheKey& key,
+            const std::string& why) {
+    const LogLevel level = lookup.origin == Origin::memory ? LogLevel::debug : LogLevel::info;
+    logs(cache_logger, LogLevel::debug);  // from now on hits in memory are logged, or not
+    if (!logs(cache_logger, level)) return;
+    std::vector<std::string_view> names;
+    for (const KernelImage& kernel : lookup.image->kernels)
+        names.push_back(kernel.expression.empty() ? kernel.name : kernel.expression);
+    std::string text = fmt::format(
+        "{} of {}:{} for {}: {}", names.empty() ? "no kernel" : fmt::format("{}", fmt::join(names, ", ")),
+        program.source.name, program.source.first_line, to_string(program.arch),
+        lookup.origin == Origin::compiled
+            ? fmt::format("compiled in {:.0f} ms, because {}", lookup.image->compile_milliseconds,
+                          why.empty() ? "the cache is disabled" : why)
+            : fmt::format("from {}", to_string(lookup.origin)));
+    if (!key.text.empty()) text += fmt::format(" [key {:016x}{:016x}]", key.hash_high, key.hash_low);
+    log(cache_logger, level, text);
+}
+
 }  // namespace
 
+/// What all look-ups share.
 struct Cache::State {
-    State(std::string directory, CacheLimit limit)
-        : disk(
+    State(ToolkitLocation location, std::string directory, CacheLimit limit)
+        : toolkit(std::move(location)),
+          disk(
               std::move(directory), [this](const std::string& text) { warn(text); }, std::move(limit)) {}
 
     void warn(const std::string& text) {
@@ -90,39 +115,109 @@ struct Cache::State {
         for (const std::string& text : texts) warn(text);
     }
 
-    /// Counts here and not where the image is asked for: nobody may be waiting for it any more.
-    std::shared_ptr<const Image> compile(const Program& program, const Nvrtc& nvrtc,
-                                         const HeaderManifest* reached) {
-        auto image = std::make_shared<const Image>(Compiler::compile(program, nvrtc, reached));
-        compiled.fetch_add(1, std::memory_order_relaxed);
-        return image;
+    std::mutex nvrtc_mutex;
+    ToolkitLocation toolkit;  // guarded by nvrtc_mutex, as are the next two
+    DriverLimit driver_limit;
+    std::shared_ptr<const Nvrtc> nvrtc;  // null: not loaded yet
+    MemoryCache memory;
+    DiskCache disk;
+    std::vector<std::string> postponed;  // guarded by fork_safe_mutex(), as is the next
+    WarningHandler handler = print;
+    std::atomic<std::uint64_t> compiled{0};
+    std::atomic<std::uint64_t> from_memory{0};
+    std::atomic<std::uint64_t> from_disk{0};
+};
+
+/// The look-up of a program that is not in memory. It owns what it uses: its compile goes on when the wait for it was
+/// interrupted, and then nothing looks at what came of it.
+struct Cache::Search final : MemoryCache::Job, std::enable_shared_from_this<Search> {
+    Search(std::shared_ptr<State> the_state, Program the_program, std::shared_ptr<const Nvrtc> the_nvrtc,
+           CacheKey the_key, WantedHeaders the_headers)
+        : state(std::move(the_state)),
+          program(std::move(the_program)),
+          nvrtc(std::move(the_nvrtc)),
+          key(std::move(the_key)),
+          wanted(std::move(the_headers)) {}
+
+    // --- The steps, in their order
+
+    /// Among the threads of the process one finds or compiles, and the others wait.
+    Lookup find_or_compile_once() {
+        // Ends: a round without an outcome is one in which another thread made the image of other headers than ours.
+        while (!outcome) {
+            state->memory.run_once(key, description_of(program), shared_from_this());
+            if (headers_changed) std::rethrow_exception(headers_changed);
+            // The headers are not known, so nothing can be shared: each thread compiles its own, at the same time.
+            if (!doubt.empty()) return compile_unshared();
+            if (!outcome) outcome = find_in_memory(*state, key, wanted);
+        }
+        if (outcome->origin == Origin::compiled) state->disk.sweep_if_due();
+        return *outcome;
     }
 
-    /// `place` of a new entry, where there is none.
-    std::optional<Lookup> take_from_disk(const CacheKey& key, const WantedHeaders& wanted, int& place) {
-        const DiskCache::Found found = disk.load(key, wanted);
+    static std::optional<Lookup> find_in_memory(State& state, const CacheKey& key,
+                                                const WantedHeaders& wanted) {
+        const MemoryCache::Entry known = state.memory.find(key, wanted);
+        if (known.image == nullptr) return std::nullopt;
+        return Lookup{known.image, Origin::memory, known.headers};
+    }
+
+    bool find() override {
+        outcome = find_in_memory(*state, key, wanted);  // another thread may have made it meanwhile
+        if (!outcome) find_on_disk();
+        if (!outcome && logs(cache_logger, LogLevel::info))
+            why = state->disk.why_missing(key, wanted.source_directory);
+        return outcome.has_value();
+    }
+
+    void find_on_disk() {
+        const DiskCache::Found found = state->disk.load(key, wanted);
         place = found.place;
-        const CacheEntry& entry = found.entry;
-        if (entry.image == nullptr) return std::nullopt;
-        memory.keep(key, {entry.image, entry.headers});
-        return Lookup{entry.image, Origin::disk, entry.headers};
+        if (found.entry.image == nullptr) return;
+        state->memory.keep(key, {found.entry.image, found.entry.headers});
+        outcome = {found.entry.image, Origin::disk, found.entry.headers};
     }
 
-    Lookup compile_and_keep(const Program& program, const Nvrtc& nvrtc, const CacheKey& key,
-                            const HeaderScan& scan, int place) {
-        const Lookup made = compile_from(program, nvrtc, scan, &scan.manifest);
-        if (!made.headers_known) return made;
-        memory.keep(key, {made.image, made.headers});
-        if (!nvrtc.identity().empty()) disk.store(key, place, scan.manifest, *made.image);
-        return made;
+    void make() override {
+        HeaderScan scan = scan_headers_of(program, *nvrtc);
+        doubt = scan.doubt;
+        if (!scan.certain) why = "it is compiled each time, because " + doubt;
+        if (!scan.certain) return;
+        const auto lock = lock_among_processes();
+        if (lock) find_on_disk();  // the process that had the lock before has most likely stored it
+        if (outcome) return;
+        if (!scan.manifest.untouched()) {  // that took its time
+            HeaderScan now = scan_headers_of(program, *nvrtc);
+            if (now.certain) scan = std::move(now);
+        }
+        try {
+            compile_and_keep(std::move(scan));
+        } catch (const HeadersChanged&) {
+            headers_changed = std::current_exception();
+        }
+    }
+
+    std::optional<CacheDirectory::Lock> lock_among_processes() const {
+        return is_stored() ? state->disk.lock(key) : std::nullopt;
+    }
+
+    /// Again while headers are being edited.
+    void compile_and_keep(HeaderScan scan) {
+        for (int left = most_compiles_in_a_row; left > 0; --left) {
+            outcome = compile_from(scan, &scan.manifest);
+            if (outcome->headers_known) return keep_and_publish(scan.manifest);
+            HeaderScan now = scan_headers_of(program, *nvrtc);
+            if (!now.certain || now.manifest.is_equivalent(scan.manifest)) return;
+            scan = std::move(now);
+        }
     }
 
     /// `reached`: for precompiled headers, or null.
-    Lookup compile_from(const Program& program, const Nvrtc& nvrtc, const HeaderScan& scan,
-                        const HeaderManifest* reached) {
+    Lookup compile_from(const HeaderScan& scan, const HeaderManifest* reached) const {
         if (program.headers != nullptr && scan.certain && !scan.manifest.is_equivalent(*program.headers))
             fail_changed(program, program.headers->difference(scan.manifest.directory));
-        Lookup made{.image = compile(program, nvrtc, reached)};
+        Lookup made{.image = std::make_shared<const Image>(compile(program, *nvrtc, reached))};
+        state->compiled.fetch_add(1, std::memory_order_relaxed);  // here: the wait for it may have ended
         // A header that was edited during the compile: the image may be of either text.
         made.headers_known = scan.certain && scan.manifest.untouched();
         if (program.headers != nullptr && !made.headers_known) fail_changed(program, "a header has changed");
@@ -131,38 +226,36 @@ struct Cache::State {
         return made;
     }
 
-    MemoryCache memory;
-    DiskCache disk;
-    std::vector<std::string> postponed;  // guarded by fork_safe_mutex()
-    WarningHandler handler = print;      // guarded by fork_safe_mutex()
-    std::atomic<std::uint64_t> compiled{0};
-    std::atomic<std::uint64_t> from_memory{0};
-    std::atomic<std::uint64_t> from_disk{0};
-};
-
-/// What the log says of one request.
-struct Cache::Search {
-    std::uint64_t hash_high = 0, hash_low = 0;
-    std::string why{};  ///< it was compiled; empty: the cache was not asked
-
-    void report(const Program& program, const Lookup& lookup) const {
-        const LogLevel level = lookup.origin == Origin::memory ? LogLevel::debug : LogLevel::info;
-        logs(cache_logger, LogLevel::debug);  // from now on hits in memory are logged, or not
-        if (!logs(cache_logger, level)) return;
-        std::vector<std::string_view> names;
-        for (const KernelImage& kernel : lookup.image->kernels)
-            names.push_back(kernel.expression.empty() ? kernel.name : kernel.expression);
-        std::string text = fmt::format(
-            "{} of {}:{} for {}: {}", names.empty() ? "no kernel" : fmt::format("{}", fmt::join(names, ", ")),
-            program.source.name, program.source.first_line, bascule::to_string(program.arch),
-            lookup.origin == Origin::compiled
-                ? fmt::format("compiled in {:.0f} ms, because {}", lookup.image->compile_milliseconds,
-                              why.empty() ? "the cache is disabled" : why)
-                : fmt::format("from {}", bascule::to_string(lookup.origin)));
-        if (hash_high != 0 || hash_low != 0)
-            text += fmt::format(" [key {:016x}{:016x}]", hash_high, hash_low);
-        log(cache_logger, level, text);
+    void keep_and_publish(const HeaderManifest& headers) {
+        state->memory.keep(key, {outcome->image, outcome->headers});
+        if (is_stored()) state->disk.store(key, place, headers, *outcome->image);
     }
+
+    /// For this caller and no other.
+    Lookup compile_unshared() {
+        run_watched(description_of(program), [search = shared_from_this()] {
+            search->outcome = search->compile_from(scan_headers_of(search->program, *search->nvrtc), nullptr);
+        });
+        return *outcome;
+    }
+
+    // --- What they need
+
+    /// A library without an identity may be another one in another process.
+    bool is_stored() const { return !nvrtc->identity().empty(); }
+
+    std::shared_ptr<State> state;
+    Program program;
+    std::shared_ptr<const Nvrtc> nvrtc;
+    CacheKey key;
+    WantedHeaders wanted;
+
+    // What came of it.
+    std::optional<Lookup> outcome{};
+    int place = 0;                         // on disk, of a new entry
+    std::string doubt{};                   // why it is not known which headers it reads; empty: it is
+    std::exception_ptr headers_changed{};  // thrown to the thread that asks alone
+    std::string why{};                     // it is not on disk
 };
 
 const char* to_string(Origin origin) noexcept {
@@ -177,16 +270,11 @@ const char* to_string(Origin origin) noexcept {
     return "unknown";
 }
 
-Cache::Cache(std::shared_ptr<Compiler> compiler, const std::string& directory)
-    : Cache(std::move(compiler), directory, CacheLimit{}) {}
-Cache::Cache(std::shared_ptr<Compiler> compiler, const std::string& directory, CacheLimit limit)
-    : compiler_(std::move(compiler)),
-      state_(std::make_shared<State>(absolute_or_empty(directory), std::move(limit))) {}
+Cache::Cache(ToolkitLocation toolkit, const std::string& directory)
+    : Cache(std::move(toolkit), directory, CacheLimit{}) {}
+Cache::Cache(ToolkitLocation toolkit, const std::string& directory, CacheLimit limit)
+    : state_(std::make_shared<State>(std::move(toolkit), absolute_or_empty(directory), std::move(limit))) {}
 Cache::~Cache() = default;
-
-void Cache::set_observer(Observer observer) noexcept {
-    lookup_observer.store(observer, std::memory_order_release);
-}
 
 Cache::Lookup Cache::image(const Program& program) {
     const Observer observer = lookup_observer.load(std::memory_order_acquire);
@@ -194,105 +282,53 @@ Cache::Lookup Cache::image(const Program& program) {
 }
 
 Cache::Lookup Cache::find_or_compile(const Program& asked) {
-    const std::shared_ptr<const Nvrtc> nvrtc = compiler_->nvrtc();
-    // A device's architecture, which nobody named, may be newer than the compiler.
-    const Arch arch = asked.options.arch ? asked.arch : nvrtc->nearest(asked.arch);
+    const std::shared_ptr<const Nvrtc> compiler = nvrtc();
+    // A device's architecture, which the user did not name, may be newer than the compiler.
+    const Arch arch = asked.options.arch ? asked.arch : compiler->nearest(asked.arch);
     std::optional<Program> changed;
     if (arch != asked.arch) changed.emplace(asked).arch = arch;
     const Program& program = changed ? *changed : asked;
-    Search search;
-    Lookup lookup = is_disabled() ? compile_alone(program, nvrtc) : look_up(program, nvrtc, search);
-    if (lookup.origin == Origin::compiled) {
-        state_->warn_of_compile_threads();
-    } else {
-        (lookup.origin == Origin::disk ? state_->from_disk : state_->from_memory)
-            .fetch_add(1, std::memory_order_relaxed);
+
+    const bool alone = is_disabled();
+    CacheKey key = alone ? CacheKey{} : key_of(program, *compiler);
+    WantedHeaders wanted{absolute_or_empty(program.source.directory), program.headers};
+    if (const auto known = alone ? std::nullopt : Search::find_in_memory(*state_, key, wanted)) {
+        state_->from_memory.fetch_add(1, std::memory_order_relaxed);
+        if (logs_memory_hits()) report(program, *known, key, {});
+        return *known;
     }
-    if (lookup.origin != Origin::memory || logs_memory_hits()) search.report(program, lookup);
+    const auto search =
+        std::make_shared<Search>(state_, program, compiler, std::move(key), std::move(wanted));
+    Lookup lookup = alone ? search->compile_unshared() : search->find_or_compile_once();
+    if (lookup.origin == Origin::compiled) state_->warn_of_compile_threads();
+    if (lookup.origin == Origin::disk) state_->from_disk.fetch_add(1, std::memory_order_relaxed);
+    if (lookup.origin == Origin::memory) state_->from_memory.fetch_add(1, std::memory_order_relaxed);
+    if (lookup.origin != Origin::memory || logs_memory_hits())
+        report(program, lookup, search->key, search->why);
     return lookup;
 }
 
-/// For this caller and no other.
-Cache::Lookup Cache::compile_alone(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc) {
-    const auto made = std::make_shared<Lookup>();
-    run_watched(description_of(program), [state = state_, made, program, nvrtc] {
-        const HeaderScan scan = scan_headers(program.source, program.options, search_paths(*nvrtc));
-        *made = state->compile_from(program, *nvrtc, scan, nullptr);
-    });
-    return *made;
+std::shared_ptr<const Nvrtc> Cache::nvrtc() {
+    const std::lock_guard lock(state_->nvrtc_mutex);
+    if (state_->nvrtc == nullptr)
+        state_->nvrtc = std::make_shared<const Nvrtc>(state_->toolkit, state_->driver_limit);
+    return state_->nvrtc;
 }
 
-Cache::Lookup Cache::look_up(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc,
-                             Search& search) {
-    const CacheKey key = key_of(program, *nvrtc);
-    search.hash_high = key.hash_high;
-    search.hash_low = key.hash_low;
-    const WantedHeaders wanted{absolute_or_empty(program.source.directory), program.headers};
-    // Ends: a round without an outcome is one in which another thread made the image of other headers than
-    // ours.
-    while (true) {
-        if (const MemoryCache::Entry known = state_->memory.find(key, wanted); known.image != nullptr)
-            return {known.image, Origin::memory, known.headers};
-        struct Round {
-            std::optional<Lookup> outcome;
-            int place = 0;  // on disk, of a new entry
-            bool certain = true;
-            std::string doubt;
-            std::exception_ptr changed;
-        };
-        const auto round = std::make_shared<Round>();
-        const auto find = [&] {  // others that want this program wait here
-            if (const MemoryCache::Entry known = state_->memory.find(key, wanted); known.image != nullptr) {
-                round->outcome = {known.image, Origin::memory, known.headers};
-                return true;
-            }
-            round->outcome = state_->take_from_disk(key, wanted, round->place);
-            if (round->outcome) return true;
-            if (logs(cache_logger, LogLevel::info))
-                search.why = state_->disk.why_missing(key, wanted.source_directory);
-            return false;
-        };
-        const auto make = [state = state_, round, key, wanted, program, nvrtc] {
-            const auto look_at_headers = [&] {
-                return scan_headers(program.source, program.options, search_paths(*nvrtc));
-            };
-            HeaderScan scan = look_at_headers();
-            round->certain = scan.certain;
-            round->doubt = scan.doubt;
-            if (!scan.certain) return;
-            // Among processes too: whoever had the lock before has most likely stored it.
-            const bool stored = !nvrtc->identity().empty();
-            const auto lock = stored ? state->disk.lock(key) : std::nullopt;
-            if (lock) round->outcome = state->take_from_disk(key, wanted, round->place);
-            if (round->outcome) return;
-            if (!scan.manifest.untouched()) {  // that took its time
-                HeaderScan now = look_at_headers();
-                if (now.certain) scan = std::move(now);
-            }
-            try {
-                for (int left = most_compiles_in_a_row; left > 0; --left) {
-                    round->outcome = state->compile_and_keep(program, *nvrtc, key, scan, round->place);
-                    if (round->outcome->headers_known) return;
-                    HeaderScan now = look_at_headers();
-                    if (!now.certain || now.manifest.is_equivalent(scan.manifest)) return;
-                    scan = std::move(now);
-                }
-            } catch (const HeadersChanged&) {
-                round->changed = std::current_exception();
-            }
-        };
-        state_->memory.run_once(key, description_of(program), find, make);
-        if (round->outcome) {
-            if (round->outcome->origin == Origin::compiled) state_->disk.sweep_if_due();
-            return *round->outcome;
-        }
-        if (round->changed) std::rethrow_exception(round->changed);
-        // The headers are not known, so nothing can be shared: each thread compiles its own, at the same time.
-        if (!round->certain) {
-            search.why = "it is compiled each time, because " + round->doubt;
-            return compile_alone(program, nvrtc);
-        }
-    }
+void Cache::set_toolkit(ToolkitLocation toolkit) {
+    const std::lock_guard lock(state_->nvrtc_mutex);
+    if (toolkit != state_->toolkit) state_->nvrtc = nullptr;
+    state_->toolkit = std::move(toolkit);
+}
+
+void Cache::set_driver_limit(const DriverLimit& limit) {
+    const std::lock_guard lock(state_->nvrtc_mutex);
+    if (limit != state_->driver_limit) state_->nvrtc = nullptr;
+    state_->driver_limit = limit;
+}
+
+void Cache::set_observer(Observer observer) noexcept {
+    lookup_observer.store(observer, std::memory_order_release);
 }
 
 CacheStatistics Cache::statistics() const noexcept {
@@ -317,8 +353,7 @@ void Cache::set_warning_handler(WarningHandler handler) {
 }
 
 Cache& Cache::process_default() {
-    static Cache& cache =
-        *new Cache(std::make_shared<Compiler>(), default_cache_directory(), default_cache_limit());
+    static Cache& cache = *new Cache(default_toolkit(), default_cache_directory(), default_cache_limit());
     return cache;
 }
 

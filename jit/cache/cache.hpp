@@ -6,8 +6,10 @@
 #include <memory>
 #include <string>
 
-#include <bascule/jit/compile/compiler.hpp>
 #include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/compile/nvrtc.hpp>
+#include <bascule/jit/headers/header_manifest.hpp>
+#include <bascule/jit/text/program.hpp>
 
 namespace bascule {
 
@@ -28,19 +30,27 @@ struct CacheStatistics {
     std::uint64_t nvrtc_calls = 0;  ///< of nvrtcCompileProgram
 };
 
-/// Images by program. Concurrent requests for one program compile it once: the others wait and share the
-/// outcome, a failure too; failures are not kept. A header that is edited, put back, or begins to shadow
-/// another is noticed. Thread-safe; no lock is held while compiling or over file calls.
+/// Images by program, from memory, from disk, or from the compiler. Concurrent requests for one program compile it once:
+/// the others wait and share the outcome, a failure too; failures are not kept. A header that is edited, put back, or
+/// begins to shadow another is noticed. Thread-safe; no lock is held while compiling or over file calls.
 class Cache {
   public:
     /// Gets one sentence when the directory cannot be used; called without a lock, by the thread that
     /// compiles.
     using WarningHandler = std::function<void(const std::string&)>;
 
-    /// `directory`: of the images on disk; empty: memory alone. The limit is 1 GiB.
-    explicit Cache(std::shared_ptr<Compiler> compiler, const std::string& directory = {});
-    Cache(std::shared_ptr<Compiler> compiler, const std::string& directory, CacheLimit limit);
+    /// `toolkit`: where to look for NVRTC at the first compile. `directory`: of the images on disk; empty: memory alone.
+    /// The limit is 1 GiB.
+    explicit Cache(ToolkitLocation toolkit, const std::string& directory = {});
+    Cache(ToolkitLocation toolkit, const std::string& directory, CacheLimit limit);
     ~Cache();
+
+    /// The library that compiles, loaded now if it was not yet. Throws: LibraryError.
+    std::shared_ptr<const Nvrtc> nvrtc();
+    /// Looks for it elsewhere from the next compile on; what is loaded already stays loaded.
+    void set_toolkit(ToolkitLocation toolkit);
+    /// What will load the code, which decides between several NVRTCs from the next compile on.
+    void set_driver_limit(const DriverLimit& limit);
 
     struct Lookup {
         std::shared_ptr<const Image> image;
@@ -50,9 +60,10 @@ class Cache {
         /// False: what the program reads is not proven, or something of it changed during the compile.
         bool headers_known = true;
     };
-    /// Throws Error where `program.headers` asks for headers that are not there any more and were not compiled before.
     /// An architecture that is not named by the options and that NVRTC does not know yet becomes the newest one that it
-    /// does, in PTX alone. Throws: what Compiler::compile throws; CompileInterrupted, where a watch is set (jit/process/compile_watch).
+    /// does, in PTX alone. Throws: what `compile` throws; CompileInterrupted, where a watch is set
+    /// (jit/process/compile_watch); Error where `program.headers` asks for headers that are not there any more and were
+    /// not compiled before.
     Lookup image(const Program& program);
 
     /// From now on `observer` is called in place of each look-up of any cache, and calls find_or_compile. Thread-safe.
@@ -64,7 +75,6 @@ class Cache {
     CacheStatistics statistics() const noexcept;
     /// Forgets every image in memory; images in use stay valid, and those on disk stay there.
     void clear() noexcept;
-    Compiler& compiler() noexcept { return *compiler_; }
     /// The images on disk.
     DiskCache& disk() noexcept;
 
@@ -90,10 +100,6 @@ class Cache {
     struct State;
     struct Search;
 
-    Lookup compile_alone(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc);
-    Lookup look_up(const Program& program, const std::shared_ptr<const Nvrtc>& nvrtc, Search& search);
-
-    std::shared_ptr<Compiler> compiler_;
     std::shared_ptr<State> state_;  // also of a compile that goes on after its wait was interrupted
 };
 

@@ -14,7 +14,8 @@
 #include <fmt/format.h>
 
 #include <bascule/jit/cache/cache_directory.hpp>
-#include <bascule/jit/files/environment.hpp>
+#include <bascule/jit/files/file_identity.hpp>
+#include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
 
 namespace bascule {
@@ -92,7 +93,9 @@ bool make_directories(const std::string& path) {
             // Where a directory exists, a file system may well say that it is read-only, or not ours.
             const int error = errno;
             struct stat status {};
-            if (stat(ancestor.c_str(), &status) != 0) return static_cast<void>(errno = error), false;
+            const bool exists = stat(ancestor.c_str(), &status) == 0;
+            errno = error;
+            if (!exists) return false;
         }
         if (slash == path.npos) return true;
     }
@@ -103,7 +106,7 @@ Descriptor open_directory(const std::string& path, std::string& problem) {
     Descriptor directory(
         uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }));
     if (!directory) {
-        if (errno == ENOENT) return directory;  // nothing there yet is no problem
+        if (errno == ENOENT) return directory;  // nothing there yet: not a problem
         struct stat status {};
         const int error = errno;
         const bool is_link = lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
@@ -169,10 +172,6 @@ std::string temporary_name() {
     return fmt::format("{}{}-{:08x}{:08x}", temporary_prefix, getpid(), source(), source());
 }
 
-std::int64_t modified_ns(const struct stat& status) {
-    return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-}
-
 thread_local bool holds_lock = false;
 
 /// Asks again and again, because a wait for the system's answer would have no end.
@@ -236,7 +235,7 @@ CacheDirectory::Answer CacheDirectory::read(const std::string& name, File& file,
         return Answer::unusable;
     }
     if (!is_trusted_file(status)) return Answer::refused;
-    file.modified_ns = modified_ns(status);
+    file.modified_ns = nanoseconds(status.st_mtim);
     file.bytes.resize(static_cast<std::size_t>(status.st_size));
     if (const int error = read_all(opened.get(), file.bytes); error != 0) {
         problem = words_for(error);
@@ -253,7 +252,7 @@ std::optional<std::string> CacheDirectory::publish(const std::string& name, std:
         if (!directory) return problem;
         error = publish_in(directory.get(), name, bytes);
         if (error == 0) return std::nullopt;
-        if (error != ENOENT && error != ESTALE) break;  // these say that somebody removes what is here
+        if (error != ENOENT && error != ESTALE) break;  // another process removes what is here
     }
     return words_for(error);
 }
@@ -272,7 +271,8 @@ std::optional<std::string> CacheDirectory::list(std::vector<Listed>& files) cons
         struct stat status {};
         if (fstatat(number, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;  // it is gone
         if (!S_ISREG(status.st_mode)) continue;
-        files.push_back({entry->d_name, static_cast<std::uint64_t>(status.st_size), modified_ns(status)});
+        files.push_back(
+            {entry->d_name, static_cast<std::uint64_t>(status.st_size), nanoseconds(status.st_mtim)});
     }
 }
 
@@ -320,7 +320,7 @@ CacheDirectory::Lock::Lock(Lock&& other) noexcept
 CacheDirectory::Lock::~Lock() {
     if (file_ < 0) return;
     holds_lock = false;
-    // Removed first: whoever opened it before gets the lock of a file without a name and finds the program on disk.
+    // Removed first: a process that opened it before gets the lock of a file without a name and finds the program on disk.
     static_cast<void>(directory_->remove({{name_, 0, 0}}));
     flock(file_, LOCK_UN);  // a child that was forked meanwhile has the file open too
     close(file_);

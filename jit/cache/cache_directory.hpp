@@ -37,7 +37,7 @@ class CacheDirectory {
     };
     Answer read(const std::string& name, File& file, std::string& problem) const;
 
-    /// Writes a temporary file in the same directory and renames it to `name`: whoever reads sees the old
+    /// Writes a temporary file in the same directory and renames it to `name`: a reader sees the old
     /// file, or the whole new one. Begins again when the directory or the temporary file is removed
     /// meanwhile. Says why when it fails; the old file is then as it was.
     std::optional<std::string> publish(const std::string& name, std::string_view bytes) const;
@@ -55,7 +55,7 @@ class CacheDirectory {
     void stamp(const std::string& name, std::int64_t modified_ns) const;
 
     /// A file that this thread holds locked among all processes of the machine. The system ends a lock with its
-    /// process; the file is removed by whoever unlocks it, else by a sweep.
+    /// process; the file is removed when it is unlocked, else by a sweep.
     class Lock {
       public:
         Lock(const CacheDirectory& directory, std::string name, int file) noexcept;
@@ -71,7 +71,7 @@ class CacheDirectory {
     };
     /// Waits until no other process holds `name` locked, at most for `longest`. Nothing after that time, where the
     /// directory cannot be written or its file system has no locks, in a thread that holds another lock, which might
-    /// wait for somebody who waits for it, and in a forked child, for which the holder may wait.
+    /// wait for a process that waits for it, and in a forked child, for which the holder may wait.
     std::optional<Lock> lock(const std::string& name, std::chrono::milliseconds longest) const;
 
     /// Whether `publish` made this name for a file that it has not renamed yet.

@@ -39,9 +39,11 @@ struct KeyFields {
 
     std::string_view schema, text;
     std::vector<std::string_view> arguments;
-    Pairs headers;    ///< name, text
-    Pairs instances;  ///< kernel, expression
-    std::string_view purpose, functions_too, arch, nvrtc;
+    Pairs headers;              ///< name, text
+    Pairs instances;            ///< kernel, expression
+    std::uint64_t purpose = 0;  ///< a Program::Purpose
+    bool functions_too = false;
+    std::string_view arch, nvrtc;
     std::vector<std::string_view> include_paths;
     std::string_view prelude;
 };

@@ -11,7 +11,7 @@
 
 namespace bascule {
 
-/// One `make` that is running.
+/// One job that is running.
 struct MemoryCache::Flight {
     std::promise<void> promise;
     std::shared_future<void> end = promise.get_future().share();
@@ -46,27 +46,26 @@ void MemoryCache::clear() {
     entries_.clear();  // what is being made right now stays, so that its waiters are not lost
 }
 
-void MemoryCache::run_once(const CacheKey& key, const std::string& what, const std::function<bool()>& find,
-                           const std::function<void()>& make) {
+void MemoryCache::run_once(const CacheKey& key, const std::string& what, const std::shared_ptr<Job>& job) {
     const auto flight = std::make_shared<Flight>();
     if (const std::shared_ptr<Flight> other = join_or_start(key, flight)) {
-        if (other->leader == std::this_thread::get_id()) return make();
+        if (other->leader == std::this_thread::get_id()) return job->make();
         return wait_watched(what, other->end);
     }
     bool found = false;
     try {
-        found = find();
+        found = job->find();
     } catch (...) {
         land(key, flight, std::current_exception());
         throw;
     }
     if (found) return land(key, flight, nullptr);
-    flight->leader =
-        std::thread::id();  // whoever runs it: this thread, interrupted, may ask again before that begins
-    run_watched(what, [this, key, flight, make] {
+    // The thread that runs it leads: this one, interrupted, may ask again before that begins.
+    flight->leader = std::thread::id();
+    run_watched(what, [this, key, flight, job] {
         flight->leader = std::this_thread::get_id();
         try {
-            make();
+            job->make();
         } catch (...) {
             land(key, flight, std::current_exception());
             throw;
@@ -85,7 +84,7 @@ std::shared_ptr<MemoryCache::Flight> MemoryCache::join_or_start(const CacheKey& 
     return nullptr;
 }
 
-/// Forgotten before the others wake: whoever asks after them tries again.
+/// Forgotten before the others wake: a thread that asks after them tries again.
 void MemoryCache::land(const CacheKey& key, const std::shared_ptr<Flight>& flight,
                        std::exception_ptr failure) {
     {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <exception>
-#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -32,12 +31,20 @@ class MemoryCache {
     void keep(const CacheKey& key, Entry entry);
     void clear();
 
-    /// Runs `find`, and `make` if it returns false, unless another thread does so for the same key: then waits for
-    /// that one to end, and gets its exception if it threw. `make` compiles `what`, as run_watched says
-    /// (jit/process/compile_watch); it owns what it uses, this cache too. A `make` that asks for its own key runs it
-    /// again instead of waiting for itself. Throws: what they throw; CompileInterrupted.
-    void run_once(const CacheKey& key, const std::string& what, const std::function<bool()>& find,
-                  const std::function<void()>& make);
+    /// What is done for a key by one thread at a time.
+    class Job {
+      public:
+        virtual ~Job() = default;
+        /// In the thread that asks. True: there is nothing to make.
+        virtual bool find() = 0;
+        /// Compiles; as run_watched says (jit/process/compile_watch), maybe in a thread that goes on when its wait was
+        /// it any more. The job owns what it uses, this cache too.
+        virtual void make() = 0;
+    };
+    /// Runs the job unless another thread runs one for the same key: then waits for that one to end, and gets its exception
+    /// if it threw. `what`: what is compiled, for people. A job that asks for its own key makes it again instead of waiting
+    /// for itself. Throws: what the job throws; CompileInterrupted.
+    void run_once(const CacheKey& key, const std::string& what, const std::shared_ptr<Job>& job);
 
   private:
     struct Flight;

@@ -10,7 +10,7 @@ namespace bascule {
 
 /// What differs between a program that was not found and the entry that is nearest to it: the header of the same
 /// program that changed, or the options, architecture, NVRTC or Bascule of the same text. Reads up to 256 entries, so
-/// it is asked only when somebody reads the answer. Does not throw for what it finds.
+/// it is asked only where the log is read. Does not throw for what it finds.
 std::string miss_reason(const CacheDirectory& directory, const CacheKey& key,
                         const std::string& source_directory);
 

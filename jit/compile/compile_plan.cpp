@@ -54,7 +54,7 @@ CompilePlan::CompilePlan(const Program& program)
             if (declaration.name == instance.kernel) kernel.declarations.push_back(declaration);
         }
         if (kernel.declarations.empty())
-            kernel.declarations.emplace_back();  // asked for by somebody who knows better
+            kernel.declarations.emplace_back();  // asked for by its name: the compiler decides
     }
     if (!program.instances.empty() && !program.functions_too) return;
     for (const KernelDeclaration& declaration : found) {

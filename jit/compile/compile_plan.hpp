@@ -16,7 +16,7 @@ struct WantedKernel {
     std::string name;        ///< as declared
     std::string expression;  ///< the name expression
     std::vector<KernelDeclaration> declarations;
-    bool is_instance = false;  ///< somebody asked for this expression: it is not omitted
+    bool is_instance = false;  ///< this expression was asked for: it is not omitted
 
     /// The declaration that the compiler saw, as far as the number of parameters determines it.
     const KernelDeclaration& fitting(std::size_t parameters) const;

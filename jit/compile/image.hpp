@@ -1,6 +1,7 @@
 // What a compile gave: code for one architecture and everything known about its kernels.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,10 @@ struct Image {
     double compile_milliseconds = 0;  ///< spent in NVRTC
 
     /// The kernel that was asked for by this expression, or null.
-    const KernelImage* find(std::string_view expression) const noexcept;
+    const KernelImage* find(std::string_view expression) const noexcept {
+        const auto kernel = std::ranges::find(kernels, expression, &KernelImage::expression);
+        return kernel == kernels.end() ? nullptr : &*kernel;
+    }
 };
 
 }  // namespace bascule

@@ -29,23 +29,28 @@ constexpr const char* advice =
 
 }  // namespace
 
-/// NVRTC's functions that every version since 12.0 has.
+// X(member, function): those that every version since 12.0 has.
+#define BASCULE_NVRTC_FUNCTIONS(X)                 \
+    X(version, nvrtcVersion)                       \
+    X(error_string, nvrtcGetErrorString)           \
+    X(arch_count, nvrtcGetNumSupportedArchs)       \
+    X(archs, nvrtcGetSupportedArchs)               \
+    X(create_program, nvrtcCreateProgram)          \
+    X(destroy_program, nvrtcDestroyProgram)        \
+    X(add_name_expression, nvrtcAddNameExpression) \
+    X(compile_program, nvrtcCompileProgram)        \
+    X(log_size, nvrtcGetProgramLogSize)            \
+    X(log, nvrtcGetProgramLog)                     \
+    X(ptx_size, nvrtcGetPTXSize)                   \
+    X(ptx, nvrtcGetPTX)                            \
+    X(cubin_size, nvrtcGetCUBINSize)               \
+    X(cubin, nvrtcGetCUBIN)                        \
+    X(lowered_name, nvrtcGetLoweredName)
+
 struct Nvrtc::Functions {
-    decltype(&::nvrtcVersion) version;
-    decltype(&::nvrtcGetErrorString) error_string;
-    decltype(&::nvrtcGetNumSupportedArchs) arch_count;
-    decltype(&::nvrtcGetSupportedArchs) archs;
-    decltype(&::nvrtcCreateProgram) create_program;
-    decltype(&::nvrtcDestroyProgram) destroy_program;
-    decltype(&::nvrtcAddNameExpression) add_name_expression;
-    decltype(&::nvrtcCompileProgram) compile_program;
-    decltype(&::nvrtcGetProgramLogSize) log_size;
-    decltype(&::nvrtcGetProgramLog) log;
-    decltype(&::nvrtcGetPTXSize) ptx_size;
-    decltype(&::nvrtcGetPTX) ptx;
-    decltype(&::nvrtcGetCUBINSize) cubin_size;
-    decltype(&::nvrtcGetCUBIN) cubin;
-    decltype(&::nvrtcGetLoweredName) lowered_name;
+#define BASCULE_MEMBER(member, function) decltype(&::function) member;
+    BASCULE_NVRTC_FUNCTIONS(BASCULE_MEMBER)
+#undef BASCULE_MEMBER
     // From 12.8 on.
     nvrtcResult (*get_pch_heap)(std::size_t*);
     nvrtcResult (*set_pch_heap)(std::size_t);
@@ -53,21 +58,9 @@ struct Nvrtc::Functions {
     std::vector<int> supported_archs;
 
     explicit Functions(const DynamicLibrary& library) {
-        find(library, version, "nvrtcVersion");
-        find(library, error_string, "nvrtcGetErrorString");
-        find(library, arch_count, "nvrtcGetNumSupportedArchs");
-        find(library, archs, "nvrtcGetSupportedArchs");
-        find(library, create_program, "nvrtcCreateProgram");
-        find(library, destroy_program, "nvrtcDestroyProgram");
-        find(library, add_name_expression, "nvrtcAddNameExpression");
-        find(library, compile_program, "nvrtcCompileProgram");
-        find(library, log_size, "nvrtcGetProgramLogSize");
-        find(library, log, "nvrtcGetProgramLog");
-        find(library, ptx_size, "nvrtcGetPTXSize");
-        find(library, ptx, "nvrtcGetPTX");
-        find(library, cubin_size, "nvrtcGetCUBINSize");
-        find(library, cubin, "nvrtcGetCUBIN");
-        find(library, lowered_name, "nvrtcGetLoweredName");
+#define BASCULE_FIND(member, function) find(library, member, #function);
+        BASCULE_NVRTC_FUNCTIONS(BASCULE_FIND)
+#undef BASCULE_FIND
         get_pch_heap = reinterpret_cast<decltype(get_pch_heap)>(library.find("nvrtcGetPCHHeapSize"));
         set_pch_heap = reinterpret_cast<decltype(set_pch_heap)>(library.find("nvrtcSetPCHHeapSize"));
         version(&loaded_version.major, &loaded_version.minor);

@@ -13,7 +13,7 @@
 
 namespace bascule {
 
-/// Where NVRTC and the CUDA headers are looked for. Filled in by whoever knows the installation (Python: from
+/// Where NVRTC and the CUDA headers are looked for. Filled in by the layer that knows the installation (Python: from
 /// the wheels).
 struct ToolkitLocation {
     /// Paths or sonames, of which the driver's choice is taken (nvrtc_choice.hpp); empty: the toolkit's usual places.
@@ -46,7 +46,7 @@ class Nvrtc {
     /// of equal identity are the same. Empty when the build cannot be identified.
     const std::string& identity() const noexcept;
     const std::vector<std::string>& include_paths() const noexcept;  ///< that exist, in order
-    bool found_include_paths() const noexcept;  ///< nobody named them: they are an installation's
+    bool found_include_paths() const noexcept;  ///< the user did not name them: they are an installation's
     const std::vector<int>& supported_archs() const noexcept;  ///< 75, 80, ...
     /// What to compile for a device of this architecture: itself, or where this NVRTC is older than the device, PTX of
     /// the newest one that it knows. An architecture that it no longer knows stays, and fails to compile.

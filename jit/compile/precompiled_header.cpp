@@ -10,15 +10,15 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/precompiled_header.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/files/byte_record.hpp>
 #include <bascule/jit/files/digest.hpp>
-#include <bascule/jit/files/kept_source.hpp>
 #include <bascule/jit/files/process_directory.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
 #include <bascule/jit/text/lexer.hpp>
 
 namespace bascule {
 
-/// One on disk; removed when nobody uses it any more.
+/// One on disk; removed after its last use.
 struct PrecompiledHeader::File {
     std::shared_ptr<const ProcessDirectory> directory;
 
@@ -97,16 +97,15 @@ Prefix prefix_of(const std::string& text) {
     return prefix;
 }
 
-void add(std::string& key, std::string_view field) { key += fmt::format("{}:{}\n", field.size(), field); }
-
 /// What the headers are, and not when they were looked at; how many there are.
-std::size_t add_headers(std::string& key, const TrackedHeaders& headers) {
+std::size_t add_headers(ByteWriter& key, const TrackedHeaders& headers) {
     for (const TrackedFile& file : headers.files) {
-        add(key, file.path);
-        add(key, to_string(file.digest));
+        key.text(file.path);
+        key.text(to_string(file.digest));
     }
     for (const TrackedPlace& place : headers.places) {
-        add(key, fmt::format("{} {}", static_cast<int>(place.kind), place.path));
+        key.number(static_cast<std::uint64_t>(place.kind));
+        key.text(place.path);
     }
     return headers.files.size();
 }
@@ -114,19 +113,19 @@ std::size_t add_headers(std::string& key, const TrackedHeaders& headers) {
 /// Empty for a text with few headers.
 std::string file_key(const Prefix& prefix, const Nvrtc& nvrtc, const std::vector<std::string>& options,
                      const std::vector<Nvrtc::Header>& texts, const HeaderManifest& headers) {
-    std::string key;
-    add(key, nvrtc.path());
-    add(key, prefix.directives);
-    for (const std::string& option : options) add(key, option);
+    ByteWriter key;
+    key.text(nvrtc.path());
+    key.text(prefix.directives);
+    for (const std::string& option : options) key.text(option);
     for (const Nvrtc::Header& header : texts) {
-        add(key, header.name);
-        add(key, header.text);
+        key.text(header.name);
+        key.text(header.text);
     }
-    add(key, headers.directory);
-    add(key, headers.working_directory);
+    key.text(headers.directory);
+    key.text(headers.working_directory);
     std::size_t count = add_headers(key, headers.user);
     if (const auto toolkit = TrackedHeaders::from_bytes(headers.toolkit)) count += add_headers(key, *toolkit);
-    return count < least_headers ? std::string() : to_string(digest_of(key));
+    return count < least_headers ? std::string() : to_string(digest_of(std::move(key).take()));
 }
 
 std::vector<std::string> options_for(const char* action, const File& file) {
@@ -240,7 +239,7 @@ bool PrecompiledHeader::accepts(const Nvrtc::Result& result) {
         entry = {.state = spoilt ? Entry::State::seen : Entry::State::unusable, .file = nullptr};
     }
     return good ||
-           (creates_ && result.succeeded && !concerns_file);  // a warning about a header is no failure
+           (creates_ && result.succeeded && !concerns_file);  // a warning about a header is not a failure
 }
 
 }  // namespace bascule

@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/compile/compilation.hpp>
 #include <bascule/jit/compile/view_probe.hpp>
 #include <bascule/jit/types/ptx_initializer.hpp>
 
@@ -134,7 +133,8 @@ std::optional<ViewLayout> layout_of(const Parameter& parameter, const std::strin
     return layout;
 }
 
-Layouts probe(const std::vector<Parameter>& views, const Program& program, const Nvrtc& nvrtc, bool alone) {
+Layouts probe(const std::vector<Parameter>& views, const Program& program, const Nvrtc& nvrtc,
+              CompileFunction compile, bool alone) {
     Program probe{program.source,
                   program.options,
                   program.arch,
@@ -145,7 +145,7 @@ Layouts probe(const std::vector<Parameter>& views, const Program& program, const
     probe.source.text = probe_text(views, alone, program.source.text);
     Layouts layouts;
     try {
-        const Image image = compile_once(probe, nvrtc, nullptr);
+        const Image image = compile(probe, nvrtc, nullptr);
         for (std::size_t i = 0; i < views.size(); ++i) {
             if (auto layout = layout_of(views[i], image.ptx, i)) layouts.emplace(views[i].spelling, *layout);
         }
@@ -157,7 +157,8 @@ Layouts probe(const std::vector<Parameter>& views, const Program& program, const
 
 /// The same for types that need nothing of the user's, remembered for the process: CCCL's headers take most
 /// of a second.
-Layouts remembered_probe(const std::vector<Parameter>& views, const Program& program, const Nvrtc& nvrtc) {
+Layouts remembered_probe(const std::vector<Parameter>& views, const Program& program, const Nvrtc& nvrtc,
+                         CompileFunction compile) {
     static std::mutex mutex;
     static std::map<std::string, Layouts>& known = *new std::map<std::string, Layouts>;
     std::string key =
@@ -168,14 +169,14 @@ Layouts remembered_probe(const std::vector<Parameter>& views, const Program& pro
         const std::lock_guard lock(mutex);
         if (const auto hit = known.find(key); hit != known.end()) return hit->second;
     }
-    Layouts layouts = probe(views, program, nvrtc, true);
+    Layouts layouts = probe(views, program, nvrtc, compile, true);
     const std::lock_guard lock(mutex);
     return known.emplace(key, std::move(layouts)).first->second;
 }
 
 }  // namespace
 
-void read_view_layouts(Image& image, const Program& program, const Nvrtc& nvrtc) {
+void read_view_layouts(Image& image, const Program& program, const Nvrtc& nvrtc, CompileFunction compile) {
     std::vector<Parameter> views;
     bool builtin = true;
     for (const KernelImage& each : image.kernels) {
@@ -191,8 +192,8 @@ void read_view_layouts(Image& image, const Program& program, const Nvrtc& nvrtc)
     if (views.empty()) return;
     // The user's own include paths may lead to another CCCL, whose headers can change.
     const bool alone = builtin && program.options.include_paths.empty() && program.options.headers.empty();
-    const Layouts layouts =
-        alone ? remembered_probe(views, program, nvrtc) : probe(views, program, nvrtc, false);
+    const Layouts layouts = alone ? remembered_probe(views, program, nvrtc, compile)
+                                  : probe(views, program, nvrtc, compile, false);
     for (KernelImage& each : image.kernels) {
         for (Parameter& parameter : each.signature.parameters) {
             const auto found = layouts.find(parameter.spelling);

@@ -137,7 +137,7 @@ class array_view
 #endif
 };
 
-/// An array_view of an array that may have a mask: whoever reads an element asks first whether it is valid.
+/// An array_view of an array that may have a mask: before an element is read, ask whether it is valid.
 /// Without a mask every element is.
 template <class T_, int N_ = 1>
 class masked_view : public array_view<T_, N_>

@@ -2,7 +2,6 @@
 #include <array>
 #include <cctype>
 #include <optional>
-#include <xxhash.h>
 
 #include <fmt/format.h>
 
@@ -237,15 +236,6 @@ void place(Diagnostic& diagnostic, const Source& source, const std::string& cano
     }
 }
 
-}  // namespace
-
-std::string canonical_name(const std::string& text) {
-    const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-    return fmt::format("/bascule/{:016x}{:016x}.cu", hash.high64, hash.low64);
-}
-
-namespace {
-
 /// How NVRTC's own line of a name expression begins.
 constexpr std::string_view name_expression_lead = "#pragma nv_mangled_name ";
 
@@ -322,17 +312,6 @@ std::vector<Diagnostic> at_user_places(std::vector<Diagnostic> diagnostics, cons
     const std::string canonical = canonical_name(source.text);
     for (Diagnostic& diagnostic : diagnostics) place(diagnostic, source, canonical);
     return diagnostics;
-}
-
-std::string_view source_line_of(std::string_view text, int line) {
-    for (int i = 1; i < line; ++i) {
-        const std::size_t end = text.find('\n');
-        if (end == text.npos) return {};
-        text.remove_prefix(end + 1);
-    }
-    text = text.substr(0, text.find('\n'));
-    if (text.ends_with('\r')) text.remove_suffix(1);
-    return text;
 }
 
 }  // namespace bascule

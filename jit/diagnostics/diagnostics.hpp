@@ -11,9 +11,6 @@
 
 namespace bascule {
 
-/// The name under which every text is compiled: the same text is the same program wherever it came from.
-std::string canonical_name(const std::string& text);
-
 /// The messages of a log, at the places that NVRTC gives: the canonical name is the user's text.
 std::vector<Diagnostic> parse_log(const std::string& log);
 
@@ -39,8 +36,5 @@ std::vector<Diagnostic> at_user_places(std::vector<Diagnostic> diagnostics, cons
 /// parse_log gave them.
 std::string explain_failure(const std::vector<Diagnostic>& diagnostics, const std::string& log,
                             const Source& source, std::span<const std::string> library_paths = {});
-
-/// Line number `line` of the text, from 1; without its end.
-std::string_view source_line_of(std::string_view text, int line);
 
 }  // namespace bascule

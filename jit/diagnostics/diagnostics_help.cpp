@@ -4,12 +4,9 @@
 #include <cstdlib>
 #include <cxxabi.h>
 #include <memory>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/did_you_mean.hpp>
-#include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/diagnostics/diagnostics_names.hpp>
 #include <bascule/jit/diagnostics/diagnostics_rows.hpp>
@@ -20,26 +17,18 @@ namespace {
 // --- Headers -----------------------------------------------------------------------------------------------
 
 struct Package {
-    std::string_view header;  ///< as in a NameRow
+    std::string_view headers;  ///< as the names of a NameRow
     std::string_view name;
     std::string_view name_for_12;
 };
 
 constexpr std::array packages = {
-    Package{"cuda/*", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"},
-    Package{"cub/*", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"},
-    Package{"thrust/*", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"},
-    Package{"nv/*", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"},
+    Package{"cuda/* cub/* thrust/* nv/*", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"},
     Package{"crt/*", "nvidia-cuda-crt", "nvidia-cuda-nvcc-cu12"},
-    Package{"cuda*", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"},
-    Package{"cooperative_groups*", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"},
-    Package{"mma.h", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"},
-    Package{"curanddx*", "nvidia-mathdx", "nvidia-mathdx"},
+    Package{"cuda* cooperative_groups* mma.h", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"},
+    Package{"curanddx* cufftdx* cublasdx* cusolverdx*", "nvidia-mathdx", "nvidia-mathdx"},
     Package{"curand*", "nvidia-curand", "nvidia-curand-cu12"},
     Package{"nvtx3/*", "nvidia-nvtx", "nvidia-nvtx-cu12"},
-    Package{"cufftdx*", "nvidia-mathdx", "nvidia-mathdx"},
-    Package{"cublasdx*", "nvidia-mathdx", "nvidia-mathdx"},
-    Package{"cusolverdx*", "nvidia-mathdx", "nvidia-mathdx"},
 };
 
 /// Headers of the C++ standard library that libcu++ has and Bascule's own host headers have not.
@@ -49,7 +38,7 @@ constexpr std::array<std::string_view, 16> in_cuda_std_only = {
 
 std::string help_for_header(const std::string& header) {
     for (const Package& package : packages) {
-        if (!fits(package.header, header)) continue;
+        if (!fits_one(package.headers, header)) continue;
         const std::string for_12 =
             package.name == package.name_for_12 ? "" : fmt::format(" (for CUDA 12 {})", package.name_for_12);
         return fmt::format(
@@ -206,53 +195,6 @@ std::string help_for(const Diagnostic& diagnostic, const Source& source) {
 
 bool is_unclosed_string(const Diagnostic& diagnostic) {
     return diagnostic.message.starts_with("missing closing quote");
-}
-
-std::string nearest_option(std::string_view option) {
-    static const std::vector<std::string> known = {"--use_fast_math",
-                                                   "--ftz",
-                                                   "--prec-sqrt",
-                                                   "--prec-div",
-                                                   "--fmad",
-                                                   "--maxrregcount",
-                                                   "--restrict",
-                                                   "--extra-device-vectorization",
-                                                   "--relocatable-device-code",
-                                                   "--device-debug",
-                                                   "--generate-line-info",
-                                                   "--ptxas-options",
-                                                   "--diag-suppress",
-                                                   "--diag-error",
-                                                   "--diag-warn",
-                                                   "--disable-warnings",
-                                                   "--device-as-default-execution-space",
-                                                   "--default-device",
-                                                   "--device-int128",
-                                                   "--builtin-move-forward",
-                                                   "--builtin-initializer-list",
-                                                   "--brief-diagnostics",
-                                                   "--time",
-                                                   "--split-compile",
-                                                   "--minimal",
-                                                   "--fdevice-syntax-only",
-                                                   "--device-stack-protector",
-                                                   "--no-source-include",
-                                                   "--undefine-macro",
-                                                   "--modify-stack-limit",
-                                                   "--dlink-time-opt",
-                                                   "--gen-opt-lto",
-                                                   "--optimization-info",
-                                                   "--dopt",
-                                                   "--no-cache",
-                                                   "--device-c",
-                                                   "--device-w",
-                                                   "--display-error-number",
-                                                   "--no-display-error-number"};
-    std::string name(option.substr(0, option.find('=')));
-    const std::size_t letters = name.find_first_not_of('-');
-    if (letters == name.npos) return {};
-    name = "--" + name.substr(letters);
-    return nearest_name(name, known);
 }
 
 }  // namespace bascule

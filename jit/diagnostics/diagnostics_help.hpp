@@ -15,7 +15,4 @@ std::string help_for(const Diagnostic& diagnostic, const Source& source);
 /// A string that its line does not close.
 bool is_unclosed_string(const Diagnostic& diagnostic);
 
-/// The option that NVRTC would have known, "--use_fast_math" for "--use_fast_maths"; empty when none is near.
-std::string nearest_option(std::string_view option);
-
 }  // namespace bascule

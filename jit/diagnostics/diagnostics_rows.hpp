@@ -1,29 +1,43 @@
 // A table of names: what the help for diagnostics is written in.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bascule {
 
-/// A name, or the beginning of one where it ends with '*'.
+/// Names with blanks between; one that ends with '*' is the beginning of others.
 struct NameRow {
-    std::string_view name;
+    std::string_view names;
     std::string_view help;
 };
 
-inline bool fits(std::string_view pattern, std::string_view name) {
-    if (!pattern.ends_with('*')) return name == pattern;
-    pattern.remove_suffix(1);
-    return name.starts_with(pattern);
+/// What blanks separate.
+inline std::vector<std::string_view> words_of(std::string_view text) {
+    std::vector<std::string_view> words;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find(' ', at), text.size());
+        if (end > at) words.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return words;
+}
+
+/// Whether the name is one of `names`, as a row has them.
+inline bool fits_one(std::string_view names, std::string_view name) {
+    return std::ranges::any_of(words_of(names), [&](std::string_view pattern) {
+        const bool is_beginning = pattern.ends_with('*');
+        return is_beginning ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
+    });
 }
 
 inline std::string find_row(std::span<const NameRow> rows, std::string_view name) {
-    for (const NameRow& row : rows) {
-        if (fits(row.name, name)) return std::string(row.help);
-    }
-    return {};
+    const auto row =
+        std::ranges::find_if(rows, [&](const NameRow& each) { return fits_one(each.names, name); });
+    return row == rows.end() ? std::string() : std::string(row->help);
 }
 
 }  // namespace bascule

@@ -10,10 +10,6 @@
 namespace bascule {
 namespace {
 
-std::int64_t nanoseconds(const timespec& time) {
-    return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
-
 Place place_of(const struct stat& status) {
     Place place;
     place.kind = S_ISREG(status.st_mode) ? PlaceKind::file : PlaceKind::other;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <optional>
 #include <string>
 
@@ -38,6 +39,10 @@ PlaceKind includable_at(const std::string& path) noexcept;
 /// The content of a regular file to its end, whatever its size says; nothing when it cannot be read,
 /// or has more than 1 GiB.
 std::optional<std::string> read_file(const std::string& path);
+
+inline std::int64_t nanoseconds(const timespec& time) noexcept {
+    return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
 
 /// Nanoseconds since 1970, by the clock that files are stamped with.
 std::int64_t now_ns() noexcept;

@@ -68,7 +68,10 @@ class Record {
         }
     }
 
-    void pass(std::string& text) {
+    /// A view of a text that is read is one of the bytes that are read.
+    template <class Text>
+    requires std::same_as<Text, std::string> || std::same_as<Text, std::string_view>
+    void pass(Text& text) {
         if constexpr (describes) {
             bytes_.add("text");
         } else if constexpr (writes) {
@@ -122,8 +125,9 @@ class Record {
         pass(both.second);
     }
     template <class T>
-    requires std::is_class_v<T>
-    void pass(T& value) { pass_members(*this, value); }
+    requires std::is_class_v<T> &&(!std::convertible_to<T, std::string_view>)void pass(T& value) {
+        pass_members(*this, value);
+    }
 
   private:
     static constexpr bool writes = std::same_as<Bytes, ByteWriter>;

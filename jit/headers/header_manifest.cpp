@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
@@ -8,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/files/record.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
@@ -110,7 +110,7 @@ std::vector<TrackedPlace> sorted_places(const HeaderManifest& manifest) {
 }
 
 /// Toolkit sections that this process has found as they say. A toolkit that is replaced under a running
-/// process is noticed by the next one, and here by whoever compiles.
+/// process is noticed by the next one, and here by the next compile.
 class VerifiedToolkits {
   public:
     bool contains(const Digest& digest) {
@@ -239,17 +239,6 @@ std::string HeaderManifest::format() {
     record.pass(manifest);
     record.pass(toolkit);
     return std::move(text).take();
-}
-
-std::string working_directory() {
-    std::error_code error;
-    const std::filesystem::path path = std::filesystem::current_path(error);
-    return error ? std::string() : path.string();
-}
-
-std::string absolute_path(const std::string& path) {
-    if (path.starts_with('/')) return path;
-    return working_directory() + "/" + path;
 }
 
 }  // namespace bascule

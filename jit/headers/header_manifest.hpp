@@ -94,9 +94,4 @@ struct WantedHeaders {
     }
 };
 
-/// `path` as it is from the root; relative to the working directory.
-std::string absolute_path(const std::string& path);
-/// Empty when the system does not report it.
-std::string working_directory();
-
 }  // namespace bascule

@@ -10,13 +10,14 @@
 
 #include <fmt/format.h>
 
-#include <bascule/jit/files/kept_source.hpp>
+#include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/header_facts.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
 #include <bascule/jit/headers/memory_headers.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/text/nvrtc_options.hpp>
 
 namespace bascule {
 namespace {
@@ -24,11 +25,6 @@ namespace {
 constexpr std::size_t most_files = 20'000;  // CUB reaches some 700
 constexpr std::size_t most_places = 200'000;
 constexpr std::uint64_t most_bytes = 1U << 30;  // of all headers together
-
-std::string parent_of(const std::string& path) {
-    const std::size_t slash = path.rfind('/');
-    return slash == std::string::npos ? "" : path.substr(0, slash);
-}
 
 /// The words of a path, which a macro of that name would change where the path is composed.
 std::vector<std::string> words_of(const std::string& path) {
@@ -42,109 +38,6 @@ std::vector<std::string> words_of(const std::string& path) {
         }
     }
     return words;
-}
-
-std::string join(const std::string& directory, const std::string& name) {
-    return directory.ends_with('/') ? directory + name : directory + "/" + name;
-}
-
-constexpr bool contains(std::span<const std::string_view> names, std::string_view name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
-
-/// Whether each of some options of ptxas, with commas between, is known to read no file: "-v,-O3".
-bool ptxas_leaves_files_alone(std::string_view options) {
-    static constexpr std::string_view harmless[] = {"--allow-expensive-optimizations",
-                                                    "-allow-expensive-optimizations",
-                                                    "--def-load-cache",
-                                                    "-dlcm",
-                                                    "--def-store-cache",
-                                                    "-dscm",
-                                                    "--disable-optimizer-constants",
-                                                    "-disable-optimizer-constants",
-                                                    "--disable-warnings",
-                                                    "-w",
-                                                    "--fmad",
-                                                    "-fmad",
-                                                    "--generate-line-info",
-                                                    "-lineinfo",
-                                                    "--maxrregcount",
-                                                    "-maxrregcount",
-                                                    "--opt-level",
-                                                    "-O",
-                                                    "-O0",
-                                                    "-O1",
-                                                    "-O2",
-                                                    "-O3",
-                                                    "--verbose",
-                                                    "-v",
-                                                    "--warn-on-double-precision-use",
-                                                    "-warn-double-usage",
-                                                    "--warn-on-local-memory-usage",
-                                                    "-warn-lmem-usage",
-                                                    "--warn-on-spills",
-                                                    "-warn-spills"};
-    while (true) {
-        const std::size_t comma = options.find(',');
-        const std::string_view option = options.substr(0, comma);
-        if (!contains(harmless, name_of(option)) || option.find_first_of(" \t\"'@") != option.npos)
-            return false;
-        if (comma == options.npos) return true;
-        options.remove_prefix(comma + 1);
-    }
-}
-
-/// Whether a raw option changes neither which files a compile reads nor where it looks for them. One that is
-/// not known here may.
-bool leaves_files_alone(std::string_view option) {
-    static constexpr std::string_view harmless[] = {"--use_fast_math",
-                                                    "-use_fast_math",
-                                                    "--ftz",
-                                                    "-ftz",
-                                                    "--prec-sqrt",
-                                                    "-prec-sqrt",
-                                                    "--prec-div",
-                                                    "-prec-div",
-                                                    "--fmad",
-                                                    "-fmad",
-                                                    "--maxrregcount",
-                                                    "-maxrregcount",
-                                                    "--restrict",
-                                                    "-restrict",
-                                                    "--extra-device-vectorization",
-                                                    "-extra-device-vectorization",
-                                                    "--relocatable-device-code",
-                                                    "-rdc",
-                                                    "--generate-line-info",
-                                                    "-lineinfo",
-                                                    "--dopt",
-                                                    "-dopt",
-                                                    "--diag-suppress",
-                                                    "-diag-suppress",
-                                                    "--diag-error",
-                                                    "-diag-error",
-                                                    "--diag-warn",
-                                                    "-diag-warn",
-                                                    "--disable-warnings",
-                                                    "-w",
-                                                    "--device-as-default-execution-space",
-                                                    "-default-device",
-                                                    "--default-device",
-                                                    "--device-int128",
-                                                    "-device-int128",
-                                                    "--builtin-move-forward",
-                                                    "-builtin-move-forward",
-                                                    "--brief-diagnostics",
-                                                    "-brief-diag",
-                                                    "--minimal",
-                                                    "-minimal",
-                                                    "--no-cache"};
-    const std::string_view name = name_of(option);
-    if (name == "-Xptxas" || name == "--ptxas-options")
-        return option != name && ptxas_leaves_files_alone(option.substr(name.size() + 1));
-    return contains(harmless, name);
 }
 
 /// Headers that a directory of CUDA's headers has at least one of.
@@ -213,7 +106,7 @@ class Scan {
     }
 
   private:
-    /// CCCL's headers wrap __has_include and compose names; anybody else's that do make a program doubtful. What
+    /// CCCL's headers wrap __has_include and compose names; any others that do make a program doubtful. What
     /// words a toolkit uses and which macros it defines does not.
     enum class Owner : std::uint8_t { user, toolkit, cccl };
     struct Waiting {
@@ -325,7 +218,7 @@ class Scan {
                                                           "vector_"};
         if (root == nullptr) return Owner::user;
         const std::string part = first_part(path, *root);
-        if (std::find(cccl.begin(), cccl.end(), part) != cccl.end()) return Owner::cccl;
+        if (std::ranges::find(cccl, part) != cccl.end()) return Owner::cccl;
         const bool named_so =
             std::ranges::any_of(beginnings, [&](std::string_view each) { return part.starts_with(each); });
         return named_so ? Owner::toolkit : Owner::user;

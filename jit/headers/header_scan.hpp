@@ -24,7 +24,7 @@ struct HeaderScan {
 /// A directory that is searched behind the program's own.
 struct SearchPath {
     std::string path;
-    /// Files in it that have not changed since then are an installation's, which nobody edits; 0: all are a
+    /// Files in it that have not changed since then are an installation's, which users do not edit; 0: all are a
     /// user's.
     std::int64_t installed_ns = 0;
 };

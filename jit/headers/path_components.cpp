@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <sys/stat.h>
 
+#include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/headers/path_components.hpp>
 
 namespace bascule {
@@ -13,10 +14,6 @@ std::string directory_of(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     return slash == std::string::npos || path.size() == 1 ? ""
                                                           : path.substr(0, std::max<std::size_t>(slash, 1));
-}
-
-std::int64_t nanoseconds(const timespec& time) {
-    return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
 }  // namespace

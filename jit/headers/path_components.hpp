@@ -22,7 +22,7 @@ class PathComponents {
         std::uint64_t device = 0, inode = 0;
         std::int64_t modified_ns = 0, changed_ns = 0;
         bool is_directory = false;
-        bool is_shared = false;      ///< as /tmp is, where somebody makes files all the time
+        bool is_shared = false;      ///< as /tmp is, where other users make files all the time
         bool entries_count = false;  ///< whether a change of the directory's entries is one
 
         bool operator==(const Component&) const = default;

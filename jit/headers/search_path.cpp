@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include <bascule/jit/files/environment.hpp>
+#include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/process/own_places.hpp>
 

@@ -9,6 +9,7 @@
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/interface/types/dimensions.hpp>
 #include <bascule/interface/types/struct_difference.hpp>
+#include <bascule/interface/types/struct_source.hpp>
 #include <bascule/jit/probes/struct_probe.hpp>
 
 namespace bascule {
@@ -26,12 +27,6 @@ struct Node {
     std::string expression;  ///< "body[0].position"
     const StructField* field = nullptr;
 };
-
-bool is_identifier(const std::string& name) {
-    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-    return !name.empty() && letter(name[0]) &&
-           std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-}
 
 void collect(const std::vector<StructField>& fields, const std::string& path, const std::string& expression,
              std::vector<Node>& nodes) {

@@ -1,14 +1,13 @@
 #include <atomic>
-#include <csignal>
 #include <exception>
 #include <memory>
-#include <pthread.h>
 #include <system_error>
 #include <thread>
 
 #include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/jit/process/exit_gate.hpp>
 #include <bascule/jit/process/log.hpp>
+#include <bascule/jit/process/signals.hpp>
 
 namespace bascule {
 namespace {
@@ -56,15 +55,7 @@ void wait_for_end(const CompileWatch& watch, const std::string& what, const std:
     }
 }
 
-/// Signals are for the program's threads; those that a fault of the thread itself raises cannot be blocked.
-void block_signals() noexcept {
-    sigset_t set;
-    sigfillset(&set);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&set, fault);
-    pthread_sigmask(SIG_BLOCK, &set, nullptr);
-}
-
-/// Work on a thread of its own. Others wait for its end, whoever asked for it, so that its messages come after it.
+/// Work on a thread of its own. Other threads wait for its end, so that its messages come after it.
 struct Job {
     std::promise<void> promise;
     LogMessages messages;

@@ -5,7 +5,7 @@
 namespace bascule {
 
 /// One is made on the stack around what must be done before the process ends. The end waits for those that are made, and
-/// whoever would make one after that, on another thread, stops there for good.
+/// another thread that would make one after that stops there for good.
 class BeforeTheEnd {
   public:
     BeforeTheEnd() noexcept;

@@ -1,8 +1,8 @@
-#include <csignal>
 #include <cstddef>
 #include <pthread.h>
 
 #include <bascule/jit/process/large_stack.hpp>
+#include <bascule/jit/process/signals.hpp>
 
 namespace bascule {
 namespace {
@@ -15,31 +15,14 @@ void* run(void* work) {
     return nullptr;
 }
 
-/// A thread takes the mask of the one that makes it: signals are for the program's threads. Those that a fault of the thread
-/// itself raises cannot be blocked.
-class SignalsBlocked {
-  public:
-    SignalsBlocked() noexcept {
-        sigset_t blocked;
-        sigfillset(&blocked);
-        for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&blocked, fault);
-        pthread_sigmask(SIG_BLOCK, &blocked, &before_);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-  private:
-    sigset_t before_;
-};
-
 bool begin(pthread_t& thread, std::size_t stack, const std::function<void()>& work) noexcept {
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0) return false;
-    const SignalsBlocked blocked;
+    const sigset_t before = block_signals();  // a thread takes the mask of the one that makes it
     const bool begun =
         pthread_attr_setstacksize(&attributes, stack) == 0 &&
         pthread_create(&thread, &attributes, &run, const_cast<std::function<void()>*>(&work)) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     pthread_attr_destroy(&attributes);
     return begun;
 }

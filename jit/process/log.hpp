@@ -12,8 +12,8 @@ enum class LogLevel : std::uint8_t { debug, info };
 inline constexpr const char* cache_logger = "bascule.cache";
 inline constexpr const char* jit_logger = "bascule.jit";
 
-/// Who gets the messages. Called by any thread, several at once, with no lock of ours held, and nobody waits for what the
-/// thread does: a handler may have locks of its own, and compile.
+/// What gets the messages. Called by any thread, several at once, with no lock of ours held, and no other thread waits for
+/// what this one does: a handler may have locks of its own, and compile.
 struct LogHandler {
     bool (*wants)(const char* logger, LogLevel level) noexcept;
     void (*write)(const char* logger, LogLevel level, const std::string& message) noexcept;

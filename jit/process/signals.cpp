@@ -53,15 +53,15 @@ OwnHandlers& own_handlers() {
     return handlers;
 }
 
-/// The program's signals are for the program's threads.
-void block_watched_signals() noexcept {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : watched) sigaddset(&set, signal);
-    pthread_sigmask(SIG_BLOCK, &set, nullptr);
-}
-
 }  // namespace
+
+sigset_t block_signals() noexcept {
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&blocked, fault);
+    pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    return before;
+}
 
 void run_keeping_signal_handlers(const void* address, const std::function<void()>& work) {
     const void* library = library_of(address);
@@ -73,7 +73,7 @@ void run_keeping_signal_handlers(const void* address, const std::function<void()
     bool done = false;
     std::exception_ptr failure;
     std::thread worker([&] {
-        block_watched_signals();
+        block_signals();
         try {
             work();
         } catch (...) {

@@ -11,6 +11,9 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/shortened.hpp>
+#include <bascule/jit/files/digest.hpp>
+#include <bascule/jit/files/paths.hpp>
+#include <bascule/jit/text/nvrtc_options.hpp>
 #include <bascule/jit/text/source.hpp>
 
 namespace bascule {
@@ -86,6 +89,27 @@ Source read_source(const std::string& path) {
     return source;
 }
 
+std::string_view source_line_of(std::string_view text, int line) {
+    for (int i = 1; i < line; ++i) {
+        const std::size_t end = text.find('\n');
+        if (end == text.npos) return {};
+        text.remove_prefix(end + 1);
+    }
+    text = text.substr(0, text.find('\n'));
+    if (text.ends_with('\r')) text.remove_suffix(1);
+    return text;
+}
+
+std::string canonical_name(const std::string& text) {
+    return fmt::format("/bascule/{}.cu", to_string(digest_of(text)));
+}
+
+std::string program_name(const Source& source, const CompileOptions& options) {
+    std::string canonical = canonical_name(source.text);
+    if (options.keep_sources.empty()) return canonical;
+    return absolute_path(options.keep_sources) + canonical.substr(canonical.rfind('/'));
+}
+
 std::string to_string(Arch arch) {
     const std::string suffix = arch.suffix == '\0' ? "" : std::string(1, arch.suffix);
     return fmt::format("{}_{}{}{}", arch.is_virtual ? "compute" : "sm", arch.major, arch.minor, suffix);
@@ -114,63 +138,6 @@ Arch parse_arch(std::string_view text) {
     arch.minor = text.back() - '0';
     arch.major = std::stoi(std::string(text.substr(0, text.size() - 1)));
     return arch;
-}
-
-std::string refusal_of_extra(std::string_view option) {
-    struct Row {
-        std::string_view name;
-        std::string_view instead;
-        bool takes_value_joined = false;  ///< -DNAME beside -D=NAME
-    };
-    static constexpr std::string_view arch = "use the option `arch`";
-    static constexpr std::string_view std = "use the option `std`";
-    static constexpr std::string_view defines = "use the option `defines`";
-    static constexpr std::string_view paths = "use the option `include_paths`";
-    static constexpr std::string_view headers = "write the #include into the text";
-    static constexpr std::string_view debug = "use the option `debug`";
-    static constexpr std::string_view pch = "use the option `pch`";
-    static constexpr std::string_view output = "NVRTC compiles in memory and writes no file";
-    static constexpr std::string_view loadable = "what it makes cannot be loaded and launched";
-    static constexpr std::array rows = {
-        Row{"--gpu-architecture", arch},
-        Row{"-arch", arch},
-        Row{"--gpu-code", arch},
-        Row{"-code", arch},
-        Row{"--gencode", arch},
-        Row{"-gencode", arch},
-        Row{"--std", std},
-        Row{"-std", std},
-        Row{"--define-macro", defines},
-        Row{"-D", defines, true},
-        Row{"--include-path", paths},
-        Row{"-I", paths, true},
-        Row{"--pre-include", headers},
-        Row{"-include", headers},
-        Row{"--device-debug", debug},
-        Row{"-G", debug},
-        Row{"--pch", pch},
-        Row{"-pch", pch},
-        Row{"--output-file", output},
-        Row{"-o", output},
-        Row{"--dlink-time-opt", loadable},
-        Row{"-dlto", loadable},
-        Row{"--gen-opt-lto", loadable},
-        Row{"-lto", loadable},
-        Row{"--fdevice-syntax-only", loadable},
-        Row{"-fdevice-syntax-only", loadable},
-    };
-    const std::string_view name = option.substr(0, option.find_first_of("= "));
-    for (const Row& row : rows) {
-        if (name == row.name || (row.takes_value_joined && option.starts_with(row.name)))
-            return std::string(row.instead);
-    }
-    if (option.find_first_not_of(" \t") == option.npos) return "it is empty";
-    if (option.front() != '-')
-        return "an option begins with `-`; its value belongs to the same element: \"--name=value\"";
-    if (option.find_first_of(" \t") < option.find('=')) {
-        return "one option per element, and its value after `=`: \"--name=value\"";
-    }
-    return {};
 }
 
 std::vector<std::string> to_arguments(const CompileOptions& options) {

@@ -63,7 +63,12 @@ struct CompileOptions {
 /// Throws: ArgumentError that names the field and what it takes.
 std::vector<std::string> to_arguments(const CompileOptions& options);
 
-/// Why `extra` cannot hold this, with what to say instead; empty for an option that NVRTC may have.
-std::string refusal_of_extra(std::string_view option);
+/// The name under which a text is compiled: the same text is the same program wherever it came from.
+std::string canonical_name(const std::string& text);
+/// The same, or the file in `keep_sources`: the lines of the image name it.
+std::string program_name(const Source& source, const CompileOptions& options);
+
+/// Line number `line` of the text, from 1; without its end.
+std::string_view source_line_of(std::string_view text, int line);
 
 }  // namespace bascule

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -43,39 +44,23 @@ using DTypeKind = DType::Kind;
 using Declared = ParameterType::Kind;
 using Element = ParameterType::Element;
 
-constexpr std::array scalars = {
-    ScalarRow{"bool", {DTypeKind::boolean, 1}},
+/// The names beside those of element_types.
+constexpr std::array other_scalars = {
     ScalarRow{"char", {DTypeKind::signed_integer, 1}, true},
-    ScalarRow{"signed char", {DTypeKind::signed_integer, 1}},
-    ScalarRow{"unsigned char", {DTypeKind::unsigned_integer, 1}},
     ScalarRow{"char8_t", {DTypeKind::unsigned_integer, 1}},
-    ScalarRow{"short", {DTypeKind::signed_integer, 2}},
-    ScalarRow{"unsigned short", {DTypeKind::unsigned_integer, 2}},
-    ScalarRow{"int", {DTypeKind::signed_integer, 4}},
-    ScalarRow{"unsigned int", {DTypeKind::unsigned_integer, 4}},
     ScalarRow{"long", {DTypeKind::signed_integer, 8}},
     ScalarRow{"unsigned long", {DTypeKind::unsigned_integer, 8}},
-    ScalarRow{"long long", {DTypeKind::signed_integer, 8}},
-    ScalarRow{"unsigned long long", {DTypeKind::unsigned_integer, 8}},
     ScalarRow{"wchar_t", {DTypeKind::signed_integer, 4}},
     ScalarRow{"char16_t", {DTypeKind::unsigned_integer, 2}},
     ScalarRow{"char32_t", {DTypeKind::unsigned_integer, 4}},
-    ScalarRow{"float", {DTypeKind::floating, 4}},
-    ScalarRow{"double", {DTypeKind::floating, 8}},
-    ScalarRow{"__half", {DTypeKind::floating, 2}},
-    ScalarRow{"__nv_bfloat16", {DTypeKind::opaque, 2, DType::Format::bfloat16}},
-    ScalarRow{"__nv_fp8_e4m3", {DTypeKind::opaque, 1, DType::Format::float8_e4m3fn}},
-    ScalarRow{"__nv_fp8_e5m2", {DTypeKind::opaque, 1, DType::Format::float8_e5m2}},
-    ScalarRow{"__nv_fp8_e8m0", {DTypeKind::opaque, 1, DType::Format::float8_e8m0fnu}},
-    ScalarRow{"__nv_fp6_e2m3", {DTypeKind::opaque, 1, DType::Format::float6_e2m3fn}},
-    ScalarRow{"__nv_fp6_e3m2", {DTypeKind::opaque, 1, DType::Format::float6_e3m2fn}},
-    ScalarRow{"__nv_fp4_e2m1", {DTypeKind::opaque, 1, DType::Format::float4_e2m1fn}},
 };
 
-const ScalarRow* scalar_named(std::string_view name) {
-    const auto row = std::find_if(scalars.begin(), scalars.end(),
-                                  [&](const ScalarRow& each) { return each.name == name; });
-    return row == scalars.end() ? nullptr : &*row;
+std::optional<ScalarRow> scalar_named(std::string_view name) {
+    if (name.empty()) return std::nullopt;
+    if (const auto row = std::ranges::find(other_scalars, name, &ScalarRow::name); row != other_scalars.end())
+        return *row;
+    const auto row = std::ranges::find(element_types, name, &ElementType::cuda);
+    return row == element_types.end() ? std::nullopt : std::optional(ScalarRow{name, row->dtype});
 }
 
 /// Two or four numbers of a byte each. (fp4x2 and fp6x4 pack their bits: they are bytes without a dtype.)
@@ -182,14 +167,13 @@ bool name_element(const DemangledType& type, Facts facts, ParameterType& out) {
         return true;
     }
     if (!type.arguments.empty()) return false;
-    if (const ScalarRow* row = scalar_named(type.name);
-        row != nullptr && row->dtype.itemsize == facts.bytes) {
+    if (const auto row = scalar_named(type.name); row && row->dtype.itemsize == facts.bytes) {
         take(*row, out);
         return true;
     }
     const Vector vector = vector_named(type.name);
-    const ScalarRow* lane = scalar_named(vector.lane);
-    if (lane == nullptr || lane->dtype.itemsize * static_cast<std::uint32_t>(vector.lanes) != facts.bytes) {
+    const auto lane = scalar_named(vector.lane);
+    if (!lane || lane->dtype.itemsize * static_cast<std::uint32_t>(vector.lanes) != facts.bytes) {
         return false;
     }
     take(*lane, out);
@@ -243,8 +227,8 @@ bool describe_mdspan(const DemangledType& type, ParameterType& out) {
     } else if (layout != "cuda::std::layout_right") {
         return false;
     }
-    const ScalarRow* index = scalar_named(extents.arguments[0].name);
-    if (index == nullptr) return false;
+    const auto index = scalar_named(extents.arguments[0].name);
+    if (!index) return false;
     out.index = index->dtype;
     for (std::size_t i = 1; i < extents.arguments.size(); ++i) {
         out.static_extents.push_back(static_extent(extents.arguments[i]));

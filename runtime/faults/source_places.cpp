@@ -5,8 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <bascule/jit/diagnostics/diagnostics.hpp>
-#include <bascule/jit/files/kept_source.hpp>
+#include <bascule/jit/text/source.hpp>
 #include <bascule/runtime/faults/source_places.hpp>
 
 namespace bascule {

@@ -11,7 +11,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/choice/kernel_declaration.hpp>
-#include <bascule/jit/files/kept_source.hpp>
+#include <bascule/jit/compile/kept_source.hpp>
 #include <bascule/jit/headers/header_kernels.hpp>
 #include <bascule/jit/probes/probed_program.hpp>
 #include <bascule/jit/types/variable.hpp>
@@ -92,7 +92,7 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
     if (state.options.keep_sources.empty()) state.options.keep_sources = keep_sources_from_environment();
     remember_place(state.source, state.options);
     describe_failures();
-    state.cache.compiler().set_limit(driver_limit());
+    state.cache.set_driver_limit(driver_limit());
     add_families(state.declarations, state.families);
     std::vector<Instance> instances;
     for (const std::string& expression : name_expressions) {

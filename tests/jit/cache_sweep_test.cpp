@@ -125,7 +125,7 @@ TEST_CASE("a sweep is due once an hour, in whichever process and wherever the cl
 TEST_CASE("a store sweeps when it is due, and a hit never does") {
     const TemporaryDirectory root;
     const CacheDirectory directory(root.path());
-    Cache cache(std::make_shared<Compiler>(toolkit()), root.path());
+    Cache cache(toolkit(), root.path());
     const auto add_abandoned = [&](const char* digit) {
         const std::string name = std::string("tmp-1-000000000000000") + digit;
         root.write(name, "");
@@ -146,7 +146,7 @@ TEST_CASE("a store sweeps when it is due, and a hit never does") {
 
 TEST_CASE("while the cache is disabled everything is compiled, and nothing is kept") {
     const TemporaryDirectory root;
-    Cache cache(std::make_shared<Compiler>(toolkit()), root.path() + "/cache");
+    Cache cache(toolkit(), root.path() + "/cache");
     const Program one = program("__global__ void one() {}");
     {
         const Cache::Disabled outer;

@@ -13,7 +13,7 @@
 namespace bascule::testing {
 namespace {
 
-Cache fresh_cache() { return Cache(std::make_shared<Compiler>(toolkit())); }
+Cache fresh_cache() { return Cache(toolkit()); }
 
 TEST_CASE("the second request for a program comes from memory") {
     Cache cache = fresh_cache();
@@ -35,7 +35,7 @@ TEST_CASE("the second request for a program comes from memory") {
 
 TEST_CASE("many threads that ask for one program compile it once") {
     Cache cache = fresh_cache();
-    cache.compiler().nvrtc();
+    cache.nvrtc();
     const Program one = program("__global__ void k(int n) {}");
     const std::uint64_t calls = Nvrtc::compile_calls();
     constexpr int count = 16;
@@ -120,9 +120,7 @@ TEST_CASE("a header of the toolkit that the user's directory begins to shadow is
 }
 
 /// A cache as another process would have it: nothing in memory.
-Cache cache_on(const TemporaryDirectory& directory) {
-    return Cache(std::make_shared<Compiler>(toolkit()), directory.path() + "/cache");
-}
+Cache cache_on(const TemporaryDirectory& directory) { return Cache(toolkit(), directory.path() + "/cache"); }
 
 TEST_CASE("what one cache compiled, the next has from disk, without NVRTC") {
     const TemporaryDirectory directory;
@@ -268,7 +266,7 @@ TEST_CASE("a header that is edited while NVRTC reads it is not believed") {
     Program one = program("#include \"value.h\"\n__global__ void k(int* p) { *p = VALUE; }");
     one.options.include_paths = {directory.path()};
     Cache cache = cache_on(directory);
-    cache.compiler().nvrtc();
+    cache.nvrtc();
     // Changed and changed back all the time: whatever was compiled, what is kept must be right.
     std::atomic<bool> stop{false};
     directory.write("value.h", "#define VALUE 7001\n");
@@ -320,7 +318,7 @@ TEST_CASE("what is kept of one purpose, architecture or option is not another's"
 }
 
 TEST_CASE("a directory that cannot be used costs a warning, never a compile") {
-    Cache cache(std::make_shared<Compiler>(toolkit()), "/proc/nowhere");
+    Cache cache(toolkit(), "/proc/nowhere");
     std::vector<std::string> warnings;
     cache.set_warning_handler([&](const std::string& text) { warnings.push_back(text); });
     for (const char* text : {"__global__ void a() {}", "__global__ void b() {}"}) {

@@ -11,6 +11,8 @@
 #include <bascule/jit/cache/memory_cache.hpp>
 #include <bascule/jit/process/compile_watch.hpp>
 
+#include "lambda_job.hpp"
+
 namespace bascule::testing {
 namespace {
 
@@ -75,7 +77,7 @@ TEST_CASE("an interrupted wait ends, and who asks again waits for what goes on")
     const int endings_before = endings;
     interrupts = true;
     for (int i = 0; i < 2; ++i) {
-        CHECK_THROWS_WITH_AS(cache.run_once(key(), "a.cu", nothing, make),
+        CHECK_THROWS_WITH_AS(cache.run_once(key(), "a.cu", std::make_shared<LambdaJob>(nothing, make)),
                              "NVRTC was compiling a.cu and goes on; its image will be in the cache.",
                              CompileInterrupted);
     }
@@ -83,7 +85,7 @@ TEST_CASE("an interrupted wait ends, and who asks again waits for what goes on")
     CHECK(endings == endings_before + 2);
     interrupts = false;
     counted_down_when_asked = &may_end;  // which is when this one waits already
-    cache.run_once(key(), "a.cu", nothing, [&] { ++made; });
+    cache.run_once(key(), "a.cu", std::make_shared<LambdaJob>(nothing, [&] { ++made; }));
     CHECK(made == 1);
 }
 
@@ -91,13 +93,11 @@ TEST_CASE("what is found at once starts no thread") {
     const Watched here;
     MemoryCache cache;
     std::thread::id where;
-    cache.run_once(
-        key(), "a.cu",
-        [&] {
-            where = std::this_thread::get_id();
-            return true;
-        },
-        [] { FAIL("it was found"); });
+    const auto find = [&] {
+        where = std::this_thread::get_id();
+        return true;
+    };
+    cache.run_once(key(), "a.cu", std::make_shared<LambdaJob>(find, [] { FAIL("it was found"); }));
     CHECK(where == std::this_thread::get_id());
 }
 

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
+#include <bascule/jit/text/nvrtc_options.hpp>
 
 #include "support.hpp"
 

@@ -63,13 +63,13 @@ TEST_CASE("no form of a text gets old code, from memory or from disk") {
                               "#ifndef OPTION\n#define OPTION 0\n#endif\n"
                               "extern \"C\" __global__ void k(int* p) { *p = OPTION; }\n");
         one.options.include_paths = {headers.path()};
-        Cache cache(std::make_shared<Compiler>(toolkit()), images.path());
+        Cache cache(toolkit(), images.path());
         const auto check = [&](const char* when) {
             CAPTURE(std::string(when));
             const std::string expected = compiler().compile(one).ptx;
             CHECK(cache.image(one).image->ptx == expected);
             CHECK(cache.image(one).image->ptx == expected);
-            Cache another(std::make_shared<Compiler>(toolkit()), images.path());
+            Cache another(toolkit(), images.path());
             CHECK(another.image(one).image->ptx == expected);
         };
         check("without the header");
@@ -84,7 +84,7 @@ TEST_CASE("no form of a text gets old code, from memory or from disk") {
 }
 
 TEST_CASE("a pasted __TIME__ is compiled each time") {
-    Cache cache(std::make_shared<Compiler>(toolkit()));
+    Cache cache(toolkit());
     const Program one = program(
         "#define CAT(a, b) a##b\n__device__ const char* time = CAT(__TI, ME__);\n"
         "__global__ void k(const char** p) { *p = time; }\n");

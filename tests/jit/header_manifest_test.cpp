@@ -482,7 +482,7 @@ std::set<std::string> files_read_by_nvrtc(const Program& program, const std::str
         Program traced = program;
         traced.options.extra.push_back("-fdevice-time-trace=" + report);
         try {
-            Compiler(toolkit()).compile(traced);
+            bascule::compile(traced, Nvrtc(toolkit()));
         } catch (...) {
             _exit(1);
         }

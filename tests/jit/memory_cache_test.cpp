@@ -15,6 +15,7 @@
 
 #include <bascule/jit/cache/memory_cache.hpp>
 
+#include "lambda_job.hpp"
 #include "support.hpp"
 
 namespace bascule::testing {
@@ -31,12 +32,12 @@ std::shared_ptr<const Image> image_with(const std::string& ptx) {
 /// Runs `make` for "a" unless another thread does. True when it ran here.
 bool run_once(MemoryCache& cache, const std::function<void()>& make) {
     bool ran = false;
-    cache.run_once(
-        key("a"), "a", [] { return false; },
-        [&] {
-            ran = true;
-            make();
-        });
+    cache.run_once(key("a"), "a",
+                   std::make_shared<LambdaJob>([] { return false; },
+                                               [&] {
+                                                   ran = true;
+                                                   make();
+                                               }));
     return ran;
 }
 

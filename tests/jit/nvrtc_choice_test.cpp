@@ -109,7 +109,7 @@ TEST_CASE("a device that is newer than NVRTC gets the newest PTX that it can wri
 }
 
 TEST_CASE("the cache compiles for the newest architecture in place of an unknown one, unless it was named") {
-    Cache cache(std::make_shared<Compiler>(toolkit()));
+    Cache cache(toolkit());
     Program asked = program("__global__ void k() {}");
     asked.arch = {.major = 99, .minor = 0};
     CHECK(cache.image(asked).image->arch == compiler().nvrtc()->nearest(asked.arch));

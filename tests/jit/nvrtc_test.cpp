@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 
@@ -38,11 +39,11 @@ TEST_CASE("a library that is no NVRTC is refused by the function that it lacks")
     CHECK(contains(message_of<LibraryError>([] { Nvrtc library({{"libc.so.6"}, {}}); }), "nvrtcVersion"));
 }
 
-TEST_CASE("a missing NVRTC fails the compile, not the compiler's making") {
-    Compiler compiler({{"/nowhere/libnvrtc.so.13"}, {}});
-    CHECK_THROWS_AS(compiler.compile(program("")), LibraryError);
-    compiler.set_location(toolkit());
-    CHECK(compiler.compile(program("__global__ void k() {}")).kernels.size() == 1);
+TEST_CASE("a missing NVRTC fails the compile, not the making of the cache") {
+    Cache cache({{"/nowhere/libnvrtc.so.13"}, {}});
+    CHECK_THROWS_AS(cache.image(program("")), LibraryError);
+    cache.set_toolkit(toolkit());
+    CHECK(cache.image(program("__global__ void k() {}")).image->kernels.size() == 1);
 }
 
 TEST_CASE("the usual places are asked in order, those of the environment first") {

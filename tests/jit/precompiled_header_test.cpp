@@ -45,7 +45,7 @@ HeaderManifest reached_by(const Program& program) {
 
 Image compile_tracked(const Program& program) {
     const HeaderManifest reached = reached_by(program);
-    return Compiler::compile(program, *compiler().nvrtc(), &reached);
+    return bascule::compile(program, *compiler().nvrtc(), &reached);
 }
 
 /// What the next compile of a text with these headers would do: "create", "use" or "".
@@ -110,7 +110,7 @@ TEST_CASE("a header that changed while it was precompiled leaves no file, and ca
     one.options.include_paths = {directory.path()};
     const HeaderManifest reached = reached_by(one);
     directory.write("value.h", "#define OF_HEADER 2\n");
-    Compiler::compile(one, *compiler().nvrtc(), &reached);
+    bascule::compile(one, *compiler().nvrtc(), &reached);
     directory.write("value.h", "#define OF_HEADER 1\n");
     CHECK(next_step(one) == "create");
 }

@@ -52,7 +52,7 @@ StructLayout particle() {
 }
 
 Cache& cache() {
-    static Cache& cache = *new Cache(std::shared_ptr<Compiler>(&compiler(), [](Compiler*) {}));
+    static Cache& cache = *new Cache(toolkit());
     return cache;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -12,7 +13,7 @@
 #include <vector>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/compile/compiler.hpp>
+#include <bascule/jit/compile/compile.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 
 namespace bascule::testing {
@@ -33,11 +34,15 @@ inline ToolkitLocation toolkit() {
     return location;
 }
 
-/// One compiler for all tests: loading NVRTC takes longer than most of them.
-inline Compiler& compiler() {
-    static Compiler& compiler = *new Compiler(toolkit());
-    return compiler;
-}
+/// One NVRTC for all tests: loading it takes longer than most of them.
+struct OneCompiler {
+    std::shared_ptr<const Nvrtc> nvrtc() const {
+        static const auto& loaded = *new std::shared_ptr(std::make_shared<const Nvrtc>(toolkit()));
+        return loaded;
+    }
+    Image compile(const Program& program) const { return bascule::compile(program, *nvrtc()); }
+};
+inline OneCompiler compiler() { return {}; }
 
 /// Where the NVRTC under test has its headers.
 inline std::vector<SearchPath> installed_paths() {

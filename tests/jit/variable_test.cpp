@@ -94,7 +94,7 @@ constexpr Row rows[] = {
 
 /// One cache for all tests: it has the NVRTC under test.
 Cache& cache() {
-    static Cache& cache = *new Cache(std::make_shared<Compiler>(toolkit()));
+    static Cache& cache = *new Cache(toolkit());
     return cache;
 }
 

@@ -495,10 +495,10 @@ Raises CompileError when instances fail, after all others are compiled: it says 
 
 py::dict nvrtc_info() {
     prepare_toolkit();
-    Compiler& compiler = Cache::process_default().compiler();
+    Cache& cache = Cache::process_default();
     const DriverLimit limit = driver_limit();
-    compiler.set_limit(limit);
-    const auto nvrtc = compiler.nvrtc();
+    cache.set_driver_limit(limit);
+    const auto nvrtc = cache.nvrtc();
     py::dict info;
     info["path"] = nvrtc->path();
     info["version"] = fmt::format("{}.{}", nvrtc->version().major, nvrtc->version().minor);

@@ -47,7 +47,7 @@ void prepare_toolkit() {
         const std::lock_guard lock(preparing);
         if (wanted.load(std::memory_order_acquire) != number) continue;  // changed meanwhile
         if (prepared.load(std::memory_order_relaxed) == number) return;  // another thread was quicker
-        Cache::process_default().compiler().set_location(std::move(found));
+        Cache::process_default().set_toolkit(std::move(found));
         prepared.store(number, std::memory_order_release);
     }
 }

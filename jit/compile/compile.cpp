@@ -4,16 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/compile/compilation.hpp>
+#include <bascule/jit/compile/compile.hpp>
 #include <bascule/jit/compile/compile_plan.hpp>
 #include <bascule/jit/compile/precompiled_header.hpp>
 #include <bascule/jit/compile/prelude.hpp>
-#include <bascule/jit/compile/undeclared_kernels.hpp>
+#include <bascule/jit/compile/view_probe.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
-#include <bascule/jit/files/kept_source.hpp>
 #include <bascule/jit/headers/memory_headers.hpp>
 #include <bascule/jit/process/log.hpp>
+#include <bascule/jit/text/nvrtc_options.hpp>
+#include <bascule/jit/types/demangle.hpp>
 #include <bascule/jit/types/reflection.hpp>
 #include <bascule/jit/types/variable.hpp>
 
@@ -162,20 +163,20 @@ Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& p
 }
 
 /// The image of one variable: no code, and the variable in the place of a kernel.
-Image compile_variable(const Program& program, const Nvrtc& nvrtc, std::span<const Nvrtc::Header> headers,
-                       std::vector<std::string> options) {
+Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<const Nvrtc::Header> headers,
+                        std::vector<std::string> options) {
     const Nvrtc::Version version = nvrtc.version();
     if (version.major > 12 || version.minor >= 4)
         options.push_back("-fdevice-syntax-only");  // no code is made
     const Instance& variable = program.instances.at(0);
     const std::string canonical = canonical_name(program.source.text);
-    const auto compile = [&](const std::string& reflecting) {
+    const auto ask = [&](const std::string& reflecting) {
         const std::vector<std::string> names = {variable.expression, reflecting};
         return nvrtc.compile(program.source.text, canonical, headers, options, names);
     };
-    Nvrtc::Result result = compile(variable_expression(variable.kernel));
+    Nvrtc::Result result = ask(variable_expression(variable.kernel));
     if (!result.succeeded && result.log.find("unnamed type") != result.log.npos) {
-        Nvrtc::Result nameless = compile(nameless_variable_expression(variable.kernel));
+        Nvrtc::Result nameless = ask(nameless_variable_expression(variable.kernel));
         if (nameless.succeeded) result = std::move(nameless);
     }
     if (result.succeeded) {
@@ -218,6 +219,50 @@ Nvrtc::Result with_canonical_places(Nvrtc::Result result, const std::string& nam
     return result;
 }
 
+// --- Kernels that an image has and its text does not spell: macros, includes and explicit instantiations make them
+
+/// A kernel of an image, by the name that C++ has for it, "ns::add" or "scale<float>", and the image's own.
+struct EntryName {
+    std::string name;
+    std::string lowered_name;
+};
+
+/// "ns::scale<float>" of "void ns::scale<float>(float*)"; empty where C++ has no name for it.
+std::string name_of_entry(const std::string& entry) {
+    if (!entry.starts_with("_Z")) return entry;  // extern "C"
+    std::string text = demangle(entry);
+    if (text.find("(anonymous") != text.npos) return {};
+    if (text.starts_with("void ")) text.erase(0, 5);  // of a template, the return type is part of the name
+    int depth = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '<') ++depth;
+        if (text[i] == '>') --depth;
+        if (text[i] == '(' && depth == 0) return text.substr(0, i);
+    }
+    return {};
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+}
+
+/// The entries of `ptx` that are not among `known`, by their lowered names, and are of none of the kernels that the
+/// text declares. Without those of anonymous namespaces, which no name expression reaches.
+std::vector<EntryName> undeclared_entries(std::string_view ptx, const std::vector<std::string>& known,
+                                          const std::vector<std::string>& declared) {
+    static constexpr std::string_view directive = ".entry ";
+    std::vector<EntryName> found;
+    for (std::size_t at = ptx.find(directive); at != ptx.npos; at = ptx.find(directive, at)) {
+        at += directive.size();
+        const std::string entry(ptx.substr(at, ptx.find_first_of("( \t\r\n", at) - at));
+        if (contains(known, entry)) continue;
+        std::string name = name_of_entry(entry);
+        if (name.empty() || contains(declared, name.substr(0, name.find('<')))) continue;
+        found.push_back({std::move(name), entry});
+    }
+    return found;
+}
+
 std::vector<std::string> lowered_names(const Image& image) {
     std::vector<std::string> names;
     for (const KernelImage& kernel : image.kernels) names.push_back(kernel.lowered_name);
@@ -234,7 +279,7 @@ std::vector<KernelImage> signatures_of(const std::vector<EntryName>& entries, co
     asked.functions_too = false;
     for (const EntryName& entry : entries) asked.instances.push_back({entry.name, entry.name});
     try {
-        std::vector<KernelImage> kernels = compile_once(asked, nvrtc, nullptr).kernels;
+        std::vector<KernelImage> kernels = compile(asked, nvrtc).kernels;
         for (std::size_t i = 0; i < entries.size(); ++i) kernels[i].lowered_name = entries[i].lowered_name;
         return kernels;
     } catch (const CompileError&) {
@@ -248,7 +293,7 @@ std::vector<KernelImage> signatures_of(const std::vector<EntryName>& entries, co
     return kernels;
 }
 
-/// Kernels that macros and includes make come with the image unasked, and without their signatures.
+/// They come with the image unasked, and without their signatures.
 void add_undeclared_kernels(Image& image, const Program& program, const Nvrtc& nvrtc) {
     std::vector<std::string> declared;
     for (const KernelDeclaration& declaration : find_kernels(program.source.text))
@@ -259,20 +304,14 @@ void add_undeclared_kernels(Image& image, const Program& program, const Nvrtc& n
         image.kernels.push_back(std::move(kernel));
 }
 
-}  // namespace
-
-Image compile_once(const Program& program, const Nvrtc& nvrtc, const HeaderManifest* reached) {
-    refuse_nul(program);
-    to_arguments(program.options);  // checks the names of all defines
-    const std::vector<std::string> options = all_options(program, nvrtc);
-    const std::vector<Nvrtc::Header> headers = all_headers(program);
-    if (program.purpose == Program::Purpose::variable) {
-        return compile_variable(program, nvrtc, headers, options);
-    }
+/// In one run of NVRTC after another: each but the last omits a kernel that it refused, or splits one into overloads, which
+/// are not split again.
+Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::vector<Nvrtc::Header>& headers,
+                       const std::vector<std::string>& options, const HeaderManifest* reached) {
     const std::string name = program_name(program.source, program.options);
     CompilePlan plan(program);
     PrecompiledHeader precompiled(program, nvrtc, options, headers, reached);
-    const auto compile = [&] {
+    const auto run = [&] {
         const std::vector<std::string> expressions = plan.name_expressions();
         std::vector<std::string> arguments = options;
         arguments.insert(arguments.end(), precompiled.options().begin(), precompiled.options().end());
@@ -287,16 +326,9 @@ Image compile_once(const Program& program, const Nvrtc& nvrtc, const HeaderManif
         return with_canonical_places(std::move(result), name, program.source);
     };
 
-    // Ends: every round but the last drops a kernel, or splits one into overloads, which are not split again.
     while (true) {
-        Nvrtc::Result result = compile();
-        if (result.succeeded) {
-            Image image = make_image(std::move(result), plan, program, nvrtc);
-            if (program.purpose == Program::Purpose::code &&
-                (program.instances.empty() || program.functions_too))
-                add_undeclared_kernels(image, program, nvrtc);
-            return image;
-        }
+        Nvrtc::Result result = run();
+        if (result.succeeded) return make_image(std::move(result), plan, program, nvrtc);
         if (result.bad_option) fail(explain_option(result.log, program, nvrtc), program, options, result.log);
         const std::vector<Diagnostic> diagnostics = parse_log(result.log);
         const bool only_names =
@@ -312,6 +344,22 @@ Image compile_once(const Program& program, const Nvrtc& nvrtc, const HeaderManif
         fail(explain_failure(shown, result.log, program.source, nvrtc.include_paths()), program, options,
              readable_log(result.log, program.source), at_user_places(shown, program.source));
     }
+}
+
+}  // namespace
+
+Image compile(const Program& program, const Nvrtc& nvrtc, const HeaderManifest* reached) {
+    refuse_nul(program);
+    to_arguments(program.options);  // checks the names of all defines
+    const std::vector<std::string> options = all_options(program, nvrtc);
+    const std::vector<Nvrtc::Header> headers = all_headers(program);
+    if (program.purpose == Program::Purpose::variable)
+        return image_of_variable(program, nvrtc, headers, options);
+    Image image = image_of_kernels(program, nvrtc, headers, options, reached);
+    if (program.purpose != Program::Purpose::code) return image;
+    if (program.instances.empty() || program.functions_too) add_undeclared_kernels(image, program, nvrtc);
+    read_view_layouts(image, program, nvrtc, &compile);
+    return image;
 }
 
 }  // namespace bascule

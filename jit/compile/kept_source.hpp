@@ -7,11 +7,7 @@
 
 namespace bascule {
 
-/// The name that a text is compiled under, which the lines of its image name: canonical_name, or its file in
-/// `keep_sources`.
-std::string program_name(const Source& source, const CompileOptions& options);
-
-/// Writes that file, unless it is there with this text; a link there is replaced. Throws: FileError that names the option.
+/// Writes the file that `program_name` names, unless it is there with this text; a link there is replaced. Throws: FileError that names the option.
 void keep_source(const Source& source, const CompileOptions& options);
 
 /// The directory that BASCULE_KEEP_SOURCES names, for options without one; empty: none.

@@ -10,11 +10,9 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/diagnostics/diagnostics.hpp>
-#include <bascule/jit/files/environment.hpp>
+#include <bascule/jit/compile/kept_source.hpp>
 #include <bascule/jit/files/file_identity.hpp>
-#include <bascule/jit/files/kept_source.hpp>
-#include <bascule/jit/headers/header_manifest.hpp>
+#include <bascule/jit/files/paths.hpp>
 
 namespace bascule {
 namespace {
@@ -28,12 +26,6 @@ namespace {
 
 }  // namespace
 
-std::string program_name(const Source& source, const CompileOptions& options) {
-    std::string canonical = canonical_name(source.text);
-    if (options.keep_sources.empty()) return canonical;
-    return absolute_path(options.keep_sources) + canonical.substr(canonical.rfind('/'));
-}
-
 void keep_source(const Source& source, const CompileOptions& options) {
     if (options.keep_sources.empty()) return;
     const std::filesystem::path path = program_name(source, options);
@@ -42,7 +34,7 @@ void keep_source(const Source& source, const CompileOptions& options) {
     if (!is_link && read_file(path) == source.text) return;
     std::filesystem::create_directories(path.parent_path(), error);
     if (error) fail_kept(path.parent_path(), error.value());
-    // Renamed when it is whole: another process may write the same. A link that somebody has put there is not followed.
+    // Renamed when it is whole: another process may write the same. A link there is not followed.
     std::random_device random;
     const std::string temporary = fmt::format("{}.{:08x}{:08x}", path.string(), random(), random());
     const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <bascule/interface/errors/did_you_mean.hpp>
+#include <bascule/jit/text/nvrtc_options.hpp>
+
+namespace bascule {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct NvrtcOption {
+    /// What it means in CompileOptions::extra.
+    enum class InExtra : std::uint8_t {
+        harmless,  ///< changes neither which files a compile reads nor where it looks for them
+        unproven,  ///< may
+        refused,   ///< `instead` says what to write
+    };
+
+    std::string_view name;        ///< "--gpu-architecture"
+    std::string_view short_name;  ///< "-arch"; empty: it has none
+    InExtra in_extra = InExtra::unproven;
+    std::string_view instead{};  ///< of one that is refused
+    bool is_joined = false;      ///< -DNAME is -D with the value NAME
+};
+using enum NvrtcOption::InExtra;
+
+constexpr std::string_view use_arch = "use the option `arch`";
+constexpr std::string_view not_loadable = "what it makes cannot be loaded and launched";
+
+constexpr std::array options = {
+    NvrtcOption{"--gpu-architecture", "-arch", refused, use_arch},
+    NvrtcOption{"--gpu-code", "-code", refused, use_arch},
+    NvrtcOption{"--gencode", "-gencode", refused, use_arch},
+    NvrtcOption{"--std", "-std", refused, "use the option `std`"},
+    NvrtcOption{"--define-macro", "-D", refused, "use the option `defines`", true},
+    NvrtcOption{"--include-path", "-I", refused, "use the option `include_paths`", true},
+    NvrtcOption{"--pre-include", "-include", refused, "write the #include into the text"},
+    NvrtcOption{"--device-debug", "-G", refused, "use the option `debug`"},
+    NvrtcOption{"--pch", "-pch", refused, "use the option `pch`"},
+    NvrtcOption{"--output-file", "-o", refused, "NVRTC compiles in memory and writes no file"},
+    NvrtcOption{"--dlink-time-opt", "-dlto", refused, not_loadable},
+    NvrtcOption{"--gen-opt-lto", "-lto", refused, not_loadable},
+    NvrtcOption{"--fdevice-syntax-only", "-fdevice-syntax-only", refused, not_loadable},
+    NvrtcOption{"--use_fast_math", "-use_fast_math", harmless},
+    NvrtcOption{"--maxrregcount", "-maxrregcount", harmless},
+    NvrtcOption{"--generate-line-info", "-lineinfo", harmless},
+    NvrtcOption{"--ftz", "-ftz", harmless},
+    NvrtcOption{"--prec-sqrt", "-prec-sqrt", harmless},
+    NvrtcOption{"--prec-div", "-prec-div", harmless},
+    NvrtcOption{"--fmad", "-fmad", harmless},
+    NvrtcOption{"--restrict", "-restrict", harmless},
+    NvrtcOption{"--extra-device-vectorization", "-extra-device-vectorization", harmless},
+    NvrtcOption{"--relocatable-device-code", "-rdc", harmless},
+    NvrtcOption{"--dopt", "-dopt", harmless},
+    NvrtcOption{"--diag-suppress", "-diag-suppress", harmless},
+    NvrtcOption{"--diag-error", "-diag-error", harmless},
+    NvrtcOption{"--diag-warn", "-diag-warn", harmless},
+    NvrtcOption{"--disable-warnings", "-w", harmless},
+    NvrtcOption{"--device-as-default-execution-space", "-default-device", harmless},
+    NvrtcOption{"--default-device", "", harmless},
+    NvrtcOption{"--device-int128", "-device-int128", harmless},
+    NvrtcOption{"--builtin-move-forward", "-builtin-move-forward", harmless},
+    NvrtcOption{"--brief-diagnostics", "-brief-diag", harmless},
+    NvrtcOption{"--minimal", "-minimal", harmless},
+    NvrtcOption{"--no-cache", "", harmless},
+    NvrtcOption{"--ptxas-options", "-Xptxas"},
+    NvrtcOption{"--builtin-initializer-list", ""},
+    NvrtcOption{"--time", ""},
+    NvrtcOption{"--split-compile", ""},
+    NvrtcOption{"--device-stack-protector", ""},
+    NvrtcOption{"--no-source-include", ""},
+    NvrtcOption{"--undefine-macro", ""},
+    NvrtcOption{"--modify-stack-limit", ""},
+    NvrtcOption{"--optimization-info", ""},
+    NvrtcOption{"--device-c", ""},
+    NvrtcOption{"--device-w", ""},
+    NvrtcOption{"--display-error-number", ""},
+    NvrtcOption{"--no-display-error-number", ""},
+};
+
+/// Options of ptxas that read no file, by their names and their short names.
+constexpr std::array harmless_to_ptxas = {
+    std::pair{"--allow-expensive-optimizations"sv, "-allow-expensive-optimizations"sv},
+    std::pair{"--def-load-cache"sv, "-dlcm"sv},
+    std::pair{"--def-store-cache"sv, "-dscm"sv},
+    std::pair{"--disable-optimizer-constants"sv, "-disable-optimizer-constants"sv},
+    std::pair{"--disable-warnings"sv, "-w"sv},
+    std::pair{"--fmad"sv, "-fmad"sv},
+    std::pair{"--generate-line-info"sv, "-lineinfo"sv},
+    std::pair{"--maxrregcount"sv, "-maxrregcount"sv},
+    std::pair{"--opt-level"sv, "-O"sv},
+    std::pair{"--verbose"sv, "-v"sv},
+    std::pair{"--warn-on-double-precision-use"sv, "-warn-double-usage"sv},
+    std::pair{"--warn-on-local-memory-usage"sv, "-warn-lmem-usage"sv},
+    std::pair{"--warn-on-spills"sv, "-warn-spills"sv},
+};
+
+std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
+
+/// The row of an option by either of its names; null for one that is not known.
+const NvrtcOption* find_option(std::string_view name) {
+    const auto row = std::ranges::find_if(options, [&](const NvrtcOption& each) {
+        return name == each.name || (name == each.short_name && !name.empty());
+    });
+    return row == options.end() ? nullptr : &*row;
+}
+
+/// Whether each of some options of ptxas, with commas between, is known to read no file: "-v,-O3".
+bool ptxas_leaves_files_alone(std::string_view list) {
+    while (true) {
+        const std::size_t comma = list.find(',');
+        const std::string_view option = list.substr(0, comma);
+        const std::string_view name = name_of(option);
+        const bool is_level = name.size() == 3 && name.starts_with("-O") && name[2] >= '0' && name[2] <= '3';
+        const bool is_harmless = std::ranges::any_of(
+            harmless_to_ptxas, [&](const auto& each) { return name == each.first || name == each.second; });
+        if (!is_level && !is_harmless) return false;
+        if (option.find_first_of(" \t\"'@") != option.npos) return false;
+        if (comma == list.npos) return true;
+        list.remove_prefix(comma + 1);
+    }
+}
+
+}  // namespace
+
+std::string refusal_of_extra(std::string_view option) {
+    const NvrtcOption* row = find_option(option.substr(0, option.find_first_of("= ")));
+    if (row == nullptr) {
+        const auto joined = std::ranges::find_if(options, [&](const NvrtcOption& each) {
+            return each.is_joined && option.starts_with(each.short_name);
+        });
+        if (joined != options.end()) row = &*joined;
+    }
+    if (row != nullptr && row->in_extra == refused) return std::string(row->instead);
+    if (option.find_first_not_of(" \t") == option.npos) return "it is empty";
+    if (option.front() != '-')
+        return "an option begins with `-`; its value belongs to the same element: \"--name=value\"";
+    if (option.find_first_of(" \t") < option.find('=')) {
+        return "one option per element, and its value after `=`: \"--name=value\"";
+    }
+    return {};
+}
+
+bool leaves_files_alone(std::string_view option) {
+    const std::string_view name = name_of(option);
+    const NvrtcOption* row = find_option(name);
+    if (row == nullptr) return false;
+    if (row->name == "--ptxas-options")
+        return option != name && ptxas_leaves_files_alone(option.substr(name.size() + 1));
+    return row->in_extra == harmless;
+}
+
+std::string nearest_option(std::string_view option) {
+    std::vector<std::string> known;
+    for (const NvrtcOption& each : options) known.emplace_back(each.name);
+    std::string name(name_of(option));
+    const std::size_t letters = name.find_first_not_of('-');
+    if (letters == name.npos) return {};
+    name = "--" + name.substr(letters);
+    return nearest_name(name, known);
+}
+
+}  // namespace bascule
