@@ -109,6 +109,12 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, o
         missing_libraries.collecting = False
 
 
+def pytest_collection_finish() -> None:
+    """The thousands of objects that the tests themselves are stay out of every gc.collect() of a test."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_runtest_setup() -> None:
     """What earlier tests enqueued gives its arrays up before, not in the middle of what this one looks at."""
     if bascule._bascule._owners_held():
