@@ -35,12 +35,12 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/graphs/graph.hpp>
+#include <bascule/runtime/kernels/global.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
 #include <bascule/runtime/memory/device_array.hpp>
-#include <bascule/runtime/memory/global.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/event.hpp>
-#include <bascule/runtime/streams/graph.hpp>
 #include <bascule/runtime/streams/stream.hpp>
-#include <bascule/runtime/trace/launch_hooks.hpp>

@@ -8,11 +8,11 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/driver/reset_watch.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
 #include <bascule/runtime/faults/device_reset.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/faults/reset_watch.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/observer.hpp>
 
 namespace bascule {
 
@@ -37,8 +37,7 @@ void reset_emulated_devices() {
     for (const Device device : Device::used()) {
         const KeptMark mark = kept_so_far();
         emulated->reset(device.ordinal());
-        note_finished(device, mark);
-        release_finished(device, mark);
+        tell_observers<&StreamObserver::device_finished>(device, mark, false);
         forget_blame(device.ordinal());
     }
     forget_bounds_reports();

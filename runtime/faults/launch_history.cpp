@@ -12,8 +12,7 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/kernels/library.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/observer.hpp>
 
 namespace bascule {
 namespace {
@@ -33,6 +32,44 @@ HistoryRegistry& history_registry() {
     static auto* made = new HistoryRegistry;
     return *made;
 }
+
+/// A synchronisation that began at `mark` has returned: these launches are done and cannot have failed.
+template <class Matches>
+void forget(KeptMark mark, const Matches& matches) noexcept {
+    const std::lock_guard lock(history_registry().mutex);
+    for (LaunchRing* ring : history_registry().rings) {
+        for (LaunchSlot& slot : ring->slots) {
+            if (slot.kernel.load(relaxed) != nullptr && slot.order.load(relaxed) <= mark && matches(slot)) {
+                slot.kernel.store(nullptr, relaxed);
+            }
+        }
+    }
+}
+
+void forget_launches(StreamRef stream, KeptMark mark) noexcept {
+    const LaunchRing* const mine = thread_memory.history;
+    forget(mark, [&](const LaunchSlot& slot) {
+        return slot.stream.load(relaxed) == stream.handle() &&
+               slot.ordinal.load(relaxed) == stream.device().ordinal() &&
+               (stream.handle() != 2 || (mine != nullptr && &slot >= mine->slots.data() &&
+                                         &slot < mine->slots.data() + mine->slots.size()));
+    });
+}
+
+void forget_launches(Device device, KeptMark mark) noexcept {
+    forget(mark, [&](const LaunchSlot& slot) { return slot.ordinal.load(relaxed) == device.ordinal(); });
+}
+
+constexpr StreamObserver observer{
+    .stream_finished =
+        [](StreamRef stream, KeptMark mark, bool lost) noexcept {
+            if (!lost) forget_launches(stream, mark);
+        },
+    .device_finished =
+        [](Device device, KeptMark mark, bool lost) noexcept {
+            if (!lost) forget_launches(device, mark);
+        },
+};
 
 struct OwnRing {
     LaunchRing* ring = nullptr;
@@ -58,6 +95,7 @@ struct OwnRing {
             rings.reserve(rings.size() + 1);
             own.ring = rings.emplace_back(new LaunchRing);
         }
+        set_stream_observer(ObservingPart::faults, observer);
         own.ring->next_site = emulated == nullptr ? &own.ring->unread_site : emulated->next_site();
     } catch (...) {  // no memory: this thread's launches are not remembered
     }
@@ -65,18 +103,6 @@ struct OwnRing {
 }
 
 constinit thread_local const SuspectedLaunch* suspect = nullptr;
-
-template <class Matches>
-void forget(KeptMark mark, const Matches& matches) noexcept {
-    const std::lock_guard lock(history_registry().mutex);
-    for (LaunchRing* ring : history_registry().rings) {
-        for (LaunchSlot& slot : ring->slots) {
-            if (slot.kernel.load(relaxed) != nullptr && slot.order.load(relaxed) <= mark && matches(slot)) {
-                slot.kernel.store(nullptr, relaxed);
-            }
-        }
-    }
-}
 
 /// One launch as a report names it.
 struct Candidate {
@@ -118,10 +144,9 @@ std::string_view reported_kernel(std::string_view report) noexcept {
 }
 
 std::string describe_suspect(const SuspectedLaunch& launch) {
-    return fmt::format(
-        "{}, with the arguments {}",
-        describe_launch(launch.kernel.names->name, launch.stream.handle(), launch.site.place()),
-        to_string(launch.args));
+    return fmt::format("{}, with the arguments {}",
+                       describe_launch(launch.kernel.name, launch.stream.handle(), launch.site.place()),
+                       to_string(launch.args));
 }
 
 /// Of launches that are not known to be done.
@@ -158,24 +183,17 @@ std::string decide(int ordinal, const Judge& judge) {
 
 }  // namespace
 
+const KernelNames* KernelNames::remember(const std::string& name, const std::string& lowered) {
+    static std::mutex& mutex = *new std::mutex;
+    static auto& known = *new std::map<std::pair<std::string, std::string>, KernelNames>;
+    const std::lock_guard lock(mutex);
+    return &known.emplace(std::pair(name, lowered), KernelNames{name, lowered}).first->second;
+}
+
 LaunchRing* LaunchRing::of(ThreadMemory& memory) noexcept {
     if (memory.history == nullptr) [[unlikely]]
         memory.history = take_ring();
     return memory.history;
-}
-
-void note_finished(StreamRef stream, KeptMark mark) noexcept {
-    const LaunchRing* const mine = thread_memory.history;
-    forget(mark, [&](const LaunchSlot& slot) {
-        return slot.stream.load(relaxed) == stream.handle() &&
-               slot.ordinal.load(relaxed) == stream.device().ordinal() &&
-               (stream.handle() != 2 || (mine != nullptr && &slot >= mine->slots.data() &&
-                                         &slot < mine->slots.data() + mine->slots.size()));
-    });
-}
-
-void note_finished(Device device, KeptMark mark) noexcept {
-    forget(mark, [&](const LaunchSlot& slot) { return slot.ordinal.load(relaxed) == device.ordinal(); });
 }
 
 std::string blame(int ordinal, const std::string& report) {
@@ -211,14 +229,14 @@ bool launches_wait() noexcept {
     return asked;
 }
 
-SuspectedLaunch::SuspectedLaunch(const LoadedKernel& the_kernel, StreamRef the_stream, LaunchSite the_site,
+SuspectedLaunch::SuspectedLaunch(const KernelNames& the_kernel, StreamRef the_stream, LaunchSite the_site,
                                  const ArgumentPack& the_args) noexcept
     : kernel(the_kernel), stream(the_stream), site(the_site), args(the_args) {
     suspect = this;
 }
 SuspectedLaunch::~SuspectedLaunch() { suspect = nullptr; }
 
-void wait_for_suspect(const LoadedKernel& kernel, StreamRef stream, LaunchSite site,
+void wait_for_suspect(const KernelNames& kernel, StreamRef stream, LaunchSite site,
                       const ArgumentPack& args) {
     {
         const ContextGuard context(stream.context());

@@ -8,17 +8,24 @@
 #include <string>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/runtime/faults/launch_site.hpp>
-#include <bascule/runtime/lifetime/owner.hpp>
 #include <bascule/runtime/lifetime/thread_memory.hpp>
+#include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
-#include <bascule/runtime/trace/watches.hpp>
+#include <bascule/runtime/streams/watches.hpp>
+#include <bascule/runtime/trace/launch_site.hpp>
 
 namespace bascule {
 
 struct EmulatedFault;
-struct KernelNames;
-struct LoadedKernel;
+
+/// The names of a kernel, never freed: a fault may be reported when the kernel is gone.
+struct KernelNames {
+    std::string name;     ///< with its template arguments: "ns::scale<float>"
+    std::string lowered;  ///< as the image calls it
+
+    /// Equal names are one object. Thread-safe.
+    static const KernelNames* remember(const std::string& name, const std::string& lowered);
+};
 
 /// The last launches of one thread, which alone writes them. Never freed.
 struct LaunchRing {
@@ -65,10 +72,6 @@ class LaunchNote {
     LaunchSite site_;
 };
 
-/// A synchronisation that began at `mark` has returned: these launches are done and cannot have failed.
-void note_finished(StreamRef stream, KeptMark mark) noexcept;
-void note_finished(Device device, KeptMark mark) noexcept;
-
 /// Which launch most likely lost the context of this device, as sentences: decided by the first call, and then
 /// kept. `report` may name the kernel, and is empty otherwise. Empty when nothing was launched.
 std::string blame(int ordinal, const std::string& report);
@@ -85,13 +88,13 @@ bool launches_wait() noexcept;
 /// While it lives, the launch that the calling thread waits for: an error is caused by it. Borrows what it is given.
 class SuspectedLaunch {
   public:
-    SuspectedLaunch(const LoadedKernel& kernel, StreamRef stream, LaunchSite site,
+    SuspectedLaunch(const KernelNames& kernel, StreamRef stream, LaunchSite site,
                     const ArgumentPack& args) noexcept;
     ~SuspectedLaunch();
     SuspectedLaunch(const SuspectedLaunch&) = delete;
     SuspectedLaunch& operator=(const SuspectedLaunch&) = delete;
 
-    const LoadedKernel& kernel;
+    const KernelNames& kernel;
     const StreamRef stream;
     const LaunchSite site;
     const ArgumentPack& args;
@@ -99,8 +102,7 @@ class SuspectedLaunch {
 
 /// Waits for a launch that was just made: an error is caused by this launch. Not on a stream that is
 /// being captured, where nothing runs. Throws: CudaError that names the launch and its arguments.
-void wait_for_suspect(const LoadedKernel& kernel, StreamRef stream, LaunchSite site,
-                      const ArgumentPack& args);
+void wait_for_suspect(const KernelNames& kernel, StreamRef stream, LaunchSite site, const ArgumentPack& args);
 
 /// Whether every launch is followed by a synchronisation of its stream, so that a fault is raised by the
 /// launch that caused it. Off at first; counts for the whole process. Returns what it was.

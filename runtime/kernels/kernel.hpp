@@ -15,7 +15,7 @@
 #include <bascule/jit/types/specialization.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
-#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {

@@ -1,4 +1,4 @@
-// What a module and its kernels remember. Private to module.cpp, kernel.cpp and kernel_choice.cpp.
+// What a module and its kernels remember. Private to this folder.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <bascule/interface/arguments/argument_type.hpp>
@@ -23,6 +24,13 @@
 #include <bascule/runtime/kernels/library.hpp>
 
 namespace bascule {
+
+/// "scale" of "ns::scale<int>".
+inline std::string_view last_component(std::string_view name) noexcept {
+    name = name.substr(0, name.find('<'));
+    const std::size_t colons = name.rfind("::");
+    return colons == std::string_view::npos ? name : name.substr(colons + 2);
+}
 
 /// One image per architecture, loaded once per device: the functions of a text, instances of its templates, or both.
 class Unit {

@@ -8,10 +8,10 @@
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
 #include <bascule/runtime/kernels/launch_attributes.hpp>
+#include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/stream.hpp>
-#include <bascule/runtime/trace/launch_hooks.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
@@ -21,7 +21,7 @@ namespace {
                                               const ArgumentPack& args, LaunchSite site) {
     if (target.has_attributes()) explain_refusal(code, target.config(), target.kernel());
     std::optional<SuspectedLaunch> own;  // otherwise a fault is that of an earlier launch
-    if (launches_wait()) own.emplace(target.kernel(), stream, site, args);
+    if (launches_wait()) own.emplace(*target.kernel().names, stream, site, args);
     Driver::get().check(code, stream.native(),
                         fmt::format("launching kernel '{}'", target.kernel().image->name));
 }
@@ -82,7 +82,7 @@ template <class Watcher>
     watcher.before_enqueue();
     enqueue(target, stream, args, site);  // cuLaunchKernelEx
     watcher.after_enqueue();
-    note.accept(target.kernel().names, stream);  // whom to ask when something is lost
+    note.accept(target.kernel().names, stream);  // for the report of a fault
     watcher.after_launch();
     if (!others.empty()) order_producers_after(stream, others);  // their next work waits for this kernel
     kept.keep_now(producers.found_no_capture() ? StreamFacts::not_captured : StreamFacts::in_context);
@@ -98,7 +98,7 @@ struct Watched {
     /// Before any other call is told of its fault.
     void after_launch() const {
         if (watches(Watch::synchronise))
-            wait_for_suspect(launch.kernel, launch.stream, launch.site, launch.args);
+            wait_for_suspect(*launch.kernel.names, launch.stream, launch.site, launch.args);
     }
 };
 

@@ -3,8 +3,6 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <map>
-#include <mutex>
 
 #include <fmt/format.h>
 
@@ -12,6 +10,7 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
@@ -44,14 +43,6 @@ void finish_loading(const Driver& driver, CUkernel kernel, const std::string& do
     const auto load = driver.api().cuFuncLoad;  // older drivers load it when its attributes are asked for
     if (load) driver.check(load(function), doing);
 #endif
-}
-
-/// The names as one object, which is never freed.
-const KernelNames* remember_names(const std::string& name, const std::string& lowered) {
-    static std::mutex& mutex = *new std::mutex;
-    static auto& known = *new std::map<std::pair<std::string, std::string>, KernelNames>;
-    const std::lock_guard lock(mutex);
-    return &known.emplace(std::pair(name, lowered), KernelNames{name, lowered}).first->second;
 }
 
 [[noreturn]] void fail_parameter(const KernelImage& kernel, const Parameter& parameter, std::size_t offset,
@@ -187,7 +178,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     auto loaded = std::make_unique<LoadedKernel>();
     loaded->library = this;
     loaded->image = &kernel;
-    loaded->names = remember_names(kernel.signature.kernel, kernel.lowered_name);
+    loaded->names = KernelNames::remember(kernel.signature.kernel, kernel.lowered_name);
     const std::string doing = fmt::format("loading kernel '{}' on {}", kernel.name, device.name());
     driver.check(driver.api().cuLibraryGetKernel(&loaded->native, native_, kernel.lowered_name.c_str()),
                  doing);

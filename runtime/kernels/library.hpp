@@ -11,7 +11,7 @@
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/kernels/code_choice.hpp>
-#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/owner.hpp>
 
 struct CUlib_st;
 struct CUkern_st;
@@ -20,12 +20,7 @@ namespace bascule {
 
 class Library;
 struct DriverResult;
-
-/// The names of a kernel, never freed: a fault may be reported when the kernel is gone.
-struct KernelNames {
-    std::string name;     ///< with its template arguments: "ns::scale<float>"
-    std::string lowered;  ///< as the image calls it
-};
+struct KernelNames;
 
 /// One kernel, ready to launch. A value that borrows from its Library: keep that as long as this.
 struct LoadedKernel {

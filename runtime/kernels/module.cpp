@@ -25,12 +25,6 @@
 namespace bascule {
 namespace {
 
-/// "scale" of "ns::scale".
-std::string_view last_component(std::string_view name) {
-    const std::size_t colons = name.rfind("::");
-    return colons == std::string_view::npos ? name : name.substr(colons + 2);
-}
-
 /// Before it is compiled. The image will have PTX, which runs wherever its machine code does.
 void refuse_unfit(Arch arch, Device device) {
     if (runs_on(CodeForm::ptx, arch, device.capability())) return;

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {

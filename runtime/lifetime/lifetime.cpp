@@ -18,7 +18,7 @@
 #include <bascule/runtime/lifetime/owner_queue.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
-#include <bascule/runtime/streams/hidden_streams.hpp>
+#include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
@@ -151,9 +151,53 @@ LockedQueue queue_for(StreamRef stream, const Owners& owners, const CodeRef* cod
     return find_or_make_queue(key);
 }
 
+/// Others may capture the stream from now on.
+void note_given_out(StreamRef stream) noexcept {
+    try {
+        const LockedQueue found = find_queue(QueueKey::of(stream));
+        if (found.queue == nullptr) return;
+        found.queue->asks = true;
+        found.queue->count();
+    } catch (...) {  // a lock that fails
+    }
+}
+
+/// What is kept for a stream that is about to be destroyed goes on being kept, under no handle, until its work is done.
+void retire(StreamRef stream) noexcept {
+    if (Driver::lost_by_fork()) return;
+    try {
+        OwnerQueue* queue = nullptr;
+        {
+            const LockedQueue found = find_queue(QueueKey::of(stream));
+            if (found.queue == nullptr) return;
+            queue = found.queue;
+            queue->retired = true;
+            queue->count();
+            if (queue->kept.empty()) return;
+        }
+        const Driver& driver = Driver::get();
+        const ContextGuard context(stream.context());
+        {
+            const Bookkeeping bookkeeping(driver);
+            if (is_capturing(driver, stream)) return;
+            mark(*queue, stream, driver);
+        }
+        collect_retired(stream.device(), driver);
+    } catch (...) {  // not marked: its owners stay until the device is synchronised
+    }
+}
+
+constexpr StreamObserver observer{
+    .stream_finished = [](StreamRef stream, KeptMark mark, bool) noexcept { release_finished(stream, mark); },
+    .device_finished = [](Device device, KeptMark mark, bool) noexcept { release_finished(device, mark); },
+    .handle_given_out = &note_given_out,
+    .stream_ends = &retire,
+};
+
 /// What few operations need. `owners` are taken.
 [[gnu::noinline]] void keep_in_any_queue(StreamRef stream, const Owners& owners, const CodeRef* code,
                                          StreamFacts facts) noexcept {
+    set_stream_observer(ObservingPart::lifetime, observer);
     LockedQueue found;
     try {
         found = queue_for(stream, owners, code, facts);
@@ -207,17 +251,6 @@ void keep_until_all_done(const std::shared_ptr<const void>& code) {
     }
 }
 
-void give_out_handle(StreamRef stream) noexcept {
-    if (!show_stream(stream)) return;
-    try {
-        const LockedQueue found = find_queue(QueueKey::of(stream));
-        if (found.queue == nullptr) return;
-        found.queue->asks = true;
-        found.queue->count();
-    } catch (...) {  // a lock that fails
-    }
-}
-
 void release_finished(StreamRef stream, KeptMark mark) noexcept {
     if (Driver::lost_by_fork()) return;
     release_given_back();
@@ -243,30 +276,6 @@ void release_finished(Device device, KeptMark mark) noexcept {
         } catch (...) {  // the markers stay
         }
         queue->release_until(mark);
-    }
-}
-
-void retire(StreamRef stream) noexcept {
-    if (Driver::lost_by_fork()) return;
-    try {
-        OwnerQueue* queue = nullptr;
-        {
-            const LockedQueue found = find_queue(QueueKey::of(stream));
-            if (found.queue == nullptr) return;
-            queue = found.queue;
-            queue->retired = true;
-            queue->count();
-            if (queue->kept.empty()) return;
-        }
-        const Driver& driver = Driver::get();
-        const ContextGuard context(stream.context());
-        {
-            const Bookkeeping bookkeeping(driver);
-            if (is_capturing(driver, stream)) return;
-            mark(*queue, stream, driver);
-        }
-        collect_retired(stream.device(), driver);
-    } catch (...) {  // not marked: its owners stay until the device is synchronised
     }
 }
 

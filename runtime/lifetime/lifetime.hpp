@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <utility>
 
-#include <bascule/runtime/lifetime/owner.hpp>
 #include <bascule/runtime/lifetime/thread_memory.hpp>
+#include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
@@ -32,10 +32,6 @@ void keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memor
 /// and asks the driver nothing. Throws where there is no memory.
 void keep_until_all_done(const std::shared_ptr<const void>& code);
 
-/// Others have the stream's handle from now on and may capture it: each operation that hands owners over asks. Nothing
-/// for a stream that is not hidden (<bascule/runtime/streams/hidden_streams.hpp>).
-void give_out_handle(StreamRef stream) noexcept;
-
 /// The owners of the operation that this scope enqueues: taken when it ends, also by an exception. Borrows the list.
 class OwnersKept {
   public:
@@ -55,7 +51,7 @@ class OwnersKept {
     }
     /// The host has waited for the operation: they are released now.
     void finished() noexcept { release(hand_over()); }
-    /// Somebody else takes them.
+    /// The caller takes them.
     const Owners& hand_over() noexcept { return *std::exchange(owners_, nullptr); }
 
   private:
@@ -69,10 +65,6 @@ class OwnersKept {
 void release_finished(StreamRef stream, KeptMark mark) noexcept;
 /// Releases what was kept for every stream of `device` before `mark`: the device was synchronised since.
 void release_finished(Device device, KeptMark mark) noexcept;
-/// The stream is about to be destroyed: what is kept for it goes on being kept, under no handle, until its
-/// work is done.
-void retire(StreamRef stream) noexcept;
-
 /// Owners held now, for tests.
 std::size_t owners_held() noexcept;
 

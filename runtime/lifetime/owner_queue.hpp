@@ -10,9 +10,9 @@
 #include <mutex>
 #include <thread>
 
-#include <bascule/runtime/lifetime/owner.hpp>
 #include <bascule/runtime/lifetime/short_mutex.hpp>
 #include <bascule/runtime/lifetime/thread_memory.hpp>
+#include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 struct CUevent_st;

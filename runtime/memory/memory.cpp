@@ -4,7 +4,7 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
-#include <bascule/runtime/faults/reset_watch.hpp>
+#include <bascule/runtime/driver/reset_watch.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>

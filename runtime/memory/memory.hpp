@@ -7,7 +7,7 @@
 #include <span>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {

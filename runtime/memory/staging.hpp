@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include <bascule/runtime/driver/device.hpp>
-#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/owner.hpp>
 
 namespace bascule {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/runtime/lifetime/owner.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {

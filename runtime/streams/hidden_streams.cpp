@@ -4,6 +4,7 @@
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
+#include <bascule/runtime/streams/observer.hpp>
 
 namespace bascule {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 struct HiddenStreams {
     std::mutex mutex;
     std::vector<StreamRef> streams;
-    std::atomic<std::size_t> count{0};  // of them, for who does not want to lock
+    std::atomic<std::size_t> count{0};  // of them; read without the lock
 };
 
 HiddenStreams& hidden_streams() {
@@ -28,15 +29,18 @@ void hide_stream(StreamRef stream) {
     hidden.count.store(hidden.streams.size(), std::memory_order_relaxed);
 }
 
-bool show_stream(StreamRef stream) noexcept {
-    if (stream.handle() <= 2 || Driver::lost_by_fork()) return false;  // a child may lack who holds the lock
+void give_out_handle(StreamRef stream) noexcept {
+    // A child may lack the thread that holds the lock.
+    if (stream.handle() <= 2 || Driver::lost_by_fork()) return;
     HiddenStreams& hidden = hidden_streams();
-    if (hidden.count.load(std::memory_order_relaxed) == 0) return false;
-    const std::lock_guard lock(hidden.mutex);
-    if (std::erase(hidden.streams, stream) == 0) return false;
-    hidden.count.store(hidden.streams.size(), std::memory_order_relaxed);
+    if (hidden.count.load(std::memory_order_relaxed) == 0) return;
+    {
+        const std::lock_guard lock(hidden.mutex);
+        if (std::erase(hidden.streams, stream) == 0) return;
+        hidden.count.store(hidden.streams.size(), std::memory_order_relaxed);
+    }
     streams_shown.fetch_add(1, std::memory_order_release);
-    return true;
+    tell_observers<&StreamObserver::handle_given_out>(stream);
 }
 
 bool may_be_captured_by_others(StreamRef stream) noexcept {

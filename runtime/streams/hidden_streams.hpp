@@ -1,4 +1,4 @@
-// Streams whose handle nobody but Bascule has.
+// Streams whose handle only Bascule has.
 #pragma once
 
 #include <atomic>
@@ -8,17 +8,18 @@
 
 namespace bascule {
 
-/// Nobody else can begin to capture a hidden stream, so operations on it need not ask the driver for that. Who hides one
-/// promises that each use of its handle by others begins with `give_out_handle` (<bascule/runtime/lifetime/lifetime.hpp>).
-/// The streams of C++ programs are not hidden: anybody may read their handles. Throws where there is no memory.
+/// Other code cannot begin to capture a hidden stream, so operations on it need not query the driver for that. The caller
+/// promises that each use of its handle by others begins with `give_out_handle`. The streams of C++ programs are not hidden:
+/// their handles are public. Throws where there is no memory.
 void hide_stream(StreamRef stream);
-/// False where it was not hidden.
-bool show_stream(StreamRef stream) noexcept;
+/// Others have the stream's handle from now on and may capture it: each operation that hands owners over queries the driver.
+/// Does nothing for a stream that is not hidden.
+void give_out_handle(StreamRef stream) noexcept;
 
-/// False for hidden streams, and for the legacy default stream, which no capture takes.
+/// False for hidden streams and for the legacy default stream, which no capture takes.
 bool may_be_captured_by_others(StreamRef stream) noexcept;
 
-/// Counts streams that are not hidden any more: what was known of hidden ones holds until it changes.
+/// Counts streams that are no longer hidden: what was known of hidden ones holds until it changes.
 inline std::atomic<std::uint64_t> streams_shown{0};
 
 }  // namespace bascule

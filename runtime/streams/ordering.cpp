@@ -6,8 +6,8 @@
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
+#include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
-#include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
 namespace {
@@ -53,16 +53,18 @@ void make_wait(StreamRef theirs, EventRef fence, const Producer& producer) {
 [[gnu::cold, gnu::noinline]] void wait_for_traced(StreamRef stream, std::span<const Producer> producers) {
     for (const Producer& producer : producers) {
         if (!needs_wait(producer, stream)) continue;
-        const TracedCall call(CallKind::wait, [&] { return "wait for " + name_of_stream(producer.stream); });
+        const ShownCall call(WaitingCall::wait,
+                             [&] { return "wait for " + name_of_stream(producer.stream); });
         wait_for(stream, producer);
-        trace::note_wait(stream, stream_of(producer, stream));
+        tell_observers<&StreamObserver::stream_waits>(stream, stream_of(producer, stream));
     }
 }
 
 /// The producers' next work comes after what `stream` has now.
 [[gnu::cold, gnu::noinline]] void note_order(StreamRef stream, std::span<const Producer> producers) {
     for (const Producer& producer : producers) {
-        if (needs_wait(producer, stream)) trace::note_wait(stream_of(producer, stream), stream);
+        if (needs_wait(producer, stream))
+            tell_observers<&StreamObserver::stream_waits>(stream_of(producer, stream), stream);
     }
 }
 

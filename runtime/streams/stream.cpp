@@ -9,8 +9,8 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
+#include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
@@ -28,7 +28,7 @@ void check_priority(Device device, int priority) {
                         {.field = "priority", .got = std::to_string(priority)});
 }
 
-/// A stream's destruction, and by whom it is held.
+/// Destroys a stream when its last user is gone.
 class OwnedStream {
   public:
     explicit OwnedStream(CUstream native) noexcept : native_(native) {}
@@ -90,8 +90,8 @@ Stream::Stream(Device device, int priority) : device_(device) {
 Stream::~Stream() {
     if (handle_ == 0) return;
     const ProgramLockReleased released;
-    retire(*this);
-    show_stream(*this);
+    tell_observers<&StreamObserver::stream_ends>(*this);
+    give_out_handle(*this);
 }
 
 Stream::Stream(Stream&& other) noexcept

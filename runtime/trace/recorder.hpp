@@ -9,10 +9,10 @@
 
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/jit/cache/cache.hpp>
-#include <bascule/runtime/faults/launch_site.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
+#include <bascule/runtime/streams/watches.hpp>
+#include <bascule/runtime/trace/launch_site.hpp>
 #include <bascule/runtime/trace/trace_clock.hpp>
-#include <bascule/runtime/trace/watches.hpp>
 
 namespace bascule {
 

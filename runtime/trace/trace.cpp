@@ -1,4 +1,7 @@
+#include <utility>
+
 #include <bascule/jit/cache/cache.hpp>
+#include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/trace/trace.hpp>
 
 namespace bascule {
@@ -11,17 +14,33 @@ Cache::Lookup traced_lookup(Cache& cache, const Program& program) {
     return lookup;
 }
 
+/// The parts below that make calls of their own, for good: it costs each of them a test.
+void observe_calls() {
+    static constexpr StreamObserver observer{
+        .stream_waits = &trace::note_wait,
+        .event_awaited = &trace::note_wait,
+        .event_recorded = &trace::note_record,
+        .begin_call = [](WaitingCall call, std::string name) -> void* {
+            const CallKind kind = call == WaitingCall::wait ? CallKind::wait : CallKind::synchronize;
+            return new TracedCall(kind, [&] { return std::move(name); });
+        },
+        .end_call = [](void* begun) noexcept { delete static_cast<TracedCall*>(begun); },
+    };
+    set_stream_observer(ObservingPart::trace, observer);
+    Cache::set_observer(&traced_lookup);
+}
+
 }  // namespace
 
 void start_trace(std::size_t limit) {
-    Cache::set_observer(&traced_lookup);  // for good: it costs a test
+    observe_calls();
     trace::begin_recording(limit);
 }
 
 RecordedTrace stop_trace() { return trace::end_recording(); }
 
 void emit_ranges(const RangeFunctions& functions) {
-    Cache::set_observer(&traced_lookup);
+    observe_calls();
     trace::set_range_functions(functions);
     set_watch(Watch::ranges, true);
 }

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include <bascule/runtime/streams/watches.hpp>
 #include <bascule/runtime/trace/recorder.hpp>
-#include <bascule/runtime/trace/watches.hpp>
 
 namespace bascule {
 

@@ -6,7 +6,7 @@
 
 #include <bascule/interface/arrays/indexing.hpp>
 #include <bascule/interface/arrays/reshaping.hpp>
-#include <bascule/runtime/memory/elementwise.hpp>
+#include <bascule/runtime/elementwise/elementwise.hpp>
 
 #include "support.hpp"
 

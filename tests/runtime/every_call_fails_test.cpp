@@ -11,10 +11,10 @@
 #include <bascule/interface/arrays/indexing.hpp>
 #include <bascule/interface/arrays/reshaping.hpp>
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/faults/race_check.hpp>
+#include <bascule/runtime/driver/race_check.hpp>
+#include <bascule/runtime/elementwise/elementwise.hpp>
+#include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/memory/elementwise.hpp>
-#include <bascule/runtime/streams/graph.hpp>
 
 #include "failing_driver.hpp"
 #include "support.hpp"

@@ -5,7 +5,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
-#include <bascule/runtime/memory/global.hpp>
+#include <bascule/runtime/kernels/global.hpp>
 
 #include "support.hpp"
 

@@ -2,10 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/memory/elementwise.hpp>
+#include <bascule/runtime/elementwise/elementwise.hpp>
+#include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/event.hpp>
-#include <bascule/runtime/streams/graph.hpp>
 
 #include "support.hpp"
 

@@ -8,8 +8,8 @@
 #include <doctest/doctest.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/trace/device_times.hpp>
-#include <bascule/runtime/trace/launch_hooks.hpp>
 #include <bascule/runtime/trace/trace.hpp>
 
 #include "support.hpp"

@@ -2,8 +2,8 @@
 
 #include <bascule/interface/arrays/reshaping.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/kernels/global.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
-#include <bascule/runtime/memory/global.hpp>
 
 #include "support.hpp"
 

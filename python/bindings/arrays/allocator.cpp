@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <bascule/interface/arrays/reshaping.hpp>
-#include <bascule/runtime/memory/elementwise.hpp>
+#include <bascule/runtime/elementwise/elementwise.hpp>
 
 #include "arrays/array_creation.hpp"
 #include "arrays/mask.hpp"

@@ -1,7 +1,7 @@
 // Sources: the specifications of the CUDA Array Interface, versions 0, 2 and 3, and their remarks on version 1.
 #include "arrays/array_export.hpp"
 
-#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "parts.hpp"
 #include "support/names.hpp"

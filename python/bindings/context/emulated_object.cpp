@@ -10,8 +10,8 @@
 #include <bascule/jit/process/exit_gate.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/driver/race_check.hpp>
 #include <bascule/runtime/faults/device_reset.hpp>
-#include <bascule/runtime/faults/race_check.hpp>
 #include <bascule/runtime/trace/driver_recorder.hpp>
 
 #include "context/device_object.hpp"

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include <bascule/runtime/streams/graph.hpp>
+#include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
 #include "classes/collected.hpp"

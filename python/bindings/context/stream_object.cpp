@@ -1,7 +1,6 @@
 #include "context/stream_object.hpp"
 
 #include <bascule/interface/errors/shortened.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/current_stream.hpp"

@@ -7,7 +7,7 @@
 
 #include <pybind11/stl.h>
 
-#include <bascule/runtime/trace/launch_hooks.hpp>
+#include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/trace/trace.hpp>
 #include <bascule/runtime/trace/trace_clock.hpp>
 

@@ -8,7 +8,7 @@
 
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"

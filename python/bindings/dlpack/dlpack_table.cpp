@@ -8,9 +8,9 @@
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
 #include "context/device_object.hpp"

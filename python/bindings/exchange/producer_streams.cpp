@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <bascule/interface/errors/shortened.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_exchange.hpp"

@@ -1,5 +1,5 @@
 // `get_global` of bascule.Kernel and bascule.Module: variables of device code as arrays.
-#include <bascule/runtime/memory/global.hpp>
+#include <bascule/runtime/kernels/global.hpp>
 
 #include "arrays/array_object.hpp"
 #include "context/device_object.hpp"

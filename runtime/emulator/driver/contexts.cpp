@@ -1,7 +1,7 @@
 // Contexts: primary ones, created ones, the calling thread's stack, limits.
 #include <algorithm>
 
-#include "driver/stream_calls/capture.hpp"
+#include "driver/capture.hpp"
 
 using emulated::driver::Context;
 using emulated::driver::context_stack;

@@ -17,7 +17,7 @@
 #include "driver/device_view.hpp"
 #include "driver/environment.hpp"
 #include "driver/handles.hpp"
-#include "driver/memory_calls/memory_pool.hpp"
+#include "driver/memory_pool.hpp"
 #include "emulated_abi.h"
 #include "machine/grid.hpp"
 #include "memory/heap.hpp"

@@ -9,11 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "driver/capture.hpp"
 #include "driver/code_calls/jit_log.hpp"
 #include "driver/code_calls/loadable_code.hpp"
 #include "driver/interruption.hpp"
 #include "driver/limits.hpp"
-#include "driver/stream_calls/capture.hpp"
 #include "report/report.hpp"
 
 namespace limits = emulated::driver::limits;

@@ -9,13 +9,13 @@
 
 #include <fmt/format.h>
 
+#include "driver/capture.hpp"
 #include "driver/code_calls/code.hpp"
 #include "driver/code_calls/device_output.hpp"
 #include "driver/code_calls/occupancy.hpp"
 #include "driver/interruption.hpp"
 #include "driver/limits.hpp"
 #include "driver/own_operation.hpp"
-#include "driver/stream_calls/capture.hpp"
 #include "machine/launch.hpp"
 #include "report/report.hpp"
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "driver/capture.hpp"
 #include "driver/interruption.hpp"
-#include "driver/stream_calls/capture.hpp"
 
 using emulated::driver::Context;
 using emulated::driver::current_context;

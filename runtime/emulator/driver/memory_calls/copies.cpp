@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "driver/capture.hpp"
 #include "driver/memory_calls/transfers.hpp"
-#include "driver/stream_calls/capture.hpp"
 
 using emulated::driver::Context;
 using emulated::driver::copy_rows;

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "driver/capture.hpp"
 #include "driver/interruption.hpp"
 #include "driver/memory_calls/transfers.hpp"
-#include "driver/stream_calls/capture.hpp"
 
 using emulated::driver::CaptureGate;
 using emulated::driver::Context;

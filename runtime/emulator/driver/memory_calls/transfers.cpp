@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/stream_calls/capture.hpp"
+#include "driver/capture.hpp"
 
 namespace emulated::driver {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "driver/capture.hpp"
 #include "driver/older_versions.hpp"
-#include "driver/stream_calls/capture.hpp"
 
 using emulated::driver::capture_target;
 using emulated::driver::GraphObject;

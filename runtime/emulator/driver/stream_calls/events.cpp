@@ -1,5 +1,5 @@
 // Events.
-#include "driver/stream_calls/capture.hpp"
+#include "driver/capture.hpp"
 
 using emulated::driver::capture_target;
 using emulated::driver::CaptureGate;

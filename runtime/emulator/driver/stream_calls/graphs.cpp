@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "driver/capture.hpp"
 #include "driver/interruption.hpp"
 #include "driver/older_versions.hpp"
 #include "driver/own_operation.hpp"
-#include "driver/stream_calls/capture.hpp"
 
 using emulated::driver::CaptureGate;
 using emulated::driver::GraphExecObject;

@@ -1,7 +1,7 @@
 // Streams.
 #include <algorithm>
 
-#include "driver/stream_calls/capture.hpp"
+#include "driver/capture.hpp"
 
 using emulated::driver::CaptureGate;
 using emulated::driver::Context;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <climits>
 
-#include "driver/stream_calls/capture.hpp"
+#include "driver/capture.hpp"
 
 using emulated::driver::GraphObject;
 using emulated::driver::Process;

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/faults/reset_watch.hpp>
+#include <bascule/runtime/driver/reset_watch.hpp>
 
 namespace bascule {
 namespace {

@@ -11,14 +11,14 @@
 
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/elementwise/elementwise.hpp>
+#include <bascule/runtime/elementwise/elementwise_kernels.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/memory/elementwise.hpp>
-#include <bascule/runtime/memory/elementwise_kernels.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
-#include <bascule/runtime/trace/launch_hooks.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {

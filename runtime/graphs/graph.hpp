@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {

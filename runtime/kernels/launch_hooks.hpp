@@ -11,7 +11,7 @@
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
-#include <bascule/runtime/trace/watches.hpp>
+#include <bascule/runtime/streams/watches.hpp>
 
 namespace bascule {
 

@@ -2,7 +2,7 @@
 #include <mutex>
 #include <utility>
 
-#include <bascule/runtime/trace/launch_hooks.hpp>
+#include <bascule/runtime/kernels/launch_hooks.hpp>
 
 namespace bascule {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include <bascule/interface/arrays/array_interface.hpp>
-#include <bascule/runtime/lifetime/owner.hpp>
+#include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {

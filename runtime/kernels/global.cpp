@@ -7,18 +7,12 @@
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/probes/variable_probe.hpp>
-#include <bascule/runtime/memory/global.hpp>
+#include <bascule/runtime/kernels/global.hpp>
+#include <bascule/runtime/kernels/kernel_state.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 
 namespace bascule {
 namespace {
-
-/// "scale" of "ns::scale<int>".
-std::string_view last_component(std::string_view name) {
-    name = name.substr(0, name.find('<'));
-    const std::size_t colons = name.rfind("::");
-    return colons == std::string_view::npos ? name : name.substr(colons + 2);
-}
 
 [[noreturn]] void fail(const std::string& message, const std::string& name, const Image& image) {
     throw CompileError(

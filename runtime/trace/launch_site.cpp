@@ -2,7 +2,7 @@
 #include <map>
 #include <mutex>
 
-#include <bascule/runtime/faults/launch_site.hpp>
+#include <bascule/runtime/trace/launch_site.hpp>
 
 namespace bascule {
 namespace {

@@ -7,7 +7,7 @@
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
-#include <bascule/runtime/faults/race_check.hpp>
+#include <bascule/runtime/driver/race_check.hpp>
 
 namespace bascule {
 

@@ -7,9 +7,9 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
+#include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/capture.hpp>
-#include <bascule/runtime/streams/graph.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
 

@@ -1,0 +1,82 @@
+// What other parts of the runtime do when streams are waited for, given out or destroyed.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include <bascule/runtime/streams/owner.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
+#include <bascule/runtime/streams/watches.hpp>
+
+namespace bascule {
+
+/// A call that a trace or a profiler shows: the host waits, or a stream is told to wait for another.
+enum class WaitingCall : std::uint8_t { synchronize, wait };
+
+/// The functions of one part. One that is null is not called.
+struct StreamObserver {
+    /// The host has waited for what was handed over before `mark`, on the stream or on every stream of the device. `lost`:
+    /// the wait failed because the context was lost; nothing of it runs any more.
+    void (*stream_finished)(StreamRef stream, KeptMark mark, bool lost) noexcept = nullptr;
+    void (*device_finished)(Device device, KeptMark mark, bool lost) noexcept = nullptr;
+    /// Others have the stream's handle from now on.
+    void (*handle_given_out)(StreamRef stream) noexcept = nullptr;
+    /// The stream is about to be destroyed.
+    void (*stream_ends)(StreamRef stream) noexcept = nullptr;
+
+    /// Later work on `waiting` comes after what `awaited` has now, or after what `event` marks.
+    void (*stream_waits)(StreamRef waiting, StreamRef awaited) = nullptr;
+    void (*event_awaited)(StreamRef waiting, EventRef event) = nullptr;
+    void (*event_recorded)(EventRef event, StreamRef stream) = nullptr;
+    /// Around a call that is shown; `end_call` is given what `begin_call` returned.
+    void* (*begin_call)(WaitingCall call, std::string name) = nullptr;
+    void (*end_call)(void* begun) noexcept = nullptr;
+};
+
+/// The parts that observe, in the order in which they are told.
+enum class ObservingPart : std::uint8_t { faults, lifetime, trace };
+
+namespace detail {
+inline constinit std::array<std::atomic<const StreamObserver*>, 3> stream_observers{};
+}
+
+/// From now on, for the whole process; `observer` lives as long. Thread-safe.
+inline void set_stream_observer(ObservingPart part, const StreamObserver& observer) noexcept {
+    detail::stream_observers[static_cast<std::size_t>(part)].store(&observer, std::memory_order_release);
+}
+
+/// tell_observers<&StreamObserver::stream_ends>(stream) calls that function of every part that has it.
+template <auto function, class... Arguments>
+void tell_observers(const Arguments&... arguments) {
+    for (const auto& slot : detail::stream_observers) {
+        const StreamObserver* observer = slot.load(std::memory_order_acquire);
+        if (observer != nullptr && observer->*function != nullptr) (observer->*function)(arguments...);
+    }
+}
+
+/// Shows a call from here to the end of the scope. Costs a test while nothing is watched.
+class ShownCall {
+  public:
+    /// `describe` returns the name of the call, and is called only where it is shown.
+    template <class Describe>
+    ShownCall(WaitingCall call, const Describe& describe) {
+        if (watches(Watch::record) || watches(Watch::ranges)) [[unlikely]]
+            begin(call, describe());
+    }
+    ~ShownCall() {
+        if (begun_ != nullptr) [[unlikely]]
+            observer_->end_call(begun_);
+    }
+    ShownCall(const ShownCall&) = delete;
+    ShownCall& operator=(const ShownCall&) = delete;
+
+  private:
+    void begin(WaitingCall call, std::string name);
+
+    const StreamObserver* observer_ = nullptr;
+    void* begun_ = nullptr;
+};
+
+}  // namespace bascule
