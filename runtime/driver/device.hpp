@@ -24,7 +24,7 @@ class Device {
   public:
     /// Throws: ArgumentError for an ordinal that does not exist; CudaError.
     explicit Device(int ordinal);
-    /// The device of the thread's current context, whoever made it; without one device 0. Throws: CudaError.
+    /// The device of the thread's current context, also one of another library; without one device 0. Throws: CudaError.
     static Device current();
     static int count();
     /// The devices that were used, by ordinal.
@@ -42,7 +42,7 @@ class Device {
     }
     /// Whether `context` has been called: Bascule uses the device.
     bool in_use() const noexcept { return known_->context.load(std::memory_order_acquire) != nullptr; }
-    /// Whether anybody in this process uses the primary context. Throws: CudaError.
+    /// Whether the primary context is in use in this process. Throws: CudaError.
     bool is_active() const;
     /// A context in which to ask about memory, wherever that is: one that exists where there is any, else this
     /// device's. Throws: CudaError.

@@ -119,8 +119,8 @@ std::pair<std::uint64_t, std::uint64_t> bytes_of(const ArrayView& array) noexcep
     return {first, last + 1};
 }
 
-/// Of memory that the driver does not know. Where kernels reach any host memory, an address that nobody has
-/// mapped is still wrong, and its fault would lose the context.
+/// Of memory that the driver does not know. Where kernels reach any host memory, an address that is
+/// not mapped is still wrong, and its fault would lose the context.
 void require_host_memory(const ArrayView& array, Device device) {
     const auto [first, end] = bytes_of(array);
     if (!device.reads_host_memory() || !is_readable(first) || !is_readable(end - 1))

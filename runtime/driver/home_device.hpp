@@ -96,7 +96,7 @@ inline std::atomic<bool> several_devices{true};  // the driver's devices, once t
 }  // namespace detail
 
 /// Whether an array that is not empty is known to lie on `home.device`, which is the home then, or anywhere
-/// where its kernels reach it. Asks nobody. `told` is the device that the producer names; `not_told` where it names none.
+/// where its kernels reach it. Makes no query. `told` is the device that the producer names; `not_told` where it names none.
 inline bool is_known_at_home(std::uint64_t pointer, Home& home, int told = not_told) noexcept {
     const int ordinal = home.device.ordinal();
     if (detail::asks_always.load(std::memory_order_relaxed)) return false;

@@ -45,7 +45,7 @@ class MemoryPool {
         std::uint64_t address;
         std::size_t bytes;
     };
-    /// True when so much waits that somebody should wait for the device. Throws where there is no memory.
+    /// True when so much waits that the caller should wait for the device. Throws where there is no memory.
     bool add_waiting(Block block);
 
     /// What waited at one moment. Goes on waiting unless it was freed.

@@ -1,5 +1,5 @@
 /* The emulated device's own C functions, beside the CUDA driver's: what the driver API cannot say.
- * Whoever loaded the library finds them with dlsym; a real driver has none of them.
+ * A program that has loaded the library finds them with dlsym; a real driver has none of them.
  * Thread-safe, all of them. Strings are UTF-8 and NUL-terminated. */
 #ifndef BASCULE_EMULATED_ABI_H
 #define BASCULE_EMULATED_ABI_H
@@ -89,7 +89,7 @@ void bascule_emulated_bookkeeping(int on);
 
 /* From now on the records and waits of all threads are counted from 0 in the order of issue, and the one with
  * this number is forgotten: the call succeeds and does nothing. UINT64_MAX (the default) forgets none.
- * Returns how many were counted since the last call. For tests of who misses a wait. */
+ * Returns how many were counted since the last call. For tests that leave a wait out. */
 uint64_t bascule_emulated_drop(uint64_t number);
 
 /* What is looked for beside faults; the environment variable BASCULE_EMULATED_CHECKS says it for the start.

@@ -56,7 +56,7 @@ class Library {
     static std::shared_ptr<const Library> load(std::shared_ptr<const Image> image, Device device);
 
     const Image& image() const noexcept { return *image_; }
-    /// What launches of its kernels use; empty where nobody shares it.
+    /// What launches of its kernels use; empty where it is not shared.
     const CodeRef& code() const noexcept { return code_; }
     /// Whether another device runs what was loaded for this one.
     bool serves(Device device) const noexcept;

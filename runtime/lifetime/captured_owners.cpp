@@ -24,7 +24,7 @@ std::atomic<Held*> given_back{nullptr};
 std::atomic<std::size_t> count{0};
 
 /// The graphs that hold something of ours. A graph is not thread-safe, so `mutex` is also held while one
-/// of them is changed; the driver's callback needs no lock, so nobody can wait for us there.
+/// of them is changed; the driver's callback needs no lock, so no thread can wait for us there.
 struct GraphRegistry {
     std::mutex mutex;
     std::vector<Held*> held;
@@ -41,7 +41,7 @@ GraphRegistry& graph_registry() {
     return *made;
 }
 
-/// In a thread of the driver: calls nothing, allocates nothing, waits for nobody.
+/// In a thread of the driver: calls nothing, allocates nothing, waits for nothing.
 void CUDA_CB give_back(void* object) {
     auto* held = static_cast<Held*>(object);
     held->next = given_back.load(std::memory_order_relaxed);

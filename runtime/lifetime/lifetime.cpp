@@ -1,4 +1,4 @@
-// When a stream gets a marker, when owners are released, and whom the host waits for where too much is held.
+// When a stream gets a marker, when owners are released, and which marker the host waits for where too much is held.
 //
 // No lock of ours is held while an owner is released or the host waits: a release may take Python's lock, run
 // any code, and launch again. A forked child takes none of the locks (a thread that it lacks may hold them)

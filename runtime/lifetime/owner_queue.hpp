@@ -1,5 +1,5 @@
 // What is kept for each stream until its work is done: owners in the order in which they were handed over,
-// and the markers between them. When a marker is set and who is waited for is
+// and the markers between them. When a marker is set and which one is waited for is
 // <bascule/runtime/lifetime/lifetime.hpp>'s.
 #pragma once
 
@@ -155,7 +155,7 @@ inline KeptMark next_mark() noexcept {
     return detail::newest_mark.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-/// What most launches need: the calling thread's last queue is the stream's, which nobody else can capture, has room
+/// What most launches need: the calling thread's last queue is the stream's, which other code cannot capture, has room
 /// and needs no marker yet. False where that is not so; then nothing was done.
 inline bool keep_in_last_queue(const ThreadMemory& memory, StreamRef stream, const Owners& owners) noexcept {
     OwnerQueue* const queue = memory.queue;

@@ -29,7 +29,7 @@ class PoolMemory {
     PoolMemory& operator=(const PoolMemory&) = delete;
 
     std::uint64_t address() const noexcept { return block_.address; }
-    /// Somebody else has the address: work that is not known here may use the memory from now on.
+    /// Other code has the address: work that is not known here may use the memory from now on.
     void share() noexcept { shared_.store(true, std::memory_order_relaxed); }
 
   private:

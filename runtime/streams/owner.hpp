@@ -35,7 +35,7 @@ struct Owners {
     std::uint64_t bytes = 0;       ///< of memory that goes with all of them, as far as is known
     std::uint32_t operations = 1;  ///< that have used them on the stream since they were handed over last
 
-    /// Of an operation whose owners, and whose code, somebody hands over later.
+    /// Of an operation whose owners, and whose code, the caller hands over later.
     static Owners handed_over_later() noexcept {
         Owners none;
         none.operations = 0;
@@ -63,7 +63,7 @@ inline void append(std::vector<Owner>& list, const Owners& owners) {
     for (std::size_t i = 0; i < owners.count; ++i) list.push_back({owners.objects[i], owners.release});
 }
 
-/// Code that an operation uses. Whoever issues the operation owns it meanwhile; a graph that captures the operation locks
+/// Code that an operation uses. The caller that issues the operation owns it meanwhile; a graph that captures the operation locks
 /// this. Empty for code that is never unloaded.
 using CodeRef = std::weak_ptr<const void>;
 

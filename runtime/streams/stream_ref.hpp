@@ -1,4 +1,4 @@
-// Streams and events that somebody else owns, as small values.
+// Streams and events that are owned elsewhere, as small values.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class DefaultStream : std::uint8_t { legacy, per_thread };
 void set_default_stream(DefaultStream which) noexcept;
 DefaultStream default_stream_kind() noexcept;
 
-/// A stream that somebody else owns, or one of the default streams. A small value.
+/// A stream that is owned elsewhere, or one of the default streams. A small value.
 class StreamRef {
   public:
     /// `handle` is a CUstream as an integer; 0 and 1 are the legacy default stream, 2 the calling thread's.
@@ -52,7 +52,7 @@ class StreamRef {
     Device device_;
 };
 
-/// An event that somebody else owns. A small value. The driver is asked about it with its device's context current, in
+/// An event that is owned elsewhere. A small value. The driver is asked about it with its device's context current, in
 /// any thread.
 class EventRef {
   public:

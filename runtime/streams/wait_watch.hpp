@@ -34,7 +34,7 @@ class WaitInterrupted : public Error {
 DriverResult wait_watched(const char* what, const std::function<DriverResult()>& query,
                           const std::function<DriverResult()>& wait);
 
-/// The same where nobody can be asked, in a thread that is watched: `wait` runs on another one, which goes on when the
+/// The same where no query tells the end, in a thread that is watched: `wait` runs on another one, which goes on when the
 /// wait is ended. It owns what it uses.
 DriverResult wait_watched_elsewhere(const char* what, std::function<DriverResult()> wait);
 

@@ -13,7 +13,7 @@
 namespace bascule {
 namespace {
 
-/// Operations whose events are kept until somebody asks whether they have finished.
+/// Operations whose events are kept until they are queried.
 constexpr std::size_t most_pending = 1024;
 
 /// The shortest of some attempts is the one that nothing interrupted.

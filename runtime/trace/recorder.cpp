@@ -82,31 +82,10 @@ void stop_in_child() noexcept {
 }  // namespace
 
 const char* to_string(CallKind kind) noexcept {
-    switch (kind) {
-        case CallKind::read:
-            return "read";
-        case CallKind::compile:
-            return "compile";
-        case CallKind::load:
-            return "load";
-        case CallKind::launch:
-            return "launch";
-        case CallKind::copy_to_device:
-            return "copy to device";
-        case CallKind::copy_to_host:
-            return "copy to host";
-        case CallKind::copy:
-            return "copy";
-        case CallKind::fill:
-            return "fill";
-        case CallKind::graph_launch:
-            return "graph launch";
-        case CallKind::wait:
-            return "wait";
-        case CallKind::synchronize:
-            return "synchronize";
-    }
-    return "unknown";
+    static constexpr const char* names[] = {"read",           "compile",      "load",       "launch",
+                                            "copy to device", "copy to host", "copy",       "fill",
+                                            "graph launch",   "wait",         "synchronize"};
+    return names[static_cast<std::size_t>(kind)];
 }
 
 void trace::begin_recording(std::size_t limit) {

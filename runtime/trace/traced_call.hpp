@@ -16,14 +16,14 @@ struct RangeFunctions {
     void (*pop)() noexcept;
 };
 namespace trace {
-/// Whom ranges are for, while Watch::ranges is on.
+/// The functions that ranges are emitted with, while Watch::ranges is on.
 void set_range_functions(const RangeFunctions& functions) noexcept;
 }  // namespace trace
 
 /// A call from here to the end of the scope. Costs a test while nothing is watched.
 class TracedCall {
   public:
-    /// `describe` returns the name of the call; it is asked only when somebody wants it.
+    /// `describe` returns the name of the call; it is called only when the call is recorded or shown.
     template <class Describe>
     TracedCall(CallKind kind, const Describe& describe) {
         if (watches(Watch::record) || watches(Watch::ranges)) [[unlikely]]

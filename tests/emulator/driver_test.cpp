@@ -115,10 +115,11 @@ CUresult without_threads(int) { throw std::runtime_error("no thread"); }
 }  // namespace
 
 TEST_CASE("what a function of the C interface throws becomes a code") {
+    using emulated::driver::always;
     using emulated::driver::guarded;
-    CHECK(guarded<&without_memory>(0) == CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK(guarded<&too_long>(0) == CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK(guarded<&without_threads>(0) == CUDA_ERROR_UNKNOWN);
+    CHECK(guarded<&always, &without_memory>(0) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(guarded<&always, &too_long>(0) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(guarded<&always, &without_threads>(0) == CUDA_ERROR_UNKNOWN);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve address space

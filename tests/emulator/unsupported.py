@@ -27,7 +27,7 @@ REFUSED = [
     ("alloca stacksave stackrestore", "`alloca` in a kernel"),
     ("vadd vsub vabsdiff vmin vmax vshl vshr vmad vset", "video instructions: inline PTX"),
     ("vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2", "video instructions: `__vabsdiffu2` and the like"),
-    ("vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4", "video instructions: `__vabsdiffu4` and the like"),
+    ("vadd4 vsub4 vavrg4 vmin4 vmax4 vset4", "video instructions: inline PTX"),
     ("mapa getctarank clusterlaunchcontrol", "clusters: `cluster_group::map_shared_rank`"),
     ("multimem", "multicast objects of several devices"),
     ("griddepcontrol", "`cudaGridDependencySynchronize`"),

@@ -57,10 +57,13 @@ std::vector<FlagSet> choices_of(const Row& row) {
 std::string spelled(const Row& row, Type type, Type second, const FlagSet& flags) {
     std::string text(row.name);
     for (const Flag flag : list_of(flags)) text += "." + std::string(spelling_of(flag));
-    for (const Type each : {type, second}) {
+    const auto add = [&](Type each) {
         if (each != Type::none)
             text += "." + std::string(emulated::ptx::type_names[static_cast<unsigned>(each)].name);
-    }
+    };
+    add(type);
+    add(second);
+    row.third.each(add);  // of one type each
     return text;
 }
 

@@ -36,7 +36,12 @@ class CallCounter {
     static ::emulated::driver::CallCounter call_counter_(name); \
     call_counter_.add()
 
-/// CUDA_SUCCESS, or why a function that needs a working current context cannot go on.
+/// CUDA_SUCCESS, or why a function that needs cuInit cannot go on.
+inline CUresult initialised() noexcept {
+    return Process::get().initialised() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/// The same for a function that needs a working current context.
 inline CUresult ready() noexcept {
     if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
     if (streams::Scheduler::inside()) return CUDA_ERROR_NOT_PERMITTED;  // a host function calls the driver
@@ -63,7 +68,15 @@ inline CUresult device_state(CUdevice device) noexcept {
         if (state_ != CUDA_SUCCESS) return state_; \
     } while (false)
 
-#define EMULATED_NEEDS_CONTEXT() EMULATED_CHECK(::emulated::driver::ready())
+/// What a handle names, or the call is refused.
+#define EMULATED_FIND(found, expression) \
+    const auto found = expression;       \
+    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE)
+
+/// The stream of a handle, which works, as does its context.
+#define EMULATED_STREAM(target, handle) \
+    const StreamTarget target(handle);  \
+    EMULATED_CHECK(target.state)
 
 namespace detail {
 inline std::atomic<std::uint64_t> implicit_synchronizations{0};

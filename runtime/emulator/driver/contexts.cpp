@@ -3,13 +3,7 @@
 
 #include "driver/capture.hpp"
 
-using emulated::driver::Context;
-using emulated::driver::context_stack;
-using emulated::driver::current_context;
-using emulated::driver::device_state;
-using emulated::driver::find_context;
-using emulated::driver::Process;
-
+namespace emulated::driver {
 namespace {
 
 CUcontext to(Context* context) noexcept { return reinterpret_cast<CUcontext>(context); }
@@ -42,7 +36,7 @@ EMULATED_API(cuDevicePrimaryCtxRetain, CUcontext* context, CUdevice device) {
     Context& primary = Process::get().primary(device);
     if (primary.references.fetch_add(1) == 0) {
         primary.alive = true;
-        emulated::driver::trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuDevicePrimaryCtxRetain");
+        trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuDevicePrimaryCtxRetain");
     }
     *context = to(&primary);
     return CUDA_SUCCESS;
@@ -56,7 +50,7 @@ EMULATED_API(cuDevicePrimaryCtxRelease, CUdevice device) {
     if (primary.references.fetch_sub(1) > 1) return CUDA_SUCCESS;
     Process::get().destroy_context(primary);
     primary.alive = false;
-    emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuDevicePrimaryCtxRelease");
+    trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuDevicePrimaryCtxRelease");
     return CUDA_SUCCESS;
 }
 
@@ -89,33 +83,30 @@ EMULATED_API(cuCtxCreate, CUcontext* context, CUctxCreateParams* parameters, uns
     EMULATED_REQUIRE(!Process::get().is_busy(device), CUDA_ERROR_DEVICE_UNAVAILABLE);
     Context& made = Process::get().create_context(device);
     made.flags = flags;
-    EMULATED_REQUIRE(context_stack().push(&made), emulated::driver::out_of_memory());
+    EMULATED_REQUIRE(context_stack().push(&made), out_of_memory());
     *context = to(&made);
-    emulated::driver::trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuCtxCreate");
+    trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuCtxCreate");
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuCtxDestroy, CUcontext handle) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuCtxDestroy, CUcontext handle) {
     Context* context = find_context(handle);
     EMULATED_REQUIRE(context != nullptr && context->alive && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
     Process::get().destroy_context(*context);
     context->alive = false;
     // Other threads keep a context that is gone: their calls say so.
     if (current_context() == context) context_stack().pop();
-    emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuCtxDestroy");
+    trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuCtxDestroy");
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuCtxGetCurrent, CUcontext* context) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuCtxGetCurrent, CUcontext* context) {
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
     *context = to(current_context());
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuCtxSetCurrent, CUcontext context) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuCtxSetCurrent, CUcontext context) {
     auto& stack = context_stack();
     const auto* wanted = reinterpret_cast<Context*>(context);
     if (wanted != nullptr && wanted == current_context()) return CUDA_SUCCESS;
@@ -126,42 +117,36 @@ EMULATED_API(cuCtxSetCurrent, CUcontext context) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuCtxPushCurrent, CUcontext context) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuCtxPushCurrent, CUcontext context) {
     Context* found = find_context(context);
     EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    return context_stack().push(found) ? CUDA_SUCCESS : emulated::driver::out_of_memory();
+    return context_stack().push(found) ? CUDA_SUCCESS : out_of_memory();
 }
 
-EMULATED_API(cuCtxPopCurrent, CUcontext* context) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuCtxPopCurrent, CUcontext* context) {
     EMULATED_REQUIRE(!context_stack().empty(), CUDA_ERROR_INVALID_CONTEXT);
     if (context != nullptr) *context = to(current_context());
     context_stack().pop();
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuCtxGetDevice, CUdevice* device) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuCtxGetDevice, CUdevice* device) {
     EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     *device = current_context()->device;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuCtxGetFlags, unsigned int* flags) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuCtxGetFlags, unsigned int* flags) {
     *flags = current_context()->flags;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuCtxSetFlags, unsigned int flags) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuCtxSetFlags, unsigned int flags) {
     current_context()->flags = flags;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuCtxGetId, CUcontext handle, unsigned long long* id) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuCtxGetId, CUcontext handle, unsigned long long* id) {
     const Context* context = handle == nullptr ? current_context() : find_context(handle);
     EMULATED_REQUIRE(context != nullptr && context->alive, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     *id = context->id;
@@ -176,24 +161,22 @@ EMULATED_API(cuCtxGetApiVersion, CUcontext handle, unsigned int* version) {
 }
 
 EMULATED_API(cuCtxSynchronize) {
-    const emulated::streams::DueDestructors due;
-    EMULATED_NEEDS_CONTEXT();
-    EMULATED_CHECK(emulated::driver::question_now(*current_context(), "cuCtxSynchronize"));
-    emulated::driver::trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, nullptr, 0, "cuCtxSynchronize");
+    const streams::DueDestructors due;
+    EMULATED_CHECK(ready());
+    EMULATED_CHECK(question_now(*current_context(), "cuCtxSynchronize"));
+    trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, nullptr, 0, "cuCtxSynchronize");
     Context* context = current_context();
     context->graph.synchronize_all();
     return context->take_error();
 }
 
-EMULATED_API(cuCtxGetStreamPriorityRange, int* least, int* greatest) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuCtxGetStreamPriorityRange, int* least, int* greatest) {
     if (least != nullptr) *least = 0;
     if (greatest != nullptr) *greatest = -5;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuCtxGetLimit, std::size_t* value, CUlimit which) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuCtxGetLimit, std::size_t* value, CUlimit which) {
     const Limit* known = default_limit(which);
     EMULATED_REQUIRE(known != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
     Context& context = *current_context();
@@ -204,8 +187,7 @@ EMULATED_API(cuCtxGetLimit, std::size_t* value, CUlimit which) {
 }
 
 /// Kept and returned again; what the interpreter needs of stack and heap it takes as it goes.
-EMULATED_API(cuCtxSetLimit, CUlimit which, std::size_t value) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuCtxSetLimit, CUlimit which, std::size_t value) {
     EMULATED_REQUIRE(default_limit(which) != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
     Context& context = *current_context();
     const std::lock_guard lock(context.mutex);
@@ -213,14 +195,15 @@ EMULATED_API(cuCtxSetLimit, CUlimit which, std::size_t value) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuCtxGetCacheConfig, CUfunc_cache* config) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuCtxGetCacheConfig, CUfunc_cache* config) {
     *config = CU_FUNC_CACHE_PREFER_NONE;
     return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuCtxSetCacheConfig, CUfunc_cache) {
-    return emulated::driver::ready();  // a preference: nothing to do
+    return ready();  // a preference: nothing to do
 }
 
-EMULATED_API(cuCtxResetPersistingL2Cache) { return emulated::driver::ready(); }
+EMULATED_API(cuCtxResetPersistingL2Cache) { return ready(); }
+
+}  // namespace emulated::driver

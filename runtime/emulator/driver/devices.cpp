@@ -6,76 +6,57 @@
 #include "driver/limits.hpp"
 #include "driver/older_versions.hpp"
 
-using emulated::driver::device_state;
-using emulated::driver::Process;
-
+namespace emulated::driver {
 namespace {
 
+/// What does not depend on the environment. What no row names, such as clusters, the device does not have: 0.
+constexpr struct {
+    CUdevice_attribute which;
+    int value;
+} fixed_attributes[] = {
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, limits::threads_per_block},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, limits::block_x},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, limits::block_y},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, limits::block_z},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, limits::grid_x},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, limits::grid_y},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, limits::grid_z},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, limits::shared_per_block},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, limits::shared_per_block_optin},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, limits::shared_per_multiprocessor},
+    {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, limits::shared_reserved_per_block},
+    {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536},
+    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
+    {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, limits::registers_per_multiprocessor},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, limits::registers_per_multiprocessor},
+    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1'000'000},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1'000'000},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64},
+    {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 4 << 20},
+    {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
+    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, limits::multiprocessors},
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, limits::threads_per_multiprocessor},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, limits::blocks_per_multiprocessor},
+    {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
+    {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+    {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
+    {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 1},
+    {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
+    {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
+    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
+};
+
 int attribute(CUdevice_attribute which, CUdevice device) noexcept {
-    using namespace emulated::driver::limits;
+    for (const auto& each : fixed_attributes) {
+        if (each.which == which) return each.value;
+    }
     switch (which) {
-        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-            return threads_per_block;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
-            return block_x;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
-            return block_y;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
-            return block_z;
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
-            return grid_x;
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-            return grid_y;
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
-            return grid_z;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
-            return shared_per_block;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-            return shared_per_block_optin;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
-            return shared_per_multiprocessor;
-        case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
-            return shared_reserved_per_block;
-        case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
-            return 65536;
-        case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
-            return 32;
-        case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
-            return 2147483647;
-        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
-        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
-            return registers_per_multiprocessor;
-        case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
-            return 1'000'000;
-        case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
-            return 1'000'000;
-        case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
-            return 64;
-        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
-            return 4 << 20;
-        case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
-            return 512;
-        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-            return multiprocessors;
-        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
-            return threads_per_multiprocessor;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
-            return blocks_per_multiprocessor;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
             return Process::get().environment().architecture / 10;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
             return Process::get().environment().architecture % 10;
-        case CU_DEVICE_ATTRIBUTE_INTEGRATED:
-            return 0;
-        case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
-        case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
-        case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
-        case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
-        case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
-        case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
-        case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
-            return 1;
         case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
             return Process::get().managed_guard() == nullptr ? 1 : 0;
         case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
@@ -87,7 +68,7 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
         case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
             return Process::get().is_busy(device) ? CU_COMPUTEMODE_EXCLUSIVE_PROCESS : CU_COMPUTEMODE_DEFAULT;
         default:
-            return 0;  // clusters and the rest: not here
+            return 0;
     }
 }
 
@@ -151,8 +132,7 @@ EMULATED_API(cuDeviceGetPCIBusId, char* text, int length, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuDeviceGetByPCIBusId, CUdevice* device, const char* text) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuDeviceGetByPCIBusId, CUdevice* device, const char* text) {
     EMULATED_REQUIRE(device != nullptr && text != nullptr, CUDA_ERROR_INVALID_VALUE);
     unsigned domain = 0;
     unsigned bus = 0;
@@ -167,3 +147,5 @@ EMULATED_API(cuProfilerStart) {
 }
 
 EMULATED_API(cuProfilerStop) { return CUDA_SUCCESS; }
+
+}  // namespace emulated::driver

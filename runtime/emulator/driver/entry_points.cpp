@@ -10,8 +10,7 @@
 #include "driver/call.hpp"
 #include "driver/older_versions.hpp"
 
-using emulated::driver::Process;
-
+namespace emulated::driver {
 namespace {
 
 using Function = void (*)();
@@ -33,7 +32,7 @@ struct PerThread;
 template <class... Arguments, CUresult(CUDAAPI* Original)(Arguments...)>
 struct PerThread<Original> {
     static CUresult CUDAAPI call(Arguments... arguments) {
-        const emulated::driver::PerThreadDefault scope;
+        const PerThreadDefault scope;
         return Original(arguments...);
     }
 };
@@ -52,21 +51,17 @@ constexpr auto checked() {
 }
 
 // Not nested: <cuda.h> renames some of the functions, and the rows name them without their suffix.
-#define ROW(name, version)                                                                        \
-    EntryPoint {                                                                                  \
-#name, version, reinterpret_cast < Function>(checked <PFN_##name##_v##version, &name>()), \
-            reinterpret_cast < Function>(&name)                                                   \
-    }
-#define OLDER(name, version, pointer)                                                                \
-    EntryPoint {                                                                                     \
-#name, version, reinterpret_cast < Function>(checked <PFN_##name##_v##version, &pointer>()), \
-            reinterpret_cast < Function>(&pointer)                                                   \
-    }
-#define PER_THREAD(name, version)                                                                 \
-    EntryPoint {                                                                                  \
-#name, version, reinterpret_cast < Function>(checked <PFN_##name##_v##version, &name>()), \
-            reinterpret_cast < Function>(&PerThread <&name>::call)                                \
-    }
+// clang-format off
+#define ROW(name, version) \
+    EntryPoint{#name, version, reinterpret_cast<Function>(checked<PFN_##name##_v##version, &name>()), \
+               reinterpret_cast<Function>(&name)}
+#define OLDER(name, version, pointer) \
+    EntryPoint{#name, version, reinterpret_cast<Function>(checked<PFN_##name##_v##version, &pointer>()), \
+               reinterpret_cast<Function>(&pointer)}
+#define PER_THREAD(name, version) \
+    EntryPoint{#name, version, reinterpret_cast<Function>(checked<PFN_##name##_v##version, &name>()), \
+               reinterpret_cast<Function>(&PerThread<&name>::call)}
+// clang-format on
 
 // Every function here is also exported under the name that <cuda.h> gives it (cuMemAlloc_v2).
 const EntryPoint entry_points[] = {
@@ -183,9 +178,9 @@ const EntryPoint entry_points[] = {
     ROW(cuMemPoolSetAttribute, 11020),
     ROW(cuMemPoolGetAttribute, 11020),
     ROW(cuMemAllocManaged, 6000),
-    OLDER(cuMemPrefetchAsync, 8000, emulated::driver::prefetch_v1),
+    OLDER(cuMemPrefetchAsync, 8000, prefetch_v1),
     PER_THREAD(cuMemPrefetchAsync, 12020),
-    OLDER(cuMemAdvise, 8000, emulated::driver::advise_v1),
+    OLDER(cuMemAdvise, 8000, advise_v1),
     ROW(cuMemAdvise, 12020),
     PER_THREAD(cuStreamAttachMemAsync, 6000),
     ROW(cuMemFree, 3020),
@@ -240,10 +235,10 @@ const EntryPoint entry_points[] = {
     PER_THREAD(cuStreamGetPriority, 5050),
     PER_THREAD(cuStreamGetId, 12000),
     PER_THREAD(cuStreamIsCapturing, 10000),
-    OLDER(cuStreamGetCaptureInfo, 10010, emulated::driver::capture_info_v1),
+    OLDER(cuStreamGetCaptureInfo, 10010, capture_info_v1),
     OLDER(cuStreamGetCaptureInfo, 11030, cuStreamGetCaptureInfo_v2),
     PER_THREAD(cuStreamGetCaptureInfo, 12030),
-    OLDER(cuStreamBeginCapture, 10000, emulated::driver::begin_capture_v1),
+    OLDER(cuStreamBeginCapture, 10000, begin_capture_v1),
     PER_THREAD(cuStreamBeginCapture, 10010),
     PER_THREAD(cuStreamEndCapture, 10000),
     PER_THREAD(cuStreamAddCallback, 5000),
@@ -253,15 +248,15 @@ const EntryPoint entry_points[] = {
     ROW(cuGraphDestroy, 10000),
     ROW(cuGraphGetNodes, 10000),
     ROW(cuGraphGetRootNodes, 10000),
-    OLDER(cuGraphNodeGetDependencies, 10000, emulated::driver::graph_dependencies_v1),
+    OLDER(cuGraphNodeGetDependencies, 10000, graph_dependencies_v1),
     ROW(cuGraphNodeGetDependencies, 12030),
     ROW(cuGraphNodeGetType, 10000),
-    OLDER(cuGraphInstantiate, 10000, emulated::driver::graph_instantiate_v1),
-    OLDER(cuGraphInstantiate, 11000, emulated::driver::graph_instantiate_v1),
+    OLDER(cuGraphInstantiate, 10000, graph_instantiate_v1),
+    OLDER(cuGraphInstantiate, 11000, graph_instantiate_v1),
     ROW(cuGraphInstantiate, 12000),
     ROW(cuGraphInstantiateWithFlags, 11040),
     PER_THREAD(cuGraphInstantiateWithParams, 12000),
-    OLDER(cuGraphExecUpdate, 10020, emulated::driver::graph_exec_update_v1),
+    OLDER(cuGraphExecUpdate, 10020, graph_exec_update_v1),
     ROW(cuGraphExecUpdate, 12000),
     ROW(cuGraphExecDestroy, 10000),
     PER_THREAD(cuGraphUpload, 11010),
@@ -284,7 +279,7 @@ const EntryPoint entry_points[] = {
     ROW(cuProfilerStart, 4000),  // there is no profiler
     ROW(cuProfilerStop, 4000),
 
-    OLDER(cuGetProcAddress, 11030, emulated::driver::get_proc_address_v1),
+    OLDER(cuGetProcAddress, 11030, get_proc_address_v1),
     ROW(cuGetProcAddress, 12000),
 };
 
@@ -339,3 +334,5 @@ EMULATED_API(cuGetProcAddress, const char* symbol, void** function, int version,
     // Callers that pass `result` read it there; for the others the code says it.
     return best != nullptr || result != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
+
+}  // namespace emulated::driver

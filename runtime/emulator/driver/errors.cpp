@@ -4,6 +4,7 @@
 
 #include "driver/call.hpp"
 
+namespace emulated::driver {
 namespace {
 
 struct Row {
@@ -93,3 +94,5 @@ CUresult look_up(CUresult code, const char** out, const char* Row::*member) {
 EMULATED_API(cuGetErrorName, CUresult error, const char** name) { return look_up(error, name, &Row::name); }
 
 EMULATED_API(cuGetErrorString, CUresult error, const char** text) { return look_up(error, text, &Row::text); }
+
+}  // namespace emulated::driver

@@ -54,13 +54,17 @@ class CallTime {
 /// CUDA_ERROR_OUT_OF_MEMORY, with a report that says more; none replaces that of an earlier error.
 CUresult out_of_memory(const std::string& report = {}) noexcept;
 
-/// Calls the body. What it throws becomes a code: C programs cannot catch.
-template <auto Body, class... Arguments>
+/// For functions that need nothing before they look at their arguments.
+inline CUresult always() noexcept { return CUDA_SUCCESS; }
+
+/// Calls the body where `ready` allows it. What it throws becomes a code: C programs cannot catch.
+template <auto Ready, auto Body, class... Arguments>
 CUresult guarded(Arguments... arguments) noexcept {
     const CallTime time;
     const streams::DriverLock lock;
     try {
-        return Body(arguments...);
+        const CUresult state = Ready();
+        return state == CUDA_SUCCESS ? Body(arguments...) : state;
     } catch (const std::bad_alloc&) {
         return out_of_memory();
     } catch (const std::length_error&) {  // more than a container can ever hold
@@ -74,16 +78,24 @@ CUresult guarded(Arguments... arguments) noexcept {
 
 /// EMULATED_API(cuMemFree, CUdeviceptr address) { ... } defines cuMemFree, under the name that <cuda.h> gives it.
 #define EMULATED_API(name, ...) \
-    EMULATED_DEFINE(name, EMULATED_COUNT(#name);, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+    EMULATED_DEFINE(name, EMULATED_COUNT(#name);, always, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+/// A function that needs cuInit.
+#define EMULATED_DRIVER_API(name, ...) \
+    EMULATED_DEFINE(name, EMULATED_COUNT(#name);, initialised, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+/// A function that needs a current context that works.
+#define EMULATED_CONTEXT_API(name, ...) \
+    EMULATED_DEFINE(name, EMULATED_COUNT(#name);, ready, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
 /// An older version of a function: the current one, which it calls, counts.
-#define EMULATED_OLDER_API(name, ...) EMULATED_DEFINE(name, , EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+#define EMULATED_OLDER_API(name, ...) \
+    EMULATED_DEFINE(name, , always, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
 
 #define EMULATED_DEFINE(...) EMULATED_DEFINE_RENAMED(__VA_ARGS__)
-#define EMULATED_DEFINE_RENAMED(name, count, arity, ...)                                    \
+#define EMULATED_DEFINE_RENAMED(name, count, ready, arity, ...)                             \
     static CUresult name##_body(__VA_ARGS__);                                               \
     extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI name(                \
         EMULATED_PARAMETERS_##arity(name##_body)) {                                         \
-        count return ::emulated::driver::guarded<&name##_body>(EMULATED_ARGUMENTS_##arity); \
+        count return ::emulated::driver::guarded<&::emulated::driver::ready, &name##_body>( \
+            EMULATED_ARGUMENTS_##arity);                                                    \
     }                                                                                       \
     static CUresult name##_body(__VA_ARGS__)
 

@@ -2,13 +2,12 @@
 
 #include "driver/call.hpp"
 
-CUresult CUDAAPI emulated::driver::get_proc_address_v1(const char* symbol, void** function, int version,
-                                                       cuuint64_t flags) {
+namespace emulated::driver {
+CUresult CUDAAPI get_proc_address_v1(const char* symbol, void** function, int version, cuuint64_t flags) {
     return cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
 }
 
-CUresult CUDAAPI emulated::driver::capture_info_v1(CUstream stream, CUstreamCaptureStatus* status,
-                                                   cuuint64_t* id) {
+CUresult CUDAAPI capture_info_v1(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
     return cuStreamGetCaptureInfo_v3(stream, status, id, nullptr, nullptr, nullptr, nullptr);
 }
 
@@ -23,13 +22,11 @@ CUmemLocation location_of(CUdevice device) noexcept {
 
 }  // namespace
 
-CUresult CUDAAPI emulated::driver::prefetch_v1(CUdeviceptr address, std::size_t bytes, CUdevice device,
-                                               CUstream stream) {
+CUresult CUDAAPI prefetch_v1(CUdeviceptr address, std::size_t bytes, CUdevice device, CUstream stream) {
     return cuMemPrefetchAsync_v2(address, bytes, location_of(device), 0, stream);
 }
 
-CUresult CUDAAPI emulated::driver::advise_v1(CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
-                                             CUdevice device) {
+CUresult CUDAAPI advise_v1(CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUdevice device) {
     return cuMemAdvise_v2(address, bytes, advice, location_of(device));
 }
 
@@ -38,18 +35,17 @@ EMULATED_OLDER_API(cuStreamGetCaptureInfo_v2, CUstream stream, CUstreamCaptureSt
     return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, nullptr, dependency_count);
 }
 
-CUresult CUDAAPI emulated::driver::begin_capture_v1(CUstream stream) {
+CUresult CUDAAPI begin_capture_v1(CUstream stream) {
     return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-CUresult CUDAAPI emulated::driver::graph_dependencies_v1(CUgraphNode node, CUgraphNode* dependencies,
-                                                         std::size_t* count) {
+CUresult CUDAAPI graph_dependencies_v1(CUgraphNode node, CUgraphNode* dependencies, std::size_t* count) {
     return cuGraphNodeGetDependencies_v2(node, dependencies, nullptr, count);
 }
 
 EMULATED_OLDER_API(cuGraphInstantiate_v2, CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
                    std::size_t log_bytes) {
-    return emulated::driver::graph_instantiate_v1(exec, graph, error, log, log_bytes);
+    return graph_instantiate_v1(exec, graph, error, log, log_bytes);
 }
 
 EMULATED_OLDER_API(cuCtxCreate_v2, CUcontext* context, unsigned int flags, CUdevice device) {
@@ -79,38 +75,38 @@ EMULATED_OLDER_API(cuCtxCreate, CUcontext* context, unsigned int flags, CUdevice
 }
 
 EMULATED_OLDER_API(cuGetProcAddress, const char* symbol, void** function, int version, cuuint64_t flags) {
-    return emulated::driver::get_proc_address_v1(symbol, function, version, flags);
+    return get_proc_address_v1(symbol, function, version, flags);
 }
 
 EMULATED_OLDER_API(cuStreamGetCaptureInfo, CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
-    return emulated::driver::capture_info_v1(stream, status, id);
+    return capture_info_v1(stream, status, id);
 }
 
-EMULATED_OLDER_API(cuStreamBeginCapture, CUstream stream) {
-    return emulated::driver::begin_capture_v1(stream);
-}
+EMULATED_OLDER_API(cuStreamBeginCapture, CUstream stream) { return begin_capture_v1(stream); }
 
 EMULATED_OLDER_API(cuGraphInstantiate, CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
                    std::size_t log_bytes) {
-    return emulated::driver::graph_instantiate_v1(exec, graph, error, log, log_bytes);
+    return graph_instantiate_v1(exec, graph, error, log, log_bytes);
 }
 
 EMULATED_OLDER_API(cuGraphNodeGetDependencies, CUgraphNode node, CUgraphNode* dependencies,
                    std::size_t* count) {
-    return emulated::driver::graph_dependencies_v1(node, dependencies, count);
+    return graph_dependencies_v1(node, dependencies, count);
 }
 
 EMULATED_OLDER_API(cuGraphExecUpdate, CUgraphExec exec, CUgraph graph, CUgraphNode* error,
                    CUgraphExecUpdateResult* result) {
-    return emulated::driver::graph_exec_update_v1(exec, graph, error, result);
+    return graph_exec_update_v1(exec, graph, error, result);
 }
 
 EMULATED_OLDER_API(cuMemPrefetchAsync, CUdeviceptr address, std::size_t bytes, CUdevice device,
                    CUstream stream) {
-    return emulated::driver::prefetch_v1(address, bytes, device, stream);
+    return prefetch_v1(address, bytes, device, stream);
 }
 
 EMULATED_OLDER_API(cuMemAdvise, CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
                    CUdevice device) {
-    return emulated::driver::advise_v1(address, bytes, advice, device);
+    return advise_v1(address, bytes, advice, device);
 }
+
+}  // namespace emulated::driver

@@ -1,12 +1,7 @@
 // Access of one device's kernels to another's memory. Copies between devices need none.
 #include "driver/call.hpp"
 
-using emulated::driver::Context;
-using emulated::driver::current_context;
-using emulated::driver::device_state;
-using emulated::driver::find_context;
-using emulated::driver::Process;
-
+namespace emulated::driver {
 namespace {
 
 /// The context whose memory the current one wants, or why that cannot be.
@@ -39,23 +34,23 @@ EMULATED_API(cuDeviceGetP2PAttribute, int* value, CUdevice_P2PAttribute which, C
 }
 
 /// One way: the peer's kernels see nothing of ours by it. For every allocation of the peer.
-EMULATED_API(cuCtxEnablePeerAccess, CUcontext handle, unsigned int flags) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuCtxEnablePeerAccess, CUcontext handle, unsigned int flags) {
     EMULATED_REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
     Context* peer = nullptr;
     EMULATED_CHECK(find_peer(peer, handle));
     EMULATED_REQUIRE(peer->device != current_context()->device, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
-    using Added = emulated::driver::DeviceView::Added;
+    using Added = DeviceView::Added;
     const Added added = current_context()->memory.add_peer(peer->memory.own());
     return added == Added::now      ? CUDA_SUCCESS
            : added == Added::before ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
                                     : CUDA_ERROR_TOO_MANY_PEERS;
 }
 
-EMULATED_API(cuCtxDisablePeerAccess, CUcontext handle) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuCtxDisablePeerAccess, CUcontext handle) {
     Context* peer = nullptr;
     EMULATED_CHECK(find_peer(peer, handle));
     const bool removed = current_context()->memory.remove_peer(peer->memory.own());
     return removed ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }
+
+}  // namespace emulated::driver

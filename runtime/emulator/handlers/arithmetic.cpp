@@ -1,4 +1,6 @@
 // Integers, bits, predicates, selection and movement.
+#include <type_traits>
+
 #include "handlers/simd.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
@@ -12,233 +14,109 @@ using s32 = std::int32_t;
 using s64 = std::int64_t;
 
 template <class T>
-struct Double;
-template <>
-struct Double<u16> {
-    using type = u32;
-};
-template <>
-struct Double<u32> {
-    using type = u64;
-};
-template <>
-struct Double<s16> {
-    using type = s32;
-};
-template <>
-struct Double<s32> {
-    using type = s64;
-};
+constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 s128;
-template <>
-struct Double<u64> {
-    using type = u128;
-};
-template <>
-struct Double<s64> {
-    using type = s128;
-};
+/// The integer of the same sign and twice the width.
 template <class T>
-using Wide = typename Double<T>::type;
-
-template <class T>
-constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
+using Wide = std::conditional_t<sizeof(T) == 2, std::conditional_t<is_signed<T>, s32, u32>,
+                                std::conditional_t<sizeof(T) == 4, std::conditional_t<is_signed<T>, s64, u64>,
+                                                   std::conditional_t<is_signed<T>, s128, u128>>>;
 template <class T>
 constexpr unsigned bit_count = 8 * sizeof(T);
 template <class T>
-using Unsigned = typename BitsOf<sizeof(T)>::type;
+using Unsigned = BitsOf<T>;
 template <class T>
 constexpr T lowest = is_signed<T> ? static_cast<T>(Unsigned<T>(1) << (bit_count<T> - 1)) : T(0);
 template <class T>
 constexpr T highest = static_cast<T>(~lowest<T>);
 
 // Wrapping arithmetic goes through unsigned types: overflow is defined in PTX.
+using Add = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(Unsigned<T>(a) + Unsigned<T>(b)); });
+using Sub = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(Unsigned<T>(a) - Unsigned<T>(b)); });
+using MulLo = decltype([]<class T>(T a, T b) -> T {
+    using Product = std::conditional_t<sizeof(T) == 4, u32, u64>;
+    return static_cast<T>(Product(Unsigned<T>(a)) * Product(Unsigned<T>(b)));
+});
+using MulHi = decltype([]<class T>(T a, T b) -> T {
+    return static_cast<T>((Wide<T>(a) * Wide<T>(b)) >> bit_count<T>);
+});
+using MulWide = decltype([]<class T>(T a, T b) -> Wide<T> { return Wide<T>(a) * Wide<T>(b); });
+using MadLo = decltype([]<class T>(T a, T b, T c) -> T { return Add{}(MulLo{}(a, b), c); });
+using MadHi = decltype([]<class T>(T a, T b, T c) -> T { return Add{}(MulHi{}(a, b), c); });
+using MadWide = decltype([]<class T>(T a, T b, Wide<T> c) -> Wide<T> { return Add{}(MulWide{}(a, b), c); });
+using AddSaturated = decltype([](s32 a, s32 b) -> s32 {
+    s32 r;
+    if (!__builtin_add_overflow(a, b, &r)) return r;
+    return b < 0 ? lowest<s32> : highest<s32>;
+});
+using SubSaturated = decltype([](s32 a, s32 b) -> s32 {
+    s32 r;
+    if (!__builtin_sub_overflow(a, b, &r)) return r;
+    return b > 0 ? lowest<s32> : highest<s32>;
+});
 template <class T>
-struct Add {
-    static T run(T a, T b) { return static_cast<T>(Unsigned<T>(a) + Unsigned<T>(b)); }
-};
-template <class T>
-struct Sub {
-    static T run(T a, T b) { return static_cast<T>(Unsigned<T>(a) - Unsigned<T>(b)); }
-};
-template <class T>
-struct MulLo {
-    static T run(T a, T b) { return static_cast<T>(u64(Unsigned<T>(a)) * u64(Unsigned<T>(b))); }
-};
-template <>
-struct MulLo<u32> {
-    static u32 run(u32 a, u32 b) { return a * b; }
-};
-template <class T>
-struct MulHi {
-    static T run(T a, T b) { return static_cast<T>((Wide<T>(a) * Wide<T>(b)) >> bit_count<T>); }
-};
-template <class T>
-struct MulWide {
-    static Wide<T> run(T a, T b) { return Wide<T>(a) * Wide<T>(b); }
-};
-template <class T>
-struct MadLo {
-    static T run(T a, T b, T c) { return Add<T>::run(MulLo<T>::run(a, b), c); }
-};
-template <class T>
-struct MadHi {
-    static T run(T a, T b, T c) { return Add<T>::run(MulHi<T>::run(a, b), c); }
-};
-template <class T>
-struct MadWide {
-    static Wide<T> run(T a, T b, Wide<T> c) { return Add<Wide<T>>::run(MulWide<T>::run(a, b), c); }
-};
-struct AddSaturated {
-    static s32 run(s32 a, s32 b) {
-        s32 r;
-        if (!__builtin_add_overflow(a, b, &r)) return r;
-        return b < 0 ? lowest<s32> : highest<s32>;
-    }
-};
-struct SubSaturated {
-    static s32 run(s32 a, s32 b) {
-        s32 r;
-        if (!__builtin_sub_overflow(a, b, &r)) return r;
-        return b > 0 ? lowest<s32> : highest<s32>;
-    }
-};
-template <class T>
-struct Mul24Lo {
-    static T run(T a, T b) {
-        const s64 x = is_signed<T> ? s64(s32(u32(a) << 8) >> 8) : s64(u32(a) & 0xffffff);
-        const s64 y = is_signed<T> ? s64(s32(u32(b) << 8) >> 8) : s64(u32(b) & 0xffffff);
-        return static_cast<T>(x * y);
-    }
-};
-template <class T>
-struct Mul24Hi {
-    static T run(T a, T b) {
-        const s64 x = is_signed<T> ? s64(s32(u32(a) << 8) >> 8) : s64(u32(a) & 0xffffff);
-        const s64 y = is_signed<T> ? s64(s32(u32(b) << 8) >> 8) : s64(u32(b) & 0xffffff);
-        return static_cast<T>((x * y) >> 16);
-    }
-};
-template <class T>
-struct Mad24Lo {
-    static T run(T a, T b, T c) { return Add<T>::run(Mul24Lo<T>::run(a, b), c); }
-};
-template <class T>
-struct Mad24Hi {
-    static T run(T a, T b, T c) { return Add<T>::run(Mul24Hi<T>::run(a, b), c); }
-};
-template <class T>
-struct Sad {
-    static T run(T a, T b, T c) { return Add<T>::run(c, a < b ? Sub<T>::run(b, a) : Sub<T>::run(a, b)); }
-};
+s64 low_24(T a) {
+    return is_signed<T> ? s64(s32(u32(a) << 8) >> 8) : s64(u32(a) & 0xffffff);
+}
+using Mul24Lo = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(low_24(a) * low_24(b)); });
+using Mul24Hi = decltype([]<class T>(T a, T b) -> T {
+    return static_cast<T>((low_24(a) * low_24(b)) >> 16);
+});
+using Mad24Lo = decltype([]<class T>(T a, T b, T c) -> T { return Add{}(Mul24Lo{}(a, b), c); });
+using Mad24Hi = decltype([]<class T>(T a, T b, T c) -> T { return Add{}(Mul24Hi{}(a, b), c); });
+using Sad = decltype([]<class T>(T a, T b, T c) -> T { return Add{}(c, a < b ? Sub{}(b, a) : Sub{}(a, b)); });
 // Division by zero gives all ones, as the hardware does; the remainder is then the dividend.
-template <class T>
-struct Div {
-    static T run(T a, T b) {
-        if (b == 0) return static_cast<T>(~Unsigned<T>(0));
-        if (is_signed<T> && b == static_cast<T>(-1)) return Sub<T>::run(0, a);
-        return static_cast<T>(a / b);
-    }
-};
-template <class T>
-struct Rem {
-    static T run(T a, T b) {
-        if (b == 0) return a;
-        if (is_signed<T> && b == static_cast<T>(-1)) return 0;
-        return static_cast<T>(a % b);
-    }
-};
-template <class T>
-struct Neg {
-    static T run(T a) { return Sub<T>::run(0, a); }
-};
-template <class T>
-struct Abs {
-    static T run(T a) { return a < 0 ? Sub<T>::run(0, a) : a; }
-};
-template <class T>
-struct Min {
-    static T run(T a, T b) { return a < b ? a : b; }
-};
-template <class T>
-struct Max {
-    static T run(T a, T b) { return a > b ? a : b; }
-};
-template <class T>
-struct And {
-    static T run(T a, T b) { return static_cast<T>(a & b); }
-};
-template <class T>
-struct Or {
-    static T run(T a, T b) { return static_cast<T>(a | b); }
-};
-template <class T>
-struct Xor {
-    static T run(T a, T b) { return static_cast<T>(a ^ b); }
-};
-template <class T>
-struct Not {
-    static T run(T a) { return static_cast<T>(~a); }
-};
-template <class T>
-struct Cnot {
-    static T run(T a) { return a == 0; }
-};
-template <class T>
-struct Copy {
-    static T run(T a) { return a; }
-};
+using Div = decltype([]<class T>(T a, T b) -> T {
+    if (b == 0) return static_cast<T>(~Unsigned<T>(0));
+    if (is_signed<T> && b == static_cast<T>(-1)) return Sub{}(T(0), a);
+    return static_cast<T>(a / b);
+});
+using Rem = decltype([]<class T>(T a, T b) -> T {
+    if (b == 0) return a;
+    if (is_signed<T> && b == static_cast<T>(-1)) return 0;
+    return static_cast<T>(a % b);
+});
+using Neg = decltype([]<class T>(T a) -> T { return Sub{}(T(0), a); });
+using Abs = decltype([]<class T>(T a) -> T { return a < 0 ? Sub{}(T(0), a) : a; });
+using Min = decltype([]<class T>(T a, T b) -> T { return a < b ? a : b; });
+using Max = decltype([]<class T>(T a, T b) -> T { return a > b ? a : b; });
+using And = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(a & b); });
+using Or = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(a | b); });
+using Xor = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(a ^ b); });
+using Not = decltype([]<class T>(T a) -> T { return static_cast<T>(~a); });
+using Cnot = decltype([]<class T>(T a) -> T { return a == 0; });
+using Copy = decltype([]<class T>(T a) -> T { return a; });
 
 // Shift amounts beyond the width behave as the width.
-template <class T>
-struct Shl {
-    static T run(T a, u32 n) {
-        return n >= bit_count<T> ? T(0) : static_cast<T>(Unsigned<T>(a) << (n & (bit_count<T> - 1)));
-    }
-};
-template <class T>
-struct Shr {
-    static T run(T a, u32 n) {
-        const u32 top = bit_count<T> - 1;
-        if (is_signed<T>) return static_cast<T>(a >> (n > top ? top : n));
-        return n > top ? T(0) : static_cast<T>(a >> (n & top));
-    }
-};
+using Shl = decltype([]<class T>(T a, u32 n) -> T {
+    return n >= bit_count<T> ? T(0) : static_cast<T>(Unsigned<T>(a) << (n & (bit_count<T> - 1)));
+});
+using Shr = decltype([]<class T>(T a, u32 n) -> T {
+    const u32 top = bit_count<T> - 1;
+    if (is_signed<T>) return static_cast<T>(a >> (n > top ? top : n));
+    return n > top ? T(0) : static_cast<T>(a >> (n & top));
+});
 
-template <class T>
-struct Popc {
-    static u32 run(T a) { return u32(__builtin_popcountll(a)); }
-};
-template <class T>
-struct Clz {
-    static u32 run(T a) { return a == 0 ? bit_count<T> : u32(__builtin_clzll(a)) - (64 - bit_count<T>); }
-};
-template <class T>
-struct Bfind {
-    static u32 run(T a) {
-        const Unsigned<T> v = is_signed<T> && a < 0 ? Unsigned<T>(~a) : Unsigned<T>(a);
-        return v == 0 ? ~0u : 63u - u32(__builtin_clzll(v));
-    }
-};
-template <class T>
-struct BfindShift {
-    static u32 run(T a) {
-        const u32 at = Bfind<T>::run(a);
-        return at == ~0u ? at : bit_count<T> - 1 - at;
-    }
-};
-template <class T>
-struct Brev {
-    static T run(T a) {
-        T r = 0;
-        for (unsigned k = 0; k < bit_count<T>; ++k) r = static_cast<T>((r << 1) | ((a >> k) & 1));
-        return r;
-    }
-};
+using Popc = decltype([]<class T>(T a) -> u32 { return u32(__builtin_popcountll(a)); });
+using Clz = decltype([]<class T>(T a) -> u32 {
+    return a == 0 ? bit_count<T> : u32(__builtin_clzll(a)) - (64 - bit_count<T>);
+});
+using Bfind = decltype([]<class T>(T a) -> u32 {
+    const Unsigned<T> v = is_signed<T> && a < 0 ? Unsigned<T>(~a) : Unsigned<T>(a);
+    return v == 0 ? ~0u : 63u - u32(__builtin_clzll(v));
+});
+using BfindShift = decltype([]<class T>(T a) -> u32 {
+    const u32 at = Bfind{}(a);
+    return at == ~0u ? at : bit_count<T> - 1 - at;
+});
+using Brev = decltype([]<class T>(T a) -> T {
+    T r = 0;
+    for (unsigned k = 0; k < bit_count<T>; ++k) r = static_cast<T>((r << 1) | ((a >> k) & 1));
+    return r;
+});
 
-template <class T>
-T bfe(T a, u32 b, u32 c) {
+using Bfe = decltype([]<class T>(T a, u32 b, u32 c) -> T {
     const u32 pos = b & 0xff, len = c & 0xff;
     using U = Unsigned<T>;
     const u32 msb = bit_count<T> - 1;
@@ -252,11 +130,7 @@ T bfe(T a, u32 b, u32 c) {
     U r = U(field & present);
     if (sign) r = U(r | (~present & ones) | ~ones);
     return static_cast<T>(r);
-}
-template <class T>
-struct Bfe {
-    static T run(T a, u32 b, u32 c) { return bfe<T>(a, b, c); }
-};
+});
 
 template <class T>
 const Instruction* bfi(Lanes& s, const Instruction* i) {
@@ -278,7 +152,7 @@ const Instruction* bfi(Lanes& s, const Instruction* i) {
 
 template <bool Wrap>
 struct Bmsk {
-    static u32 run(u32 a, u32 b) {
+    u32 operator()(u32 a, u32 b) const {
         const u32 pos = Wrap ? a & 31 : a, len = Wrap ? b & 31 : b;
         const u32 ones = len >= 32 ? ~0u : (1u << len) - 1;
         return pos >= 32 ? 0 : ones << pos;
@@ -287,41 +161,37 @@ struct Bmsk {
 /// The lowest n bits, extended by zeros, or by the highest of them where T is signed.
 template <class T, bool Wrap>
 struct Szext {
-    static T run(T a, u32 b) {
+    T operator()(T a, u32 b) const {
         const u32 n = Wrap ? b & 31 : b;
         if (n == 0) return 0;
         return n >= 32 ? a : T(u32(a) << (32 - n)) >> (32 - n);
     }
 };
-struct Fns {
-    static u32 run(u32 mask, u32 base, u32 offset) {
-        const s32 n = s32(offset);
-        if (n == 0) return base < 32 && (mask >> base & 1) ? base : ~0u;
-        const s32 step = n > 0 ? 1 : -1;
-        u32 left = n > 0 ? offset : 0u - offset;
-        for (s32 at = s32(base); at >= 0 && at < 32; at += step) {
-            if ((mask >> at & 1) && --left == 0) return u32(at);
-        }
-        return ~0u;
+using Fns = decltype([](u32 mask, u32 base, u32 offset) -> u32 {
+    const s32 n = s32(offset);
+    if (n == 0) return base < 32 && (mask >> base & 1) ? base : ~0u;
+    const s32 step = n > 0 ? 1 : -1;
+    u32 left = n > 0 ? offset : 0u - offset;
+    for (s32 at = s32(base); at >= 0 && at < 32; at += step) {
+        if ((mask >> at & 1) && --left == 0) return u32(at);
     }
-};
+    return ~0u;
+});
 
 inline u32 prmt_byte(u64 both, u32 selector) {
     const u32 byte = u32(both >> (8 * (selector & 7))) & 0xff;
     return selector & 8 ? (byte & 0x80 ? 0xff : 0) : byte;
 }
-struct Prmt {
-    static u32 run(u32 a, u32 b, u32 c) {
-        const u64 both = u64(b) << 32 | a;
-        u32 r = 0;
-        for (u32 k = 0; k < 4; ++k) r |= prmt_byte(both, c >> (4 * k) & 15) << (8 * k);
-        return r;
-    }
-};
+using Prmt = decltype([](u32 a, u32 b, u32 c) -> u32 {
+    const u64 both = u64(b) << 32 | a;
+    u32 r = 0;
+    for (u32 k = 0; k < 4; ++k) r |= prmt_byte(both, c >> (4 * k) & 15) << (8 * k);
+    return r;
+});
 // The named modes: which byte goes where depends on the low two bits of c only.
 template <Flag Mode>
 struct PrmtMode {
-    static u32 run(u32 a, u32 b, u32 c) {
+    u32 operator()(u32 a, u32 b, u32 c) const {
         const u64 both = u64(b) << 32 | a;
         const u32 n = c & 3;
         u32 r = 0;
@@ -340,7 +210,7 @@ struct PrmtMode {
 };
 template <bool Left, bool Wrap>
 struct Shf {
-    static u32 run(u32 a, u32 b, u32 c) {
+    u32 operator()(u32 a, u32 b, u32 c) const {
         const u32 n = Wrap ? c & 31 : (c < 32 ? c : 32);
         const u64 both = u64(b) << 32 | a;
         return Left ? u32((both << n) >> 32) : u32(both >> n);
@@ -371,7 +241,7 @@ inline s64 byte_of(u32 word, unsigned k, bool sign) {
 }
 template <bool SignA, bool SignB>
 struct Dp4a {
-    static u32 run(u32 a, u32 b, u32 c) {
+    u32 operator()(u32 a, u32 b, u32 c) const {
         s64 sum = 0;
         for (unsigned k = 0; k < 4; ++k) sum += byte_of(a, k, SignA) * byte_of(b, k, SignB);
         return c + u32(sum);
@@ -379,13 +249,27 @@ struct Dp4a {
 };
 template <bool SignA, bool SignB, bool High>
 struct Dp2a {
-    static u32 run(u32 a, u32 b, u32 c) {
+    u32 operator()(u32 a, u32 b, u32 c) const {
         s64 sum = 0;
         for (unsigned k = 0; k < 2; ++k) {
             const s64 half = SignA ? s64(s16(a >> (16 * k))) : s64(a >> (16 * k) & 0xffff);
             sum += half * byte_of(b, k + (High ? 2 : 0), SignB);
         }
         return c + u32(sum);
+    }
+};
+
+// The absolute difference of each byte; .add: their sum and c.
+template <bool Signed, bool Sum>
+struct AbsoluteDifferences {
+    u32 operator()(u32 a, u32 b, u32 c) const {
+        u32 r = Sum ? c : 0;
+        for (unsigned k = 0; k < 4; ++k) {
+            const s64 difference = byte_of(a, k, Signed) - byte_of(b, k, Signed);
+            const u32 size = u32(difference < 0 ? -difference : difference);
+            r += Sum ? size : (size & 0xff) << (8 * k);
+        }
+        return r;
     }
 };
 
@@ -419,7 +303,7 @@ const Instruction* mad_with_carry(Lanes& s, const Instruction* i) {
     u32 out = 0;
     alignas(64) U r[32];
     for (unsigned l = 0; l < 32; ++l) {
-        const U product = U(High ? MulHi<T>::run(a[l], b[l]) : MulLo<T>::run(a[l], b[l]));
+        const U product = U(High ? MulHi{}(a[l], b[l]) : MulLo{}(a[l], b[l]));
         U first;
         bool over = __builtin_add_overflow(product, c[l], &first);
         over |= __builtin_add_overflow(first, U(in >> l & 1), &r[l]);
@@ -447,18 +331,10 @@ const Instruction* select(Lanes& s, const Instruction* i) {
         blend(lanes_at<T>(s, i->operand[0]), r, s.write_mask);
     return next(s, i + 1);
 }
-template <class T>
-struct SlctInteger {
-    static T run(T a, T b, s32 c) { return c >= 0 ? a : b; }
-};
-template <class T>
-struct SlctFlushed {  // a negative subnormal is -0, which is not below 0
-    static T run(T a, T b, float c) { return c > -0x1p-126f ? a : b; }
-};
-template <class T>
-struct SlctFloat {
-    static T run(T a, T b, float c) { return c >= 0 ? a : b; }
-};
+using SlctInteger = decltype([]<class T>(T a, T b, s32 c) -> T { return c >= 0 ? a : b; });
+// a negative subnormal is -0, which is not below 0
+using SlctFlushed = decltype([]<class T>(T a, T b, float c) -> T { return c > -0x1p-126f ? a : b; });
+using SlctFloat = decltype([]<class T>(T a, T b, float c) -> T { return c >= 0 ? a : b; });
 
 // --- predicates --------------------------------------------------------------------------------------------
 
@@ -476,30 +352,12 @@ const Instruction* move_predicate(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-template <class T>
-struct Eq {
-    static bool run(T a, T b) { return a == b; }
-};
-template <class T>
-struct Ne {
-    static bool run(T a, T b) { return a != b; }
-};
-template <class T>
-struct Lt {
-    static bool run(T a, T b) { return a < b; }
-};
-template <class T>
-struct Le {
-    static bool run(T a, T b) { return a <= b; }
-};
-template <class T>
-struct Gt {
-    static bool run(T a, T b) { return a > b; }
-};
-template <class T>
-struct Ge {
-    static bool run(T a, T b) { return a >= b; }
-};
+using Eq = decltype([]<class T>(T a, T b) -> bool { return a == b; });
+using Ne = decltype([]<class T>(T a, T b) -> bool { return a != b; });
+using Lt = decltype([]<class T>(T a, T b) -> bool { return a < b; });
+using Le = decltype([]<class T>(T a, T b) -> bool { return a <= b; });
+using Gt = decltype([]<class T>(T a, T b) -> bool { return a > b; });
+using Ge = decltype([]<class T>(T a, T b) -> bool { return a >= b; });
 
 // --- packing -----------------------------------------------------------------------------------------------
 
@@ -528,68 +386,68 @@ const Instruction* unpack(Lanes& s, const Instruction* i) {
 
 template <class T>
 void add_integers(Registry& r) {
-    const Type t = TypeOf<T>::value;
+    const Type t = type_of<T>;
     const auto none = Type::none;
-    r.add(Operation::add, t, none, {}, binary<Add<T>, T, T, T>);
-    r.add(Operation::sub, t, none, {}, binary<Sub<T>, T, T, T>);
-    r.add(Operation::mul, t, none, {Flag::lo}, binary<MulLo<T>, T, T, T>);
-    r.add(Operation::mul, t, none, {Flag::hi}, binary<MulHi<T>, T, T, T>);
-    r.add(Operation::mad, t, none, {Flag::lo}, ternary<MadLo<T>, T, T, T, T>);
-    r.add(Operation::mad, t, none, {Flag::hi}, ternary<MadHi<T>, T, T, T, T>);
-    r.add(Operation::sad, t, none, {}, ternary<Sad<T>, T, T, T, T>);
-    r.add(Operation::div, t, none, {}, binary<Div<T>, T, T, T>);
-    r.add(Operation::rem, t, none, {}, binary<Rem<T>, T, T, T>);
-    r.add(Operation::min, t, none, {}, binary<Min<T>, T, T, T>);
-    r.add(Operation::max, t, none, {}, binary<Max<T>, T, T, T>);
-    r.add(Operation::shr, t, none, {}, binary<Shr<T>, T, T, u32>);
-    r.add(Operation::setp, t, none, {Flag::eq}, compare<Eq<T>, T>);
-    r.add(Operation::setp, t, none, {Flag::ne}, compare<Ne<T>, T>);
-    r.add(Operation::setp, t, none, {Flag::lt}, compare<Lt<T>, T>);
-    r.add(Operation::setp, t, none, {Flag::le}, compare<Le<T>, T>);
-    r.add(Operation::setp, t, none, {Flag::gt}, compare<Gt<T>, T>);
-    r.add(Operation::setp, t, none, {Flag::ge}, compare<Ge<T>, T>);
+    r.add(Operation::add, t, none, {}, binary<Add, T>);
+    r.add(Operation::sub, t, none, {}, binary<Sub, T>);
+    r.add(Operation::mul, t, none, {Flag::lo}, binary<MulLo, T>);
+    r.add(Operation::mul, t, none, {Flag::hi}, binary<MulHi, T>);
+    r.add(Operation::mad, t, none, {Flag::lo}, ternary<MadLo, T>);
+    r.add(Operation::mad, t, none, {Flag::hi}, ternary<MadHi, T>);
+    r.add(Operation::sad, t, none, {}, ternary<Sad, T>);
+    r.add(Operation::div, t, none, {}, binary<Div, T>);
+    r.add(Operation::rem, t, none, {}, binary<Rem, T>);
+    r.add(Operation::min, t, none, {}, binary<Min, T>);
+    r.add(Operation::max, t, none, {}, binary<Max, T>);
+    r.add(Operation::shr, t, none, {}, binary<Shr, T, T, u32>);
+    r.add(Operation::setp, t, none, {Flag::eq}, compare<Eq, T>);
+    r.add(Operation::setp, t, none, {Flag::ne}, compare<Ne, T>);
+    r.add(Operation::setp, t, none, {Flag::lt}, compare<Lt, T>);
+    r.add(Operation::setp, t, none, {Flag::le}, compare<Le, T>);
+    r.add(Operation::setp, t, none, {Flag::gt}, compare<Gt, T>);
+    r.add(Operation::setp, t, none, {Flag::ge}, compare<Ge, T>);
     if constexpr (sizeof(T) < 8) {
-        r.add(Operation::mul, t, none, {Flag::wide}, binary<MulWide<T>, Wide<T>, T, T>);
-        r.add(Operation::mad, t, none, {Flag::wide}, ternary<MadWide<T>, Wide<T>, T, T, Wide<T>>);
+        r.add(Operation::mul, t, none, {Flag::wide}, binary<MulWide, Wide<T>, T, T>);
+        r.add(Operation::mad, t, none, {Flag::wide}, ternary<MadWide, Wide<T>, T, T, Wide<T>>);
     }
     if constexpr (sizeof(T) == 4) {
-        r.add(Operation::mul24, t, none, {Flag::lo}, binary<Mul24Lo<T>, T, T, T>);
-        r.add(Operation::mul24, t, none, {Flag::hi}, binary<Mul24Hi<T>, T, T, T>);
-        r.add(Operation::mad24, t, none, {Flag::lo}, ternary<Mad24Lo<T>, T, T, T, T>);
-        r.add(Operation::mad24, t, none, {Flag::hi}, ternary<Mad24Hi<T>, T, T, T, T>);
+        r.add(Operation::mul24, t, none, {Flag::lo}, binary<Mul24Lo, T>);
+        r.add(Operation::mul24, t, none, {Flag::hi}, binary<Mul24Hi, T>);
+        r.add(Operation::mad24, t, none, {Flag::lo}, ternary<Mad24Lo, T>);
+        r.add(Operation::mad24, t, none, {Flag::hi}, ternary<Mad24Hi, T>);
     }
     if constexpr (sizeof(T) >= 4) {
-        r.add(Operation::bfind, t, none, {}, unary<Bfind<T>, u32, T>);
-        r.add(Operation::bfind, t, none, {Flag::shiftamt}, unary<BfindShift<T>, u32, T>);
-        r.add(Operation::bfe, t, none, {}, ternary<Bfe<T>, T, T, u32, u32>);
+        r.add(Operation::bfind, t, none, {}, unary<Bfind, u32, T>);
+        r.add(Operation::bfind, t, none, {Flag::shiftamt}, unary<BfindShift, u32, T>);
+        r.add(Operation::bfe, t, none, {}, ternary<Bfe, T, T, u32, u32>);
         r.add(Operation::mad_carry, t, none, {Flag::hi}, mad_with_carry<T, true>);
     }
     if constexpr (is_signed<T>) {
-        r.add(Operation::neg, t, none, {}, unary<Neg<T>, T, T>);
-        r.add(Operation::abs, t, none, {}, unary<Abs<T>, T, T>);
+        r.add(Operation::neg, t, none, {}, unary<Neg, T>);
+        r.add(Operation::abs, t, none, {}, unary<Abs, T>);
     }
 }
 
 // What does not depend on a sign.
 template <class T>
 void add_bits(Registry& r) {
-    const Type t = TypeOf<T>::value;
+    const Type t = type_of<T>;
     const auto none = Type::none;
-    r.add(Operation::and_, t, none, {}, binary<And<T>, T, T, T>);
-    r.add(Operation::or_, t, none, {}, binary<Or<T>, T, T, T>);
-    r.add(Operation::xor_, t, none, {}, binary<Xor<T>, T, T, T>);
-    r.add(Operation::not_, t, none, {}, unary<Not<T>, T, T>);
-    r.add(Operation::cnot, t, none, {}, unary<Cnot<T>, T, T>);
-    r.add(Operation::mov, t, none, {}, unary<Copy<T>, T, T>);
+    r.add(Operation::and_, t, none, {}, binary<And, T>);
+    r.add(Operation::or_, t, none, {}, binary<Or, T>);
+    r.add(Operation::xor_, t, none, {}, binary<Xor, T>);
+    r.add(Operation::not_, t, none, {}, unary<Not, T>);
+    r.add(Operation::cnot, t, none, {}, unary<Cnot, T>);
+    r.add(Operation::mov, t, none, {}, unary<Copy, T>);
     r.add(Operation::selp, t, none, {}, select<T>);
-    r.add(Operation::slct, t, Type::s32, {}, ternary<SlctInteger<T>, T, T, T, s32>);
-    r.add(Operation::slct, t, Type::f32, {}, ternary<SlctFloat<T>, T, T, T, float>);
-    r.add(Operation::slct, t, Type::f32, {Flag::ftz}, ternary<SlctFlushed<T>, T, T, T, float>);
-    r.add(Operation::shl, t, none, {}, binary<Shl<T>, T, T, u32>);
+    r.add(Operation::slct, t, Type::s32, {}, ternary<SlctInteger, T, T, T, s32>);
+    r.add(Operation::slct, t, Type::f32, {}, ternary<SlctFloat, T, T, T, float>);
+    r.add(Operation::slct, t, Type::f32, {Flag::ftz}, ternary<SlctFlushed, T, T, T, float>);
+    r.add(Operation::shl, t, none, {}, binary<Shl, T, T, u32>);
     if constexpr (sizeof(T) >= 4) {
-        r.add(Operation::popc, t, none, {}, unary<Popc<T>, u32, T>);
-        r.add(Operation::clz, t, none, {}, unary<Clz<T>, u32, T>);
-        r.add(Operation::brev, t, none, {}, unary<Brev<T>, T, T>);
+        r.add(Operation::popc, t, none, {}, unary<Popc, u32, T>);
+        r.add(Operation::clz, t, none, {}, unary<Clz, u32, T>);
+        r.add(Operation::brev, t, none, {}, unary<Brev, T>);
         r.add(Operation::bfi, t, none, {}, bfi<T>);
         r.add(Operation::add_carry, t, none, {}, add_with_carry<T, false>);
         r.add(Operation::sub_borrow, t, none, {}, add_with_carry<T, true>);
@@ -599,23 +457,28 @@ void add_bits(Registry& r) {
 
 template <bool Left>
 void add_funnel(Registry& r, Flag side) {
-    r.add(Operation::shf, Type::u32, Type::none, {side, Flag::wrap},
-          ternary<Shf<Left, true>, u32, u32, u32, u32>);
-    r.add(Operation::shf, Type::u32, Type::none, {side, Flag::clamp},
-          ternary<Shf<Left, false>, u32, u32, u32, u32>);
+    r.add(Operation::shf, Type::u32, Type::none, {side, Flag::wrap}, ternary<Shf<Left, true>, u32>);
+    r.add(Operation::shf, Type::u32, Type::none, {side, Flag::clamp}, ternary<Shf<Left, false>, u32>);
 }
 
 template <Flag Mode>
 void add_prmt(Registry& r) {
-    r.add(Operation::prmt, Type::u32, Type::none, {Mode}, ternary<PrmtMode<Mode>, u32, u32, u32, u32>);
+    r.add(Operation::prmt, Type::u32, Type::none, {Mode}, ternary<PrmtMode<Mode>, u32>);
 }
 
 template <bool SignA, bool SignB>
 void add_dot(Registry& r) {
     const Type a = SignA ? Type::s32 : Type::u32, b = SignB ? Type::s32 : Type::u32;
-    r.add(Operation::dp4a, a, b, {}, ternary<Dp4a<SignA, SignB>, u32, u32, u32, u32>);
-    r.add(Operation::dp2a, a, b, {Flag::lo}, ternary<Dp2a<SignA, SignB, false>, u32, u32, u32, u32>);
-    r.add(Operation::dp2a, a, b, {Flag::hi}, ternary<Dp2a<SignA, SignB, true>, u32, u32, u32, u32>);
+    r.add(Operation::dp4a, a, b, {}, ternary<Dp4a<SignA, SignB>, u32>);
+    r.add(Operation::dp2a, a, b, {Flag::lo}, ternary<Dp2a<SignA, SignB, false>, u32>);
+    r.add(Operation::dp2a, a, b, {Flag::hi}, ternary<Dp2a<SignA, SignB, true>, u32>);
+}
+
+template <bool Signed>
+void add_differences(Registry& r) {
+    const Type t = Signed ? Type::s32 : Type::u32;
+    r.add(Operation::vabsdiff4, t, t, {}, ternary<AbsoluteDifferences<Signed, false>, u32>);
+    r.add(Operation::vabsdiff4, t, t, {Flag::add}, ternary<AbsoluteDifferences<Signed, true>, u32>);
 }
 
 }  // namespace
@@ -624,22 +487,22 @@ void register_arithmetic(Registry& r) {
     for_types<u16, u32, u64, s16, s32, s64>([&]<class T>() { add_integers<T>(r); });
     for_types<u16, u32, u64>([&]<class T>() { add_bits<T>(r); });
     const auto none = Type::none;
-    r.add(Operation::add, Type::s32, none, {Flag::sat}, binary<AddSaturated, s32, s32, s32>);
-    r.add(Operation::sub, Type::s32, none, {Flag::sat}, binary<SubSaturated, s32, s32, s32>);
+    r.add(Operation::add, Type::s32, none, {Flag::sat}, binary<AddSaturated, s32>);
+    r.add(Operation::sub, Type::s32, none, {Flag::sat}, binary<SubSaturated, s32>);
     r.add(Operation::and_, Type::pred, none, {}, logic<Operation::and_>);
     r.add(Operation::or_, Type::pred, none, {}, logic<Operation::or_>);
     r.add(Operation::xor_, Type::pred, none, {}, logic<Operation::xor_>);
     r.add(Operation::not_, Type::pred, none, {}, move_predicate<true>);
     r.add(Operation::mov, Type::pred, none, {}, move_predicate<false>);
-    r.add(Operation::bmsk, Type::u32, none, {Flag::wrap}, binary<Bmsk<true>, u32, u32, u32>);
-    r.add(Operation::bmsk, Type::u32, none, {Flag::clamp}, binary<Bmsk<false>, u32, u32, u32>);
-    r.add(Operation::szext, Type::u32, none, {Flag::wrap}, binary<Szext<u32, true>, u32, u32, u32>);
-    r.add(Operation::szext, Type::u32, none, {Flag::clamp}, binary<Szext<u32, false>, u32, u32, u32>);
+    r.add(Operation::bmsk, Type::u32, none, {Flag::wrap}, binary<Bmsk<true>, u32>);
+    r.add(Operation::bmsk, Type::u32, none, {Flag::clamp}, binary<Bmsk<false>, u32>);
+    r.add(Operation::szext, Type::u32, none, {Flag::wrap}, binary<Szext<u32, true>, u32>);
+    r.add(Operation::szext, Type::u32, none, {Flag::clamp}, binary<Szext<u32, false>, u32>);
     r.add(Operation::szext, Type::s32, none, {Flag::wrap}, binary<Szext<s32, true>, s32, s32, u32>);
     r.add(Operation::szext, Type::s32, none, {Flag::clamp}, binary<Szext<s32, false>, s32, s32, u32>);
-    r.add(Operation::fns, Type::u32, none, {}, ternary<Fns, u32, u32, u32, u32>);
+    r.add(Operation::fns, Type::u32, none, {}, ternary<Fns, u32>);
     r.add(Operation::lop3, Type::u32, none, {}, lop3);
-    r.add(Operation::prmt, Type::u32, none, {}, ternary<Prmt, u32, u32, u32, u32>);
+    r.add(Operation::prmt, Type::u32, none, {}, ternary<Prmt, u32>);
     add_prmt<Flag::f4e>(r);
     add_prmt<Flag::b4e>(r);
     add_prmt<Flag::rc8>(r);
@@ -652,6 +515,8 @@ void register_arithmetic(Registry& r) {
     add_dot<false, true>(r);
     add_dot<true, false>(r);
     add_dot<true, true>(r);
+    add_differences<false>(r);
+    add_differences<true>(r);
     r.add(Operation::pack, Type::u32, Type::b16, {}, pack<u32, u16>);
     r.add(Operation::pack, Type::u64, Type::b16, {}, pack<u64, u16>);
     r.add(Operation::pack, Type::u64, Type::b32, {}, pack<u64, u32>);

@@ -10,40 +10,27 @@ namespace {
 template <class T>
 constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
 template <class T>
-using Bits = typename BitsOf<sizeof(T)>::type;
-template <class T>
-constexpr T lowest = is_signed<T> ? static_cast<T>(Bits<T>(1) << (8 * sizeof(T) - 1)) : T(0);
+constexpr T lowest = is_signed<T> ? static_cast<T>(BitsOf<T>(1) << (8 * sizeof(T) - 1)) : T(0);
 template <class T>
 constexpr T highest = static_cast<T>(~lowest<T>);
 
 // What a value of T lies in: eight bits lie in the low half of a 16-bit register.
 template <class T>
-struct Slot {
-    using type = T;
-};
-template <>
-struct Slot<std::uint8_t> {
-    using type = std::uint16_t;
-};
-template <>
-struct Slot<std::int8_t> {
-    using type = std::int16_t;
-};
-template <class T>
-using In = typename Slot<T>::type;
+using In =
+    std::conditional_t<sizeof(T) == 1, std::conditional_t<is_signed<T>, std::int16_t, std::uint16_t>, T>;
 
 // --- integers ----------------------------------------------------------------------------------------------
 
 template <class D, class S>
 struct Resize {
-    static In<D> run(In<S> a) { return static_cast<In<D>>(static_cast<D>(static_cast<S>(a))); }
+    In<D> operator()(In<S> a) const { return static_cast<In<D>>(static_cast<D>(static_cast<S>(a))); }
 };
 // Conversions that do the same to the bits share one handler. Only a wider result depends on the sign of the
 // source, and only a result of eight bits, which lies in a wider register, on its own sign.
 template <class D, class S>
 constexpr Handler resize() {
-    using Result = std::conditional_t<sizeof(D) == 1, D, Bits<D>>;
-    using Source = std::conditional_t<(sizeof(D) > sizeof(S)), S, Bits<S>>;
+    using Result = std::conditional_t<sizeof(D) == 1, D, BitsOf<D>>;
+    using Source = std::conditional_t<(sizeof(D) > sizeof(S)), S, BitsOf<S>>;
     return unary<Resize<Result, Source>, In<Result>, In<Source>>;
 }
 template <class D, class S>
@@ -51,7 +38,7 @@ constexpr bool holds_all_of = sizeof(D) > sizeof(S) ? is_signed<D> || !is_signed
                                                     : sizeof(D) == sizeof(S) && is_signed<D> == is_signed<S>;
 template <class D, class S>
 struct ResizeSaturated {
-    static In<D> run(In<S> from) {
+    In<D> operator()(In<S> from) const {
         const S a = static_cast<S>(from);
         if (is_signed<S> && a < 0) {
             if (!is_signed<D>) return 0;
@@ -89,26 +76,17 @@ inline double integral(double v) {
         return __builtin_rint(v);
 }
 
-template <class T>
-inline T flushed(T v) {
-    const Bits<T> bits = bits_as<Bits<T>>(v);
-    const Bits<T> exponent =
-        sizeof(T) == 4 ? Bits<T>(0x7f80'0000u) : static_cast<Bits<T>>(0x7ff0'0000'0000'0000ull);
-    return bits_as<T>((bits & exponent) == 0 ? Bits<T>(bits & Bits<T>(Bits<T>(1) << (8 * sizeof(T) - 1)))
-                                             : bits);
-}
-
 template <class D, class S, Flag R>
 struct ToInteger {
-    static In<D> run(S a) {
+    In<D> operator()(S a) const {
         // Truncation needs no rounding first, and an exact result does not care.
         const S v = R == Flag::rzi ? a : integral<R>(a);
         const S below = static_cast<S>(lowest<D>);
         // One more than the highest value: a power of two, so exact.
         const S above =
-            static_cast<S>(Bits<D>(1) << (8 * sizeof(D) - 1)) * static_cast<S>(is_signed<D> ? 1 : 2);
+            static_cast<S>(BitsOf<D>(1) << (8 * sizeof(D) - 1)) * static_cast<S>(is_signed<D> ? 1 : 2);
         constexpr bool wide = sizeof(S) == 8 || sizeof(D) == 8;
-        if (v != v) return wide ? static_cast<In<D>>(static_cast<D>(Bits<D>(1) << (8 * sizeof(D) - 1))) : 0;
+        if (v != v) return wide ? static_cast<In<D>>(static_cast<D>(BitsOf<D>(1) << (8 * sizeof(D) - 1))) : 0;
         if (v < below) return static_cast<In<D>>(lowest<D>);
         if (v >= above) return static_cast<In<D>>(highest<D>);
         return static_cast<In<D>>(static_cast<D>(v));
@@ -116,43 +94,14 @@ struct ToInteger {
 };
 template <class D, Flag R, class H>
 struct SmallToInteger {
-    static In<D> run(H a) { return ToInteger<D, float, R>::run(to_float(a)); }
+    In<D> operator()(H a) const { return ToInteger<D, float, R>{}(to_float(a)); }
 };
-template <class F>
-struct FtzInput {
-    static auto run(float a) { return F::run(flushed(a)); }
-};
-
-// Not inlined: this is one lane's work, and there are a hundred conversions that end with it.
-template <class H, Flag R>
-__attribute__((noinline)) H rounded_to_small(double v) {
-    if constexpr (__is_same(H, Half))
-        return {round_to_small<R>(v, 10, 15)};
-    else
-        return {round_to_small<R>(v, 7, 127)};
-}
 
 // --- integers to floats ------------------------------------------------------------------------------------
 
 template <class D, class S>
 struct FromInteger {
-    static D run(In<S> a) { return static_cast<D>(static_cast<S>(a)); }
-};
-inline float saturated(float v) { return v > 0 ? (v < 1 ? v : 1.0f) : 0.0f; }
-inline double saturated(double v) { return v > 0 ? (v < 1 ? v : 1.0) : 0.0; }
-template <class F>
-struct Sat {
-    template <class A>
-    static auto run(A a) {
-        return saturated(F::run(a));
-    }
-};
-template <class F>
-struct Ftz {
-    template <class A>
-    static auto run(A a) {
-        return flushed(F::run(flushed(a)));
-    }
+    D operator()(In<S> a) const { return static_cast<D>(static_cast<S>(a)); }
 };
 // 64-bit integers do not fit a double: what rounding to odd keeps decides ties of the second rounding.
 template <class S>
@@ -169,34 +118,28 @@ inline double odd_double(S v) {
 }
 template <class H, class S, Flag R>
 struct SmallFromInteger {
-    static H run(In<S> a) { return rounded_to_small<H, R>(odd_double<S>(static_cast<S>(a))); }
+    H operator()(In<S> a) const { return rounded_to_small<H, R>(odd_double<S>(static_cast<S>(a))); }
 };
 
 // --- between floats ----------------------------------------------------------------------------------------
 
 template <class D, class S>
 struct Resized {
-    static D run(S a) { return static_cast<D>(a); }
+    D operator()(S a) const { return static_cast<D>(a); }
 };
 template <class T, Flag R>
 struct Integral {
-    static T run(T a) { return integral<R>(a); }
+    T operator()(T a) const { return integral<R>(a); }
 };
 template <class H, Flag R>
 struct SmallIntegral {
-    static H run(H a) {
-        H r;
-        from_float(integral<R>(to_float(a)), r);
-        return r;
-    }
+    H operator()(H a) const { return from_float<H>(integral<R>(to_float(a))); }
 };
 template <class H, class S, Flag R>
 struct ToSmall {
-    static H run(S a) {
+    H operator()(S a) const {
         if constexpr (__is_same(S, float) && R == Flag::rn) {
-            H r;
-            from_float(a, r);
-            return r;
+            return from_float<H>(a);
         } else {
             return rounded_to_small<H, R>(static_cast<double>(a));
         }
@@ -204,23 +147,18 @@ struct ToSmall {
 };
 template <class H, class S, Flag R>
 struct ToSmallSat {
-    static H run(S a) { return ToSmall<H, S, R>::run(saturated(a)); }
+    H operator()(S a) const { return ToSmall<H, S, R>{}(saturated(a)); }
 };
 template <class D, class H>
 struct FromSmall {
-    static D run(H a) { return static_cast<D>(to_float(a)); }
+    D operator()(H a) const { return static_cast<D>(to_float(a)); }
 };
-template <class T>
-struct Same {
-    static T run(T a) { return a; }
-};
+using Same = decltype([]<class T>(T a) -> T { return a; });
 template <class F, class H>
 struct SmallSat {
     template <class A>
-    static H run(A a) {
-        H r;
-        from_float(saturated(to_float(F::run(a))), r);
-        return r;
+    H operator()(A a) const {
+        return from_float<H>(saturated(to_float(F{}(a))));
     }
 };
 
@@ -228,7 +166,7 @@ struct SmallSat {
 
 template <class S, class D>
 void integer_pair(Registry& r) {
-    const Type d = TypeOf<D>::value, s = TypeOf<S>::value;
+    const Type d = type_of<D>, s = type_of<S>;
     r.add(Operation::cvt, d, s, {}, resize<D, S>());
     if constexpr (holds_all_of<D, S>)
         r.add(Operation::cvt, d, s, {Flag::sat}, resize<D, S>());
@@ -239,13 +177,14 @@ void integer_pair(Registry& r) {
 template <class S, class D, Flag R>
 void float_to_integer(Registry& r) {
     constexpr Handler plain = unary<ToInteger<D, S, R>, In<D>, S>;
-    const Type d = TypeOf<D>::value, s = TypeOf<S>::value;
+    const Type d = type_of<D>, s = type_of<S>;
     r.add(Operation::cvt, d, s, {R}, plain);
     r.add(Operation::cvt, d, s, {R, Flag::sat}, plain);
     if constexpr (sizeof(S) == 4) {
         // Only a rounding away from zero makes anything but 0 of a subnormal.
         constexpr bool sees_subnormals = R == Flag::rmi || R == Flag::rpi;
-        using Flushed = std::conditional_t<sees_subnormals, FtzInput<ToInteger<D, S, R>>, ToInteger<D, S, R>>;
+        using Flushed =
+            std::conditional_t<sees_subnormals, FtzInputs<ToInteger<D, S, R>>, ToInteger<D, S, R>>;
         constexpr Handler flush = unary<Flushed, In<D>, S>;
         r.add(Operation::cvt, d, s, {R, Flag::ftz}, flush);
         r.add(Operation::cvt, d, s, {R, Flag::ftz, Flag::sat}, flush);
@@ -253,7 +192,7 @@ void float_to_integer(Registry& r) {
 }
 template <class H, class D, Flag R>
 void small_to_integer(Registry& r, Type small) {
-    const Type d = TypeOf<D>::value;
+    const Type d = type_of<D>;
     r.add(Operation::cvt, d, small, {R}, unary<SmallToInteger<D, R, H>, In<D>, H>);
     r.add(Operation::cvt, d, small, {R, Flag::sat}, unary<SmallToInteger<D, R, H>, In<D>, H>);
 }
@@ -262,7 +201,7 @@ template <class D, class S>
 void integer_to_float(Registry& r) {
     constexpr Handler plain = unary<FromInteger<D, S>, D, In<S>>;
     constexpr Handler clamped = unary<Sat<FromInteger<D, S>>, D, In<S>>;
-    const Type d = TypeOf<D>::value, s = TypeOf<S>::value;
+    const Type d = type_of<D>, s = type_of<S>;
     r.add(Operation::cvt, d, s, {}, plain);
     r.add(Operation::cvt, d, s, {Flag::rz}, rounded<FE_TOWARDZERO, plain>);
     r.add(Operation::cvt, d, s, {Flag::rm}, rounded<FE_DOWNWARD, plain>);
@@ -274,7 +213,7 @@ void integer_to_float(Registry& r) {
 }
 template <class H, class S>
 void integer_to_small(Registry& r, Type small) {
-    const Type s = TypeOf<S>::value;
+    const Type s = type_of<S>;
     r.add(Operation::cvt, small, s, {}, unary<SmallFromInteger<H, S, Flag::rn>, H, In<S>>);
     r.add(Operation::cvt, small, s, {Flag::rz}, unary<SmallFromInteger<H, S, Flag::rz>, H, In<S>>);
     r.add(Operation::cvt, small, s, {Flag::rm}, unary<SmallFromInteger<H, S, Flag::rm>, H, In<S>>);
@@ -288,7 +227,7 @@ void integer_to_small(Registry& r, Type small) {
 
 template <class D, class S, class F>
 void with_modifiers(Registry& r, FlagSet flags) {
-    const Type d = TypeOf<D>::value, s = TypeOf<S>::value;
+    const Type d = type_of<D>, s = type_of<S>;
     r.add(Operation::cvt, d, s, flags, unary<F, D, S>);
     r.add(Operation::cvt, d, s, flags | FlagSet{Flag::sat}, unary<Sat<F>, D, S>);
     r.add(Operation::cvt, d, s, flags | FlagSet{Flag::ftz}, unary<Ftz<F>, D, S>);
@@ -308,14 +247,14 @@ void narrow(Registry& r, FlagSet flags) {
 
 template <class H, class S, Flag R>
 void to_small(Registry& r, Type small, FlagSet flags) {
-    const Type s = TypeOf<S>::value;
+    const Type s = type_of<S>;
     r.add(Operation::cvt, small, s, flags, unary<ToSmall<H, S, R>, H, S>);
     r.add(Operation::cvt, small, s, flags | FlagSet{Flag::sat}, unary<ToSmallSat<H, S, R>, H, S>);
     if constexpr (__is_same(S, float)) {
         const FlagSet flush = flags | FlagSet{Flag::ftz};
-        r.add(Operation::cvt, small, s, flush, unary<FtzInput<ToSmall<H, S, R>>, H, S>);
+        r.add(Operation::cvt, small, s, flush, unary<FtzInputs<ToSmall<H, S, R>>, H, S>);
         r.add(Operation::cvt, small, s, flush | FlagSet{Flag::sat},
-              unary<FtzInput<ToSmallSat<H, S, R>>, H, S>);
+              unary<FtzInputs<ToSmallSat<H, S, R>>, H, S>);
     }
 }
 template <class H, class S>
@@ -328,8 +267,8 @@ void to_small_all(Registry& r, Type small) {
 
 template <class H, Flag R>
 void small_integral(Registry& r, Type small) {
-    r.add(Operation::cvt, small, small, {R}, unary<SmallIntegral<H, R>, H, H>);
-    r.add(Operation::cvt, small, small, {R, Flag::sat}, unary<SmallSat<SmallIntegral<H, R>, H>, H, H>);
+    r.add(Operation::cvt, small, small, {R}, unary<SmallIntegral<H, R>, H>);
+    r.add(Operation::cvt, small, small, {R, Flag::sat}, unary<SmallSat<SmallIntegral<H, R>, H>, H>);
     for_types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
               std::uint64_t, std::int64_t>([&]<class D>() { small_to_integer<H, D, R>(r, small); });
 }
@@ -367,8 +306,8 @@ void register_conversions(Registry& r) {
     integral_rounding<Flag::rmi>(r);
     integral_rounding<Flag::rpi>(r);
 
-    with_modifiers<float, float, Same<float>>(r, {});
-    with_modifiers<double, double, Same<double>>(r, {});
+    with_modifiers<float, float, Same>(r, {});
+    with_modifiers<double, double, Same>(r, {});
     with_modifiers<double, float, Resized<double, float>>(r, {});
     narrow<FE_TONEAREST>(r, {});
     narrow<FE_TOWARDZERO>(r, {Flag::rz});
@@ -388,9 +327,9 @@ void register_conversions(Registry& r) {
     r.add(Operation::cvt, Type::f64, Type::f16, {Flag::sat},
           unary<Sat<FromSmall<double, Half>>, double, Half>);
     r.add(Operation::cvt, Type::f32, Type::bf16, {}, unary<FromSmall<float, Brain>, float, Brain>);
-    r.add(Operation::cvt, Type::f16, Type::f16, {}, unary<Same<Half>, Half, Half>);
-    r.add(Operation::cvt, Type::f16, Type::f16, {Flag::sat}, unary<SmallSat<Same<Half>, Half>, Half, Half>);
-    r.add(Operation::cvt, Type::bf16, Type::bf16, {}, unary<Same<Brain>, Brain, Brain>);
+    r.add(Operation::cvt, Type::f16, Type::f16, {}, unary<Same, Half>);
+    r.add(Operation::cvt, Type::f16, Type::f16, {Flag::sat}, unary<SmallSat<Same, Half>, Half>);
+    r.add(Operation::cvt, Type::bf16, Type::bf16, {}, unary<Same, Brain>);
 }
 
 }  // namespace emulated::machine::BASCULE_ISA

@@ -7,254 +7,83 @@
 namespace emulated::machine::BASCULE_ISA {
 namespace {
 
-// --- modifiers, as wrappers of an operation ----------------------------------------------------------------
-
-inline float flushed(float v) {
-    const std::uint32_t bits = bits_as<std::uint32_t>(v);
-    return bits_as<float>((bits & 0x7f80'0000u) == 0 ? bits & 0x8000'0000u : bits);
-}
-inline double flushed(double v) {
-    const std::uint64_t bits = bits_as<std::uint64_t>(v);
-    return bits_as<double>((bits & 0x7ff0'0000'0000'0000ull) == 0 ? bits & (1ull << 63) : bits);
-}
-inline float saturated(float v) {
-    const float low = v > 0.0f ? v : 0.0f;  // NaN becomes 0
-    return low < 1.0f ? low : 1.0f;
-}
-
-template <class F>
-struct Ftz {
-    template <class T>
-    static T run(T a) {
-        return flushed(F::run(flushed(a)));
-    }
-    template <class T>
-    static T run(T a, T b) {
-        return flushed(F::run(flushed(a), flushed(b)));
-    }
-    template <class T>
-    static T run(T a, T b, T c) {
-        return flushed(F::run(flushed(a), flushed(b), flushed(c)));
-    }
-};
-template <class F>
-struct Sat {
-    static float run(float a, float b) { return saturated(F::run(a, b)); }
-    static float run(float a, float b, float c) { return saturated(F::run(a, b, c)); }
-};
-// For comparisons: the inputs only.
-template <class F>
-struct FtzInputs {
-    static bool run(float a, float b) { return F::run(flushed(a), flushed(b)); }
-};
-
 // --- operations --------------------------------------------------------------------------------------------
 
-struct FAdd {
-    template <class T>
-    static T run(T a, T b) {
-        return a + b;
-    }
-};
-struct FSub {
-    template <class T>
-    static T run(T a, T b) {
-        return a - b;
-    }
-};
-struct FMul {
-    template <class T>
-    static T run(T a, T b) {
-        return a * b;
-    }
-};
-struct FDiv {
-    template <class T>
-    static T run(T a, T b) {
-        return a / b;
-    }
-};
+using FAdd = decltype([]<class T>(T a, T b) -> T { return a + b; });
+using FSub = decltype([]<class T>(T a, T b) -> T { return a - b; });
+using FMul = decltype([]<class T>(T a, T b) -> T { return a * b; });
+using FDiv = decltype([]<class T>(T a, T b) -> T { return a / b; });
 struct Fma {
-    static float run(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-    static double run(double a, double b, double c) { return __builtin_fma(a, b, c); }
+    float operator()(float a, float b, float c) const { return __builtin_fmaf(a, b, c); }
+    double operator()(double a, double b, double c) const { return __builtin_fma(a, b, c); }
 };
 struct Sqrt {
-    static float run(float a) { return __builtin_sqrtf(a); }
-    static double run(double a) { return __builtin_sqrt(a); }
+    float operator()(float a) const { return __builtin_sqrtf(a); }
+    double operator()(double a) const { return __builtin_sqrt(a); }
 };
-struct Rcp {
-    template <class T>
-    static T run(T a) {
-        return T(1) / a;
-    }
-};
+using Rcp = decltype([]<class T>(T a) -> T { return T(1) / a; });
 struct Rsqrt {
-    static float run(float a) { return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(a))); }
-    static double run(double a) { return 1.0 / __builtin_sqrt(a); }
+    float operator()(float a) const {
+        return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(a)));
+    }
+    double operator()(double a) const { return 1.0 / __builtin_sqrt(a); }
 };
-struct Sin {
-    static float run(float a) { return static_cast<float>(::sin(static_cast<double>(a))); }
-};
-struct Cos {
-    static float run(float a) { return static_cast<float>(::cos(static_cast<double>(a))); }
-};
-struct Lg2 {
-    static float run(float a) { return static_cast<float>(::log2(static_cast<double>(a))); }
-};
-struct Ex2 {
-    static float run(float a) { return static_cast<float>(::exp2(static_cast<double>(a))); }
-};
-struct Tanh {
-    static float run(float a) { return static_cast<float>(::tanh(static_cast<double>(a))); }
-};
+using Sin = decltype([](float a) -> float { return static_cast<float>(::sin(static_cast<double>(a))); });
+using Cos = decltype([](float a) -> float { return static_cast<float>(::cos(static_cast<double>(a))); });
+using Lg2 = decltype([](float a) -> float { return static_cast<float>(::log2(static_cast<double>(a))); });
+using Ex2 = decltype([](float a) -> float { return static_cast<float>(::exp2(static_cast<double>(a))); });
+using Tanh = decltype([](float a) -> float { return static_cast<float>(::tanh(static_cast<double>(a))); });
 
-struct FNeg {
-    static float run(float a) { return bits_as<float>(bits_as<std::uint32_t>(a) ^ 0x8000'0000u); }
-    static double run(double a) { return bits_as<double>(bits_as<std::uint64_t>(a) ^ (1ull << 63)); }
-};
-struct FAbs {
-    static float run(float a) { return bits_as<float>(bits_as<std::uint32_t>(a) & 0x7fff'ffffu); }
-    static double run(double a) { return bits_as<double>(bits_as<std::uint64_t>(a) & ~(1ull << 63)); }
-};
-struct Copysign {  // PTX: the sign of a, the magnitude of b
-    static float run(float a, float b) {
-        return bits_as<float>((bits_as<std::uint32_t>(a) & 0x8000'0000u) |
-                              (bits_as<std::uint32_t>(b) & 0x7fff'ffffu));
-    }
-    static double run(double a, double b) {
-        return bits_as<double>((bits_as<std::uint64_t>(a) & (1ull << 63)) |
-                               (bits_as<std::uint64_t>(b) & ~(1ull << 63)));
-    }
-};
+using FNeg = decltype([]<class T>(T a) -> T {
+    return bits_as<T>(static_cast<BitsOf<T>>(bits_as<BitsOf<T>>(a) ^ sign_bit<T>));
+});
+using FAbs = decltype([]<class T>(T a) -> T {
+    return bits_as<T>(static_cast<BitsOf<T>>(bits_as<BitsOf<T>>(a) & ~sign_bit<T>));
+});
+using Copysign = decltype([]<class T>(T a, T b) -> T {  // PTX: the sign of a, the magnitude of b
+    return bits_as<T>((bits_as<BitsOf<T>>(a) & sign_bit<T>) | (bits_as<BitsOf<T>>(b) & ~sign_bit<T>));
+});
 
 // The number wins over NaN, and -0 is less than +0; with NanWins a NaN gives the canonical one.
-inline float canonical_nan(float) { return bits_as<float>(0x7fff'ffffu); }
-inline double canonical_nan(double) { return bits_as<double>(0x7fff'ffff'ffff'ffffull); }
-template <bool NanWins>
-struct FMin {
+template <bool IsMax, bool NanWins>
+struct FExtreme {
     template <class T>
-    static T run(T a, T b) {
-        using U = typename BitsOf<sizeof(T)>::type;
-        const T both = bits_as<T>(static_cast<U>(bits_as<U>(a) | bits_as<U>(b)));
-        T r = a < b ? a : a == b ? both : b;
-        if (a != a) r = NanWins ? canonical_nan(a) : b;
-        if (b != b) r = NanWins || a != a ? canonical_nan(a) : a;
+    T operator()(T a, T b) const {
+        using U = BitsOf<T>;
+        const U x = bits_as<U>(a), y = bits_as<U>(b);
+        const T equal = bits_as<T>(static_cast<U>(IsMax ? x & y : x | y));  // of two zeros
+        const T canonical_nan = bits_as<T>(static_cast<U>(~sign_bit<T>));
+        T r = (IsMax ? a > b : a < b) ? a : a == b ? equal : b;
+        if (a != a) r = NanWins ? canonical_nan : b;
+        if (b != b) r = NanWins || a != a ? canonical_nan : a;
         return r;
     }
 };
 template <bool NanWins>
-struct FMax {
-    template <class T>
-    static T run(T a, T b) {
-        using U = typename BitsOf<sizeof(T)>::type;
-        const T both = bits_as<T>(static_cast<U>(bits_as<U>(a) & bits_as<U>(b)));
-        T r = a > b ? a : a == b ? both : b;
-        if (a != a) r = NanWins ? canonical_nan(a) : b;
-        if (b != b) r = NanWins || a != a ? canonical_nan(a) : a;
-        return r;
-    }
-};
+using FMin = FExtreme<false, NanWins>;
+template <bool NanWins>
+using FMax = FExtreme<true, NanWins>;
 
-struct CEq {
-    template <class T>
-    static bool run(T a, T b) {
-        return a == b;
-    }
-};
-struct CNe {
-    template <class T>
-    static bool run(T a, T b) {
-        return a < b || a > b;
-    }
-};  // false for NaN
-struct CLt {
-    template <class T>
-    static bool run(T a, T b) {
-        return a < b;
-    }
-};
-struct CLe {
-    template <class T>
-    static bool run(T a, T b) {
-        return a <= b;
-    }
-};
-struct CGt {
-    template <class T>
-    static bool run(T a, T b) {
-        return a > b;
-    }
-};
-struct CGe {
-    template <class T>
-    static bool run(T a, T b) {
-        return a >= b;
-    }
-};
-struct CEqu {
-    template <class T>
-    static bool run(T a, T b) {
-        return !(a < b || a > b);
-    }
-};
-struct CNeu {
-    template <class T>
-    static bool run(T a, T b) {
-        return !(a == b);
-    }
-};
-struct CLtu {
-    template <class T>
-    static bool run(T a, T b) {
-        return !(a >= b);
-    }
-};
-struct CLeu {
-    template <class T>
-    static bool run(T a, T b) {
-        return !(a > b);
-    }
-};
-struct CGtu {
-    template <class T>
-    static bool run(T a, T b) {
-        return !(a <= b);
-    }
-};
-struct CGeu {
-    template <class T>
-    static bool run(T a, T b) {
-        return !(a < b);
-    }
-};
-struct CNum {
-    template <class T>
-    static bool run(T a, T b) {
-        return a == a && b == b;
-    }
-};
-struct CNan {
-    template <class T>
-    static bool run(T a, T b) {
-        return a != a || b != b;
-    }
-};
+using CEq = decltype([]<class T>(T a, T b) -> bool { return a == b; });
+using CNe = decltype([]<class T>(T a, T b) -> bool { return a < b || a > b; });  // false for NaN
+using CLt = decltype([]<class T>(T a, T b) -> bool { return a < b; });
+using CLe = decltype([]<class T>(T a, T b) -> bool { return a <= b; });
+using CGt = decltype([]<class T>(T a, T b) -> bool { return a > b; });
+using CGe = decltype([]<class T>(T a, T b) -> bool { return a >= b; });
+using CEqu = decltype([]<class T>(T a, T b) -> bool { return !(a < b || a > b); });
+using CNeu = decltype([]<class T>(T a, T b) -> bool { return !(a == b); });
+using CLtu = decltype([]<class T>(T a, T b) -> bool { return !(a >= b); });
+using CLeu = decltype([]<class T>(T a, T b) -> bool { return !(a > b); });
+using CGtu = decltype([]<class T>(T a, T b) -> bool { return !(a <= b); });
+using CGeu = decltype([]<class T>(T a, T b) -> bool { return !(a < b); });
+using CNum = decltype([]<class T>(T a, T b) -> bool { return a == a && b == b; });
+using CNan = decltype([]<class T>(T a, T b) -> bool { return a != a || b != b; });
 
-template <class T>
-struct Parts;
-template <>
-struct Parts<float> {
-    static constexpr std::uint32_t exponent = 0x7f80'0000u, magnitude = 0x7fff'ffffu;
-};
-template <>
-struct Parts<double> {
-    static constexpr std::uint64_t exponent = 0x7ff0'0000'0000'0000ull, magnitude = ~(1ull << 63);
-};
 template <Flag What, class T>
 struct Testp {
-    static bool run(T a) {
-        using U = typename BitsOf<sizeof(T)>::type;
-        const U m = bits_as<U>(a) & Parts<T>::magnitude, e = Parts<T>::exponent;
+    bool operator()(T a) const {
+        using U = BitsOf<T>;
+        const U m = bits_as<U>(a) & ~sign_bit<T>, e = exponent_bits<T>;
         switch (What) {
             case Flag::finite:
                 return m < e;
@@ -277,38 +106,11 @@ struct Testp {
 
 template <class F, class H>
 struct Small {
-    static H run(H a) {
-        H r;
-        from_float(F::run(to_float(a)), r);
-        return r;
-    }
-    static H run(H a, H b) {
-        H r;
-        from_float(F::run(to_float(a), to_float(b)), r);
-        return r;
-    }
-};
-template <class F, class H>
-struct SmallSat {
-    static H run(H a, H b) {
-        H r;
-        from_float(saturated(F::run(to_float(a), to_float(b))), r);
-        return r;
-    }
-};
-template <class H>
-struct SmallFmaBase;
-template <>
-struct SmallFmaBase<Half> {
-    static Half rounded_from(double v) { return {round_to_small<Flag::rn>(v, 10, 15)}; }
-};
-template <>
-struct SmallFmaBase<Brain> {
-    static Brain rounded_from(double v) { return {round_to_small<Flag::rn>(v, 7, 127)}; }
+    H operator()(auto... a) const { return from_float<H>(F{}(to_float(a)...)); }
 };
 template <class H, bool Saturate, bool Relu>
 struct SmallFma {
-    static H run(H a, H b, H c) {
+    H operator()(H a, H b, H c) const {
         const double product = static_cast<double>(to_float(a)) * static_cast<double>(to_float(b));
         const double addend = static_cast<double>(to_float(c));
         double sum = product + addend;
@@ -320,67 +122,22 @@ struct SmallFma {
         }
         if (Saturate) sum = sum > 0 ? (sum < 1 ? sum : 1.0) : 0.0;
         if (Relu) sum = sum != sum ? sum : sum > 0 ? sum : 0.0;
-        return SmallFmaBase<H>::rounded_from(sum);
+        return rounded_to_small<H, Flag::rn>(sum);
     }
-};
-template <class H>
-struct SmallNeg {
-    static H run(H a) { return {static_cast<std::uint16_t>(a.bits ^ 0x8000)}; }
-};
-template <class H>
-struct SmallAbs {
-    static H run(H a) { return {static_cast<std::uint16_t>(a.bits & 0x7fff)}; }
 };
 template <class C, class H>
 struct SmallCompare {
-    static bool run(H a, H b) { return C::run(to_float(a), to_float(b)); }
+    bool operator()(H a, H b) const { return C{}(to_float(a), to_float(b)); }
 };
 // A comparison of f16 that says .ftz: subnormal inputs are zeros.
 template <class C>
 struct SmallFtzInputs {
     static float flushed(float v) { return __builtin_fabsf(v) < 0x1p-14f ? 0.0f : v; }
-    static bool run(float a, float b) { return C::run(flushed(a), flushed(b)); }
-};
-inline Brain flushed(Brain b) {
-    return {static_cast<std::uint16_t>(b.bits & 0x7f80 ? b.bits : b.bits & 0x8000)};
-}
-template <class F>
-struct BrainFtz {
-    static Brain run(Brain a) { return flushed(F::run(flushed(a))); }
+    bool operator()(float a, float b) const { return C{}(flushed(a), flushed(b)); }
 };
 template <class C, class H>
 struct SmallSet {
-    static H run(H a, H b) {
-        H r;
-        from_float(C::run(to_float(a), to_float(b)) ? 1.0f : 0.0f, r);
-        return r;
-    }
-};
-
-// Both halves of 32 bits.
-template <class F, class H>
-struct Twice {
-    struct Pair {
-        H low, high;
-    };
-    static Pair split(std::uint32_t v) {
-        return {{static_cast<std::uint16_t>(v)}, {static_cast<std::uint16_t>(v >> 16)}};
-    }
-    static std::uint32_t join(H low, H high) {
-        return low.bits | static_cast<std::uint32_t>(high.bits) << 16;
-    }
-    static std::uint32_t run(std::uint32_t a) {
-        const Pair x = split(a);
-        return join(F::run(x.low), F::run(x.high));
-    }
-    static std::uint32_t run(std::uint32_t a, std::uint32_t b) {
-        const Pair x = split(a), y = split(b);
-        return join(F::run(x.low, y.low), F::run(x.high, y.high));
-    }
-    static std::uint32_t run(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-        const Pair x = split(a), y = split(b), z = split(c);
-        return join(F::run(x.low, y.low, z.low), F::run(x.high, y.high, z.high));
-    }
+    H operator()(H a, H b) const { return from_float<H>(C{}(to_float(a), to_float(b)) ? 1.0f : 0.0f); }
 };
 
 // --- registration: every combination of modifiers that the table allows ------------------------------------
@@ -388,21 +145,21 @@ struct Twice {
 template <class F, class T, int Arity>
 constexpr Handler elementwise() {
     if constexpr (Arity == 1)
-        return unary<F, T, T>;
+        return unary<F, T>;
     else if constexpr (Arity == 2)
-        return binary<F, T, T, T>;
+        return binary<F, T>;
     else
-        return ternary<F, T, T, T, T>;
+        return ternary<F, T>;
 }
 
 template <class F, class T, int Arity>
 void add_rounded(Registry& r, Operation operation, FlagSet flags) {
     constexpr Handler plain = elementwise<F, T, Arity>();
     const auto with = [&](Flag flag) { return flags | FlagSet{flag}; };
-    r.add(operation, TypeOf<T>::value, Type::none, flags, plain);
-    r.add(operation, TypeOf<T>::value, Type::none, with(Flag::rz), rounded<FE_TOWARDZERO, plain>);
-    r.add(operation, TypeOf<T>::value, Type::none, with(Flag::rm), rounded<FE_DOWNWARD, plain>);
-    r.add(operation, TypeOf<T>::value, Type::none, with(Flag::rp), rounded<FE_UPWARD, plain>);
+    r.add(operation, type_of<T>, Type::none, flags, plain);
+    r.add(operation, type_of<T>, Type::none, with(Flag::rz), rounded<FE_TOWARDZERO, plain>);
+    r.add(operation, type_of<T>, Type::none, with(Flag::rm), rounded<FE_DOWNWARD, plain>);
+    r.add(operation, type_of<T>, Type::none, with(Flag::rp), rounded<FE_UPWARD, plain>);
 }
 
 template <class F, int Arity>
@@ -418,15 +175,15 @@ void add_basic(Registry& r, Operation operation) {
 
 template <class F>
 void add_approximate(Registry& r, Operation operation) {
-    r.add(operation, Type::f32, Type::none, {}, unary<F, float, float>);
-    r.add(operation, Type::f32, Type::none, {Flag::ftz}, unary<Ftz<F>, float, float>);
+    r.add(operation, Type::f32, Type::none, {}, unary<F, float>);
+    r.add(operation, Type::f32, Type::none, {Flag::ftz}, unary<Ftz<F>, float>);
 }
 
 template <class C, class H>
 void add_small_comparison(Registry& r, FlagSet flags, Type one, Type two) {
     using u32 = std::uint32_t;
     r.add(Operation::setp, one, Type::none, flags, compare<SmallCompare<C, H>, H>);
-    r.add(Operation::set, two, two, flags, binary<Twice<SmallSet<C, H>, H>, u32, u32, u32>);
+    r.add(Operation::set, two, two, flags, binary<Twice<SmallSet<C, H>, H>, u32>);
 }
 
 template <class C>
@@ -452,8 +209,8 @@ void add_halves(Registry& r, Type one, Type two) {
     add_small<Small<FMul, H>, H, 2>(r, Operation::mul, {}, one, two);
     add_small<SmallFma<H, false, false>, H, 3>(r, Operation::fma, {}, one, two);
     add_small<SmallFma<H, false, true>, H, 3>(r, Operation::fma, {Flag::relu}, one, two);
-    add_small<SmallNeg<H>, H, 1>(r, Operation::neg, {}, one, two);
-    add_small<SmallAbs<H>, H, 1>(r, Operation::abs, {}, one, two);
+    add_small<FNeg, H, 1>(r, Operation::neg, {}, one, two);
+    add_small<FAbs, H, 1>(r, Operation::abs, {}, one, two);
     add_small<Small<FMin<false>, H>, H, 2>(r, Operation::min, {}, one, two);
     add_small<Small<FMax<false>, H>, H, 2>(r, Operation::max, {}, one, two);
     add_small<Small<FMin<true>, H>, H, 2>(r, Operation::min, {Flag::nan_wins}, one, two);
@@ -465,11 +222,6 @@ template <Flag What>
 void add_testp(Registry& r) {
     r.add(Operation::testp, Type::f32, Type::none, {What}, test<Testp<What, float>, float>);
     r.add(Operation::testp, Type::f64, Type::none, {What}, test<Testp<What, double>, double>);
-}
-
-template <class Min, class T>
-void add_extreme(Registry& r, Operation operation, FlagSet flags) {
-    r.add(operation, TypeOf<T>::value, Type::none, flags, binary<Min, T, T, T>);
 }
 
 }  // namespace
@@ -484,8 +236,8 @@ void register_floats(Registry& r) {
     add_basic<Rcp, 1>(r, Operation::rcp);
     add_rounded<Ftz<Rcp>, double, 1>(r, Operation::rcp, {Flag::ftz});
     add_approximate<Rsqrt>(r, Operation::rsqrt);
-    r.add(Operation::rsqrt, Type::f64, Type::none, {}, unary<Rsqrt, double, double>);
-    r.add(Operation::rsqrt, Type::f64, Type::none, {Flag::ftz}, unary<Ftz<Rsqrt>, double, double>);
+    r.add(Operation::rsqrt, Type::f64, Type::none, {}, unary<Rsqrt, double>);
+    r.add(Operation::rsqrt, Type::f64, Type::none, {Flag::ftz}, unary<Ftz<Rsqrt>, double>);
     add_approximate<Sin>(r, Operation::sin);
     add_approximate<Cos>(r, Operation::cos);
     add_approximate<Lg2>(r, Operation::lg2);
@@ -493,21 +245,21 @@ void register_floats(Registry& r) {
     add_approximate<Tanh>(r, Operation::tanh);
     add_approximate<FNeg>(r, Operation::neg);
     add_approximate<FAbs>(r, Operation::abs);
-    r.add(Operation::neg, Type::f64, Type::none, {}, unary<FNeg, double, double>);
-    r.add(Operation::abs, Type::f64, Type::none, {}, unary<FAbs, double, double>);
-    r.add(Operation::copysign, Type::f32, Type::none, {}, binary<Copysign, float, float, float>);
-    r.add(Operation::copysign, Type::f64, Type::none, {}, binary<Copysign, double, double, double>);
+    r.add(Operation::neg, Type::f64, Type::none, {}, unary<FNeg, double>);
+    r.add(Operation::abs, Type::f64, Type::none, {}, unary<FAbs, double>);
+    r.add(Operation::copysign, Type::f32, Type::none, {}, binary<Copysign, float>);
+    r.add(Operation::copysign, Type::f64, Type::none, {}, binary<Copysign, double>);
 
-    add_extreme<FMin<false>, float>(r, Operation::min, {});
-    add_extreme<FMax<false>, float>(r, Operation::max, {});
-    add_extreme<FMin<true>, float>(r, Operation::min, {Flag::nan_wins});
-    add_extreme<FMax<true>, float>(r, Operation::max, {Flag::nan_wins});
-    add_extreme<Ftz<FMin<false>>, float>(r, Operation::min, {Flag::ftz});
-    add_extreme<Ftz<FMax<false>>, float>(r, Operation::max, {Flag::ftz});
-    add_extreme<Ftz<FMin<true>>, float>(r, Operation::min, {Flag::ftz, Flag::nan_wins});
-    add_extreme<Ftz<FMax<true>>, float>(r, Operation::max, {Flag::ftz, Flag::nan_wins});
-    add_extreme<FMin<false>, double>(r, Operation::min, {});
-    add_extreme<FMax<false>, double>(r, Operation::max, {});
+    r.add(Operation::min, Type::f32, Type::none, {}, binary<FMin<false>, float>);
+    r.add(Operation::max, Type::f32, Type::none, {}, binary<FMax<false>, float>);
+    r.add(Operation::min, Type::f32, Type::none, {Flag::nan_wins}, binary<FMin<true>, float>);
+    r.add(Operation::max, Type::f32, Type::none, {Flag::nan_wins}, binary<FMax<true>, float>);
+    r.add(Operation::min, Type::f32, Type::none, {Flag::ftz}, binary<Ftz<FMin<false>>, float>);
+    r.add(Operation::max, Type::f32, Type::none, {Flag::ftz}, binary<Ftz<FMax<false>>, float>);
+    r.add(Operation::min, Type::f32, Type::none, {Flag::ftz, Flag::nan_wins}, binary<Ftz<FMin<true>>, float>);
+    r.add(Operation::max, Type::f32, Type::none, {Flag::ftz, Flag::nan_wins}, binary<Ftz<FMax<true>>, float>);
+    r.add(Operation::min, Type::f64, Type::none, {}, binary<FMin<false>, double>);
+    r.add(Operation::max, Type::f64, Type::none, {}, binary<FMax<false>, double>);
 
     add_comparison<CEq>(r, Flag::eq);
     add_comparison<CNe>(r, Flag::ne);
@@ -535,14 +287,13 @@ void register_floats(Registry& r) {
     add_halves<Brain>(r, Type::bf16, Type::bf16x2);
     // PTX saturates and compares with .ftz f16 only.
     const auto half = Type::f16, pair = Type::f16x2;
-    add_small<SmallSat<FAdd, Half>, Half, 2>(r, Operation::add, {Flag::sat}, half, pair);
-    add_small<SmallSat<FSub, Half>, Half, 2>(r, Operation::sub, {Flag::sat}, half, pair);
-    add_small<SmallSat<FMul, Half>, Half, 2>(r, Operation::mul, {Flag::sat}, half, pair);
+    add_small<Small<Sat<FAdd>, Half>, Half, 2>(r, Operation::add, {Flag::sat}, half, pair);
+    add_small<Small<Sat<FSub>, Half>, Half, 2>(r, Operation::sub, {Flag::sat}, half, pair);
+    add_small<Small<Sat<FMul>, Half>, Half, 2>(r, Operation::mul, {Flag::sat}, half, pair);
     add_small<SmallFma<Half, true, false>, Half, 3>(r, Operation::fma, {Flag::sat}, half, pair);
     // PTX has ex2 of halves without .ftz, and of bfloat16 with it.
     add_small<Small<Ex2, Half>, Half, 1>(r, Operation::ex2, {}, Type::f16, Type::f16x2);
-    add_small<BrainFtz<Small<Ex2, Brain>>, Brain, 1>(r, Operation::ex2, {Flag::ftz}, Type::bf16,
-                                                     Type::bf16x2);
+    add_small<Ftz<Small<Ex2, Brain>>, Brain, 1>(r, Operation::ex2, {Flag::ftz}, Type::bf16, Type::bf16x2);
 }
 
 }  // namespace emulated::machine::BASCULE_ISA

@@ -43,8 +43,13 @@ inline Brain to_brain(float value) {
     return {static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
 }
 
-inline void from_float(float value, Half& to) { to = to_half(value); }
-inline void from_float(float value, Brain& to) { to = to_brain(value); }
+template <class H>
+inline H from_float(float value) {
+    if constexpr (std::is_same_v<H, Half>)
+        return to_half(value);
+    else
+        return to_brain(value);
+}
 
 // `value` with `mantissa` stored bits and an exponent bias, rounded as the flag says.
 template <Flag Rounding>
@@ -80,6 +85,60 @@ inline std::uint16_t round_to_small(double value, unsigned mantissa, int bias) {
     if (r >= infinity) r = Rounding == Flag::rn || away ? infinity : infinity - 1u;
     return static_cast<std::uint16_t>(sign | r);
 }
+
+// Not inlined: this is one lane's work, and there are a hundred conversions that end with it.
+template <class H, Flag R>
+__attribute__((noinline)) H rounded_to_small(double v) {
+    if constexpr (std::is_same_v<H, Half>)
+        return {round_to_small<R>(v, 10, 15)};
+    else
+        return {round_to_small<R>(v, 7, 127)};
+}
+
+// --- modifiers, as wrappers of an operation ----------------------------------------------------------------
+
+template <class T>
+constexpr BitsOf<T> sign_bit = static_cast<BitsOf<T>>(BitsOf<T>(1) << (8 * sizeof(T) - 1));
+template <class T>
+constexpr BitsOf<T> exponent_bits = sizeof(T) == 4 ? BitsOf<T>(0x7f80'0000u)
+                                                   : static_cast<BitsOf<T>>(0x7ff0'0000'0000'0000ull);
+
+template <class T>
+inline T flushed(T v) {
+    const auto bits = bits_as<BitsOf<T>>(v);
+    return bits_as<T>((bits & exponent_bits<T>) == 0 ? BitsOf<T>(bits & sign_bit<T>) : bits);
+}
+inline Brain flushed(Brain b) {
+    return {static_cast<std::uint16_t>(b.bits & 0x7f80 ? b.bits : b.bits & 0x8000)};
+}
+template <class T>
+inline T saturated(T v) {
+    const T low = v > T(0) ? v : T(0);  // NaN becomes 0
+    return low < T(1) ? low : T(1);
+}
+
+template <class F>
+struct Ftz {
+    auto operator()(auto... a) const { return flushed(F{}(flushed(a)...)); }
+};
+template <class F>
+struct FtzInputs {
+    auto operator()(auto... a) const { return F{}(flushed(a)...); }
+};
+template <class F>
+struct Sat {
+    auto operator()(auto... a) const { return saturated(F{}(a...)); }
+};
+
+// Both halves of 32 bits.
+template <class F, class H>
+struct Twice {
+    std::uint32_t operator()(auto... a) const {
+        const H low = F{}(H{static_cast<std::uint16_t>(a)}...);
+        const H high = F{}(H{static_cast<std::uint16_t>(a >> 16)}...);
+        return low.bits | static_cast<std::uint32_t>(high.bits) << 16;
+    }
+};
 
 }  // namespace
 }  // namespace emulated::machine::BASCULE_ISA

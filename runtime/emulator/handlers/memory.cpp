@@ -390,17 +390,16 @@ constexpr Type register_type() {
 
 template <class M, class R>
 void add_access(Registry& r) {
-    const Type m = TypeOf<M>::value, w = register_type<R>();
-    r.add(Operation::ld, m, w, {}, load<Space::generic, M, R>);
-    r.add(Operation::ld, m, w, {Flag::global}, load<Space::global, M, R>);
-    r.add(Operation::ld, m, w, {Flag::shared}, load<Space::shared, M, R>);
-    r.add(Operation::ld, m, w, {Flag::local}, load<Space::local, M, R>);
-    r.add(Operation::ld, m, w, {Flag::param}, load<Space::param, M, R>);
-    r.add(Operation::ld_used, m, w, {}, load_used<Space::generic, M, R>);
-    r.add(Operation::ld_used, m, w, {Flag::global}, load_used<Space::global, M, R>);
-    r.add(Operation::ld_used, m, w, {Flag::shared}, load_used<Space::shared, M, R>);
-    r.add(Operation::ld_used, m, w, {Flag::local}, load_used<Space::local, M, R>);
-    r.add(Operation::ld_used, m, w, {Flag::param}, load_used<Space::param, M, R>);
+    const Type m = type_of<M>, w = register_type<R>();
+    const auto add_loads = [&]<Space Where>(FlagSet space) {
+        r.add(Operation::ld, m, w, space, load<Where, M, R>);
+        r.add(Operation::ld_used, m, w, space, load_used<Where, M, R>);
+    };
+    add_loads.template operator()<Space::generic>({});
+    add_loads.template operator()<Space::global>({Flag::global});
+    add_loads.template operator()<Space::shared>({Flag::shared});
+    add_loads.template operator()<Space::local>({Flag::local});
+    add_loads.template operator()<Space::param>({Flag::param});
     r.add(Operation::load_parameter, m, w, {}, load_parameter<M, R>);
     r.add(Operation::load_argument, m, w, {}, load_argument<M, R>);
     if constexpr (static_cast<M>(-1) > static_cast<M>(0)) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -49,24 +50,12 @@ inline std::uint32_t& predicate_at(Lanes& s, std::uint32_t offset) {
     return *reinterpret_cast<std::uint32_t*>(s.registers + offset);
 }
 
-template <unsigned Bytes>
-struct BitsOf;
-template <>
-struct BitsOf<1> {
-    using type = std::uint8_t;
-};
-template <>
-struct BitsOf<2> {
-    using type = std::uint16_t;
-};
-template <>
-struct BitsOf<4> {
-    using type = std::uint32_t;
-};
-template <>
-struct BitsOf<8> {
-    using type = std::uint64_t;
-};
+/// The unsigned integer of T's size.
+template <class T>
+using BitsOf =
+    std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                       std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                          std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
 template <class To, class From>
 inline To bits_as(From from) {
@@ -77,7 +66,7 @@ inline To bits_as(From from) {
 /// to[lane] = from[lane] where the mask says so.
 template <class T>
 inline void blend(T* to, const T* from, std::uint32_t mask) {
-    using U = typename BitsOf<sizeof(T)>::type;
+    using U = BitsOf<T>;
     U* d = reinterpret_cast<U*>(to);
     const U* r = reinterpret_cast<const U*>(from);
     BASCULE_LANE_LOOP
@@ -111,7 +100,7 @@ inline std::uint32_t pack_mask(const std::uint32_t* words) {
     return mask;
 }
 
-// --- elementwise handlers: F::run(sources...) for every lane ---------------------------------------------
+// --- elementwise handlers: F{}(sources...) for every lane ---------------------------------------------
 // A full mask writes in place; otherwise inactive lanes keep what they have.
 
 template <class D, class Loop>
@@ -126,28 +115,28 @@ inline __attribute__((always_inline)) const Instruction* for_each_lane(Lanes& s,
     return next(s, i + 1);
 }
 
-template <class F, class D, class A>
+template <class F, class D, class A = D>
 const Instruction* unary(Lanes& s, const Instruction* i) {
     const A* a = lanes_at<A>(s, i->operand[1]);
     return for_each_lane<D>(
         s, i, [&](D * to) __attribute__((always_inline)) {
             BASCULE_LANE_LOOP
-            for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l]);
+            for (unsigned l = 0; l < 32; ++l) to[l] = static_cast<D>(F{}(a[l]));
         });
 }
 
-template <class F, class D, class A, class B>
+template <class F, class D, class A = D, class B = A>
 const Instruction* binary(Lanes& s, const Instruction* i) {
     const A* a = lanes_at<A>(s, i->operand[1]);
     const B* b = lanes_at<B>(s, i->operand[2]);
     return for_each_lane<D>(
         s, i, [&](D * to) __attribute__((always_inline)) {
             BASCULE_LANE_LOOP
-            for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l], b[l]);
+            for (unsigned l = 0; l < 32; ++l) to[l] = static_cast<D>(F{}(a[l], b[l]));
         });
 }
 
-template <class F, class D, class A, class B, class C>
+template <class F, class D, class A = D, class B = A, class C = B>
 const Instruction* ternary(Lanes& s, const Instruction* i) {
     const A* a = lanes_at<A>(s, i->operand[1]);
     const B* b = lanes_at<B>(s, i->operand[2]);
@@ -155,7 +144,7 @@ const Instruction* ternary(Lanes& s, const Instruction* i) {
     return for_each_lane<D>(
         s, i, [&](D * to) __attribute__((always_inline)) {
             BASCULE_LANE_LOOP
-            for (unsigned l = 0; l < 32; ++l) to[l] = F::run(a[l], b[l], c[l]);
+            for (unsigned l = 0; l < 32; ++l) to[l] = static_cast<D>(F{}(a[l], b[l], c[l]));
         });
 }
 
@@ -164,7 +153,7 @@ const Instruction* test(Lanes& s, const Instruction* i) {
     const T* a = lanes_at<T>(s, i->operand[1]);
     alignas(64) std::uint32_t r[32];
     BASCULE_LANE_LOOP
-    for (unsigned l = 0; l < 32; ++l) r[l] = F::run(a[l]) ? full_mask : 0u;
+    for (unsigned l = 0; l < 32; ++l) r[l] = F{}(a[l]) ? full_mask : 0u;
     write_predicate(s, i->operand[0], pack_mask(r));
     return next(s, i + 1);
 }
@@ -175,7 +164,7 @@ const Instruction* compare(Lanes& s, const Instruction* i) {
     const T* b = lanes_at<T>(s, i->operand[2]);
     alignas(64) std::uint32_t r[32];
     BASCULE_LANE_LOOP
-    for (unsigned l = 0; l < 32; ++l) r[l] = F::run(a[l], b[l]) ? full_mask : 0u;
+    for (unsigned l = 0; l < 32; ++l) r[l] = F{}(a[l], b[l]) ? full_mask : 0u;
     write_predicate(s, i->operand[0], pack_mask(r));
     return next(s, i + 1);
 }
@@ -195,49 +184,29 @@ const Instruction* rounded(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-// The PTX type of a C++ type.
+/// The PTX type of a C++ type.
 template <class T>
-struct TypeOf;
+constexpr Type type_of = Type::none;
 template <>
-struct TypeOf<std::uint8_t> {
-    static constexpr Type value = Type::u8;
-};
+inline constexpr Type type_of<std::uint8_t> = Type::u8;
 template <>
-struct TypeOf<std::uint16_t> {
-    static constexpr Type value = Type::u16;
-};
+inline constexpr Type type_of<std::uint16_t> = Type::u16;
 template <>
-struct TypeOf<std::uint32_t> {
-    static constexpr Type value = Type::u32;
-};
+inline constexpr Type type_of<std::uint32_t> = Type::u32;
 template <>
-struct TypeOf<std::uint64_t> {
-    static constexpr Type value = Type::u64;
-};
+inline constexpr Type type_of<std::uint64_t> = Type::u64;
 template <>
-struct TypeOf<std::int8_t> {
-    static constexpr Type value = Type::s8;
-};
+inline constexpr Type type_of<std::int8_t> = Type::s8;
 template <>
-struct TypeOf<std::int16_t> {
-    static constexpr Type value = Type::s16;
-};
+inline constexpr Type type_of<std::int16_t> = Type::s16;
 template <>
-struct TypeOf<std::int32_t> {
-    static constexpr Type value = Type::s32;
-};
+inline constexpr Type type_of<std::int32_t> = Type::s32;
 template <>
-struct TypeOf<std::int64_t> {
-    static constexpr Type value = Type::s64;
-};
+inline constexpr Type type_of<std::int64_t> = Type::s64;
 template <>
-struct TypeOf<float> {
-    static constexpr Type value = Type::f32;
-};
+inline constexpr Type type_of<float> = Type::f32;
 template <>
-struct TypeOf<double> {
-    static constexpr Type value = Type::f64;
-};
+inline constexpr Type type_of<double> = Type::f64;
 
 /// Calls visit.operator()<T>() for each T.
 template <class... Ts, class Visit>

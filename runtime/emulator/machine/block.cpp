@@ -126,32 +126,18 @@ void Worker::fill_special(std::byte* registers, const Code::SpecialSlot& slot, s
     const auto each = [&](auto&& value) {
         for (std::uint32_t l = 0; l < 32; ++l) d[l] = value(l);
     };
-    const auto thread = [&](unsigned axis) { std::memcpy(d, &threads_[axis][std::size_t{32} * warp], 128); };
+    if (slot.special <= Special::nctaid_z) {  // the first twelve: tid, ntid, ctaid and nctaid by axis
+        const unsigned axis = static_cast<unsigned>(slot.special) % 3;
+        if (slot.special <= Special::tid_z) {
+            std::memcpy(d, &threads_[axis][std::size_t{32} * warp], 128);
+            return;
+        }
+        const Dim3& value = slot.special <= Special::ntid_z    ? request_->block
+                            : slot.special <= Special::ctaid_z ? block_.index
+                                                               : request_->grid;
+        return all(axis == 0 ? value.x : axis == 1 ? value.y : value.z);
+    }
     switch (slot.special) {
-        case Special::tid_x:
-            return thread(0);
-        case Special::tid_y:
-            return thread(1);
-        case Special::tid_z:
-            return thread(2);
-        case Special::ntid_x:
-            return all(request_->block.x);
-        case Special::ntid_y:
-            return all(request_->block.y);
-        case Special::ntid_z:
-            return all(request_->block.z);
-        case Special::ctaid_x:
-            return all(block_.index.x);
-        case Special::ctaid_y:
-            return all(block_.index.y);
-        case Special::ctaid_z:
-            return all(block_.index.z);
-        case Special::nctaid_x:
-            return all(request_->grid.x);
-        case Special::nctaid_y:
-            return all(request_->grid.y);
-        case Special::nctaid_z:
-            return all(request_->grid.z);
         case Special::laneid:
             return each([](std::uint32_t l) { return l; });
         case Special::warpid:
@@ -180,9 +166,7 @@ void Worker::fill_special(std::byte* registers, const Code::SpecialSlot& slot, s
             return all(static_cast<std::uint32_t>(request_->workspace >> 32));
         case Special::workspace_low:
             return all(static_cast<std::uint32_t>(request_->workspace));
-        case Special::smid:
-        case Special::gridid:
-        case Special::zero:
+        default:  // smid, gridid, zero
             return all(0);
     }
 }

@@ -35,7 +35,7 @@ class Residents {
         }
     }
 
-    /// Nobody runs a block any more.
+    /// No worker runs a block any more.
     void give_logs(races::AccessLog& log) {
         for (const auto& worker : workers_) worker->give_log(log);
     }

@@ -42,24 +42,12 @@ const Instruction* shuffle(Lanes& s, const Instruction* i) {
         const u32 segment = c[lane] >> 8 & 31, clamp = c[lane] & 31;
         const int high = static_cast<int>((lane & segment) | (clamp & ~segment));
         const int low = static_cast<int>(lane & segment);
-        int from = l;
-        bool ok = true;
-        switch (Mode) {
-            case Flag::up:
-                from = l - distance, ok = from >= high;
-                break;  // the bound is the lower one here
-            case Flag::down:
-                from = l + distance, ok = from <= high;
-                break;
-            case Flag::bfly:
-                from = l ^ distance, ok = from <= high;
-                break;
-            default:
-                from = low | (distance & ~static_cast<int>(segment)), ok = from <= high;
-                break;
-        }
-        if (!ok) from = l;
-        r[lane] = a[from];
+        const int from = Mode == Flag::up     ? l - distance
+                         : Mode == Flag::down ? l + distance
+                         : Mode == Flag::bfly ? l ^ distance
+                                              : low | (distance & ~static_cast<int>(segment));
+        const bool ok = Mode == Flag::up ? from >= high : from <= high;  // the bound of .up is the lower one
+        r[lane] = a[ok ? from : l];
         inside |= static_cast<u32>(ok) << lane;
     });
     u32* d = lanes_at<u32>(s, i->operand[0]);
@@ -106,7 +94,14 @@ const Instruction* match(Lanes& s, const Instruction* i) {
     return i + 1;
 }
 
-template <class T, Flag Mode>
+using Sum = decltype([](u32 a, u32 b) { return a + b; });
+using Least = decltype([](auto a, auto b) { return b < a ? b : a; });
+using Greatest = decltype([](auto a, auto b) { return b > a ? b : a; });
+using And = decltype([](u32 a, u32 b) { return a & b; });
+using Or = decltype([](u32 a, u32 b) { return a | b; });
+using Xor = decltype([](u32 a, u32 b) { return a ^ b; });
+
+template <class T, class F>
 const Instruction* reduce(Lanes& s, const Instruction* i) {
     if (!all_here(s, i, i->operand[2])) return nullptr;
     const T* a = lanes_at<T>(s, i->operand[1]);
@@ -114,30 +109,8 @@ const Instruction* reduce(Lanes& s, const Instruction* i) {
     T r[32];
     each_lane(s.mask, [&](unsigned l) {
         const u32 others = members[l] & s.mask;
-        T sum = a[__builtin_ctz(others)];
-        each_lane(others & (others - 1), [&](unsigned k) {
-            switch (Mode) {
-                case Flag::add:
-                    sum = static_cast<T>(static_cast<u32>(sum) + static_cast<u32>(a[k]));
-                    break;
-                case Flag::min:
-                    sum = a[k] < sum ? a[k] : sum;
-                    break;
-                case Flag::max:
-                    sum = a[k] > sum ? a[k] : sum;
-                    break;
-                case Flag::and_:
-                    sum &= a[k];
-                    break;
-                case Flag::or_:
-                    sum |= a[k];
-                    break;
-                default:
-                    sum ^= a[k];
-                    break;
-            }
-        });
-        r[l] = sum;
+        r[l] = a[__builtin_ctz(others)];
+        each_lane(others & (others - 1), [&](unsigned k) { r[l] = static_cast<T>(F{}(r[l], a[k])); });
     });
     T* d = lanes_at<T>(s, i->operand[0]);
     each_lane(s.mask, [&](unsigned l) { d[l] = r[l]; });
@@ -160,28 +133,17 @@ const Instruction* is_space(Lanes& s, const Instruction* i) {
     u32 truth = 0;
     each_lane(s.mask, [&](unsigned l) {
         const auto in = [&](std::uint64_t window) { return a[l] - window < program::window_bytes; };
-        bool yes = false;
-        switch (Space) {
-            case Flag::shared:
-                yes = in(program::shared_window);
-                break;
-            case Flag::local:
-                yes = in(program::local_window);
-                break;
-            case Flag::param:
-                yes = in(program::param_window);
-                break;
-            case Flag::constant: {
-                const memory::Allocation* found = s.memory->find(a[l]);
-                yes = found && found->read_only;
-                break;
-            }
-            default: {  // whatever lies in no other space's window
-                const memory::Allocation* found = s.memory->find(a[l]);
-                yes = a[l] >= program::param_window + program::window_bytes && !(found && found->read_only);
-                break;
-            }
-        }
+        const auto constant = [&] {
+            const memory::Allocation* found = s.memory->find(a[l]);
+            return found && found->read_only;
+        };
+        const bool yes = Space == Flag::shared  ? in(program::shared_window)
+                         : Space == Flag::local ? in(program::local_window)
+                         : Space == Flag::param ? in(program::param_window)
+                         : Space == Flag::constant
+                             ? constant()
+                             // whatever lies in no other space's window
+                             : a[l] >= program::param_window + program::window_bytes && !constant();
         truth |= static_cast<u32>(yes) << l;
     });
     write_predicate(s, i->operand[0], truth);
@@ -204,15 +166,15 @@ void register_exchange(Registry& r) {
     r.add(Operation::match, Type::u64, none, {Flag::any}, match<std::uint64_t, Flag::any>);
     r.add(Operation::match, Type::u32, none, {Flag::all}, match<u32, Flag::all>);
     r.add(Operation::match, Type::u64, none, {Flag::all}, match<std::uint64_t, Flag::all>);
-    r.add(Operation::redux, Type::u32, none, {Flag::add}, reduce<u32, Flag::add>);
-    r.add(Operation::redux, Type::s32, none, {Flag::add}, reduce<std::int32_t, Flag::add>);
-    r.add(Operation::redux, Type::u32, none, {Flag::min}, reduce<u32, Flag::min>);
-    r.add(Operation::redux, Type::s32, none, {Flag::min}, reduce<std::int32_t, Flag::min>);
-    r.add(Operation::redux, Type::u32, none, {Flag::max}, reduce<u32, Flag::max>);
-    r.add(Operation::redux, Type::s32, none, {Flag::max}, reduce<std::int32_t, Flag::max>);
-    r.add(Operation::redux, Type::u32, none, {Flag::and_}, reduce<u32, Flag::and_>);
-    r.add(Operation::redux, Type::u32, none, {Flag::or_}, reduce<u32, Flag::or_>);
-    r.add(Operation::redux, Type::u32, none, {Flag::xor_}, reduce<u32, Flag::xor_>);
+    r.add(Operation::redux, Type::u32, none, {Flag::add}, reduce<u32, Sum>);
+    r.add(Operation::redux, Type::s32, none, {Flag::add}, reduce<std::int32_t, Sum>);
+    r.add(Operation::redux, Type::u32, none, {Flag::min}, reduce<u32, Least>);
+    r.add(Operation::redux, Type::s32, none, {Flag::min}, reduce<std::int32_t, Least>);
+    r.add(Operation::redux, Type::u32, none, {Flag::max}, reduce<u32, Greatest>);
+    r.add(Operation::redux, Type::s32, none, {Flag::max}, reduce<std::int32_t, Greatest>);
+    r.add(Operation::redux, Type::u32, none, {Flag::and_}, reduce<u32, And>);
+    r.add(Operation::redux, Type::u32, none, {Flag::or_}, reduce<u32, Or>);
+    r.add(Operation::redux, Type::u32, none, {Flag::xor_}, reduce<u32, Xor>);
     r.add(Operation::activemask, Type::u32, none, {}, active_mask);
     r.add(Operation::bar_warp, none, none, {}, warp_barrier);
     r.add(Operation::isspacep, Type::u64, none, {Flag::global}, is_space<Flag::global>);

@@ -196,7 +196,7 @@ std::uint64_t Worker::count_others(const LaneFault& first) {
     return same;
 }
 
-// Nobody can go on: some wait at one place, some at another.
+// No thread can go on: some wait at one place, some at another.
 Fault Worker::describe_deadlock() const {
     struct Waiting {
         std::uint32_t pc, thread;

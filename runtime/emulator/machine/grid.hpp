@@ -72,7 +72,7 @@ struct FaultPlace : SourceLine {
     SourceLine caller;  ///< of inlined code; its line is 0 otherwise
 };
 
-/// What went wrong, and where the first thread that did it stood. Whoever owns the memory describes the
+/// What went wrong, and where the first thread that did it stood. The owner of the memory describes the
 /// address.
 struct Fault : FaultPlace {
     using Place = FaultPlace;

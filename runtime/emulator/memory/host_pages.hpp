@@ -10,7 +10,7 @@
 
 namespace emulated::memory {
 
-/// Pages of this process, asked about one by one, because nobody tells when they are mapped and unmapped.
+/// Pages of this process, asked about one by one, because nothing tells when they are mapped and unmapped.
 /// Thread-safe.
 class HostPages {
   public:

@@ -17,22 +17,21 @@ struct Block {
     std::vector<std::size_t> next;
 };
 
+template <class Refs, class Visit>
+void each_register(const Refs& refs, const Step& step, bool with_list, Visit&& visit) {
+    const auto one = [&](const Ref& ref) {
+        if (ref.kind == Ref::Kind::virtual_register) visit(ref.index);
+    };
+    for (const Ref& ref : refs) one(ref);
+    if (step.listed && with_list) std::for_each(step.list.begin(), step.list.end(), one);
+}
 template <class Visit>
 void each_use(const Step& step, Visit&& visit) {
-    const auto one = [&](const Ref& ref) {
-        if (ref.kind == Ref::Kind::virtual_register) visit(ref.index);
-    };
-    for (const Ref& ref : step.sources) one(ref);
-    if (step.listed && !step.list_is_result) std::for_each(step.list.begin(), step.list.end(), one);
+    each_register(step.sources, step, !step.list_is_result, visit);
 }
-
 template <class Visit>
 void each_result(const Step& step, Visit&& visit) {
-    const auto one = [&](const Ref& ref) {
-        if (ref.kind == Ref::Kind::virtual_register) visit(ref.index);
-    };
-    for (const Ref& ref : step.results) one(ref);
-    if (step.listed && step.list_is_result) std::for_each(step.list.begin(), step.list.end(), one);
+    each_register(step.results, step, step.list_is_result, visit);
 }
 
 std::vector<Block> blocks_of(const Body& body) {

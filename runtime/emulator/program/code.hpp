@@ -45,35 +45,15 @@ struct Instruction {
 
 /// Special registers that a warp finds in its register file.
 enum class Special : std::uint8_t {
-    tid_x,
-    tid_y,
-    tid_z,
-    ntid_x,
-    ntid_y,
-    ntid_z,
-    ctaid_x,
-    ctaid_y,
-    ctaid_z,
-    nctaid_x,
-    nctaid_y,
-    nctaid_z,
-    laneid,
-    warpid,
-    nwarpid,
-    smid,
-    nsmid,
-    gridid,
-    lanemask_eq,
-    lanemask_le,
-    lanemask_lt,
-    lanemask_ge,
-    lanemask_gt,
-    dynamic_smem_size,
-    total_smem_size,
+    // clang-format off
+    tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
+    laneid, warpid, nwarpid, smid, nsmid, gridid,
+    lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt, dynamic_smem_size, total_smem_size,
     workspace_high,  ///< of a cooperative grid: its address
     workspace_low,
     stack,  ///< where the thread's stack ends, as an offset in its local memory
     zero,
+    // clang-format on
 };
 
 /// Where things that are not device memory appear in the generic address space: below 4 GiB, so that 32-bit

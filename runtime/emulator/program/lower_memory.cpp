@@ -44,23 +44,29 @@ Lowering::Address Lowering::address(const ptx::Operand& given) {
     return {register_of(base), offset, bytes == 4};
 }
 
+Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruction& instruction,
+                                   const Opcode& opcode, const char* role) {
+    Parts made;
+    if (given.kind == OperandKind::vector) {
+        for (const ptx::Operand& part : given.parts) made.operands.push_back(&part);
+    } else {
+        made.operands.push_back(&given);
+    }
+    made.lanes = opcode.flags.has(Flag::v4) ? 4 : opcode.flags.has(Flag::v2) ? 2 : 1;
+    if (made.operands.size() != made.lanes)
+        refuse(fmt::format("{} needs {} {} registers", instruction.opcode, made.lanes, role));
+    made.bytes = ptx::bytes_of(opcode.type);
+    made.wide = std::max(2u, made.bytes);
+    for (const ptx::Operand* part : made.operands) {
+        if (part->kind == OperandKind::reg) made.wide = width(*part);
+    }
+    return made;
+}
+
 void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
-    std::vector<const ptx::Operand*> parts;
-    if (to.kind == OperandKind::vector) {
-        for (const ptx::Operand& part : to.parts) parts.push_back(&part);
-    } else {
-        parts.push_back(&to);
-    }
-    const unsigned lanes = opcode.flags.has(Flag::v4) ? 4 : opcode.flags.has(Flag::v2) ? 2 : 1;
-    if (parts.size() != lanes)
-        refuse(fmt::format("{} needs {} destination registers", instruction.opcode, lanes));
-    const unsigned bytes = ptx::bytes_of(opcode.type);
-    unsigned wide = std::max(2u, bytes);
-    for (const ptx::Operand* part : parts) {
-        if (part->kind == OperandKind::reg) wide = width(*part);
-    }
+    const auto [parts, lanes, bytes, wide] = parts_of(to, instruction, opcode, "destination");
     if (wide < bytes) refuse("the destination register is narrower than what is loaded");
     // .pragma "used_bytes_mask N": bytes that do not count need not be memory.
     const std::uint32_t all = static_cast<std::uint32_t>((std::uint64_t{1} << (bytes * lanes)) - 1);
@@ -113,19 +119,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
     if (opcode.flags.has(Flag::constant)) refuse("constant memory cannot be stored to");
-    std::vector<const ptx::Operand*> parts;
-    if (from.kind == OperandKind::vector) {
-        for (const ptx::Operand& part : from.parts) parts.push_back(&part);
-    } else {
-        parts.push_back(&from);
-    }
-    const unsigned lanes = opcode.flags.has(Flag::v4) ? 4 : opcode.flags.has(Flag::v2) ? 2 : 1;
-    if (parts.size() != lanes) refuse(fmt::format("{} needs {} source registers", instruction.opcode, lanes));
-    const unsigned bytes = ptx::bytes_of(opcode.type);
-    unsigned wide = std::max(2u, bytes);
-    for (const ptx::Operand* part : parts) {
-        if (part->kind == OperandKind::reg) wide = width(*part);
-    }
+    const auto [parts, lanes, bytes, wide] = parts_of(from, instruction, opcode, "source");
     if (wide < bytes) refuse("the source register is narrower than what is stored");
     std::vector<Ref> values;
     values.reserve(parts.size());

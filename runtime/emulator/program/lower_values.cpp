@@ -87,7 +87,7 @@ void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode
     }
     const Ref plain = temporary(0);
     emit(key, {plain}, {a, b});
-    const Ref with = combined ? predicate(instruction.operands[3]) : Ref{};
+    Ref with = combined ? predicate(instruction.operands[3]) : Ref{};
     const auto write = [&](const ptx::Operand& where, Ref value) {
         const Ref d = result(where, 0);
         if (combined)
@@ -99,20 +99,13 @@ void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode
     const Ref opposite = temporary(0);
     emit({Operation::not_, Type::pred, Type::none, {}}, {opposite}, {plain});
     // The combining operand may be one of the results: keep it.
-    Ref kept = with;
     if (combined) {
-        kept = temporary(0);
+        const Ref kept = temporary(0);
         emit({Operation::mov, Type::pred, Type::none, {}}, {kept}, {with});
+        with = kept;
     }
-    const auto write_kept = [&](const ptx::Operand& where, Ref value) {
-        const Ref d = result(where, 0);
-        if (combined)
-            emit({combination_of(opcode.flags), Type::pred, Type::none, {}}, {d}, {value, kept});
-        else
-            emit({Operation::mov, Type::pred, Type::none, {}}, {d}, {value});
-    };
-    write_kept(to.parts[0], plain);
-    write_kept(to.parts[1], opposite);
+    write(to.parts[0], plain);
+    write(to.parts[1], opposite);
 }
 
 // set.lt.u32.f32 d, a, b: all ones or 1.0 where true, else 0.

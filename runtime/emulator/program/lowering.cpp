@@ -141,35 +141,29 @@ void Lowering::indexed_branch(const ptx::Instruction& instruction) {
 }
 
 void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcode) {
-    switch (opcode.row->operation) {
-        case Operation::mov:
-        case Operation::cvta:
-            return move(instruction, opcode);
-        case Operation::setp:
-            return compare(instruction, opcode);
+    static constexpr struct {
+        Operation operation;
+        void (Lowering::*lower)(const ptx::Instruction&, const Opcode&);
+    } own_rules[] = {
+        {Operation::mov, &Lowering::move},          {Operation::cvta, &Lowering::move},
+        {Operation::setp, &Lowering::compare},      {Operation::cvt, &Lowering::convert},
+        {Operation::add_carry, &Lowering::carry},   {Operation::sub_borrow, &Lowering::carry},
+        {Operation::mad_carry, &Lowering::carry},   {Operation::dp4a, &Lowering::dot_product},
+        {Operation::dp2a, &Lowering::dot_product},  {Operation::lop3, &Lowering::lookup3},
+        {Operation::isspacep, &Lowering::is_space}, {Operation::ld, &Lowering::load},
+        {Operation::st, &Lowering::store},          {Operation::atom, &Lowering::atomic},
+        {Operation::red, &Lowering::atomic},        {Operation::shfl, &Lowering::shuffle},
+        {Operation::vote, &Lowering::vote},         {Operation::match, &Lowering::match},
+        {Operation::bar, &Lowering::barrier},       {Operation::bar_red, &Lowering::reducing_barrier},
+    };
+    const Operation operation = opcode.row->operation;
+    for (const auto& rule : own_rules) {
+        if (rule.operation == operation) return (this->*rule.lower)(instruction, opcode);
+    }
+    switch (operation) {
         case Operation::set:
             if (opcode.row->operands == "*") return compare_to_value(instruction, opcode);
             return by_letters(instruction, opcode);
-        case Operation::cvt:
-            return convert(instruction, opcode);
-        case Operation::add_carry:
-        case Operation::sub_borrow:
-        case Operation::mad_carry:
-            return carry(instruction, opcode);
-        case Operation::dp4a:
-        case Operation::dp2a:
-            return dot_product(instruction, opcode);
-        case Operation::lop3:
-            return lookup3(instruction, opcode);
-        case Operation::isspacep:
-            return is_space(instruction, opcode);
-        case Operation::ld:
-            return load(instruction, opcode);
-        case Operation::st:
-            return store(instruction, opcode);
-        case Operation::atom:
-        case Operation::red:
-            return atomic(instruction, opcode);
         case Operation::prefetch:
         case Operation::fence:
             // One worker runs a block from start to end and host stores are not reordered against each other
@@ -180,12 +174,6 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
             return indexed_branch(instruction);
         case Operation::call:
             return call(instruction);
-        case Operation::shfl:
-            return shuffle(instruction, opcode);
-        case Operation::vote:
-            return vote(instruction, opcode);
-        case Operation::match:
-            return match(instruction, opcode);
         case Operation::redux: {
             const Ref d = result(operand(instruction, 0), 4);
             const Ref a = source(operand(instruction, 1), 4);
@@ -194,19 +182,12 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
                  {d}, {a, source(operand(instruction, 2), 4)});
             return;
         }
-        case Operation::bar:
-            return barrier(instruction, opcode);
-        case Operation::bar_red:
-            return reducing_barrier(instruction, opcode);
         case Operation::bar_warp:
             emit({Operation::bar_warp, Type::none, Type::none, {}}, {}, {source(operand(instruction, 0), 4)});
             return;
         case Operation::ret:
-            if (!function_.is_entry) {
-                leave_function();
-            } else {
-                emit({Operation::exit, Type::none, Type::none, {}}, {}, {});
-            }
+            if (!function_.is_entry) return leave_function();
+            emit({Operation::exit, Type::none, Type::none, {}}, {}, {});
             return;
         default:
             return by_letters(instruction, opcode);

@@ -57,6 +57,14 @@ class Lowering {
         std::int64_t offset = 0;
         bool narrow = false;
     };
+    /// The registers that a load fills or a store reads.
+    struct Parts {
+        std::vector<const ptx::Operand*> operands;
+        unsigned lanes = 0, bytes = 0;  ///< how many values, and of how many bytes in memory
+        unsigned wide = 0;              ///< bytes of each register
+    };
+    Parts parts_of(const ptx::Operand& given, const ptx::Instruction& instruction, const Opcode& opcode,
+                   const char* role);
     void load(const ptx::Instruction& instruction, const Opcode& opcode);
     void store(const ptx::Instruction& instruction, const Opcode& opcode);
     void atomic(const ptx::Instruction& instruction, const Opcode& opcode);

@@ -18,91 +18,27 @@ using ptx::Type;
 
 /// What the machine can do. Most are elementwise; the others say so.
 enum class Operation : std::uint8_t {
+    // clang-format off
     // elementwise arithmetic
-    add,
-    sub,
-    mul,
-    mad,
-    fma,
-    mul24,
-    mad24,
-    sad,
-    div,
-    rem,
-    abs,
-    neg,
-    min,
-    max,
-    add_carry,
-    sub_borrow,
+    add, sub, mul, mad, fma, mul24, mad24, sad, div, rem, abs, neg, min, max, add_carry, sub_borrow,
     mad_carry,  ///< the carry is a predicate operand
-    popc,
-    clz,
-    bfind,
-    brev,
-    bfe,
-    bfi,
-    bmsk,
-    szext,
-    fns,
-    prmt,
-    lop3,
-    shf,
-    shl,
-    shr,
-    dp4a,
-    dp2a,
-    and_,
-    or_,
-    xor_,
-    not_,
-    cnot,
-    copysign,
-    testp,
-    rcp,
-    sqrt,
-    rsqrt,
-    sin,
-    cos,
-    lg2,
-    ex2,
-    tanh,
+    popc, clz, bfind, brev, bfe, bfi, bmsk, szext, fns, prmt, lop3, shf, shl, shr, dp4a, dp2a, vabsdiff4, and_, or_,
+    xor_, not_, cnot, copysign, testp, rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh,
     // selection and movement
-    setp,
-    set,
-    selp,
-    slct,
-    mov,
-    cvt,
-    cvta,
-    isspacep,
-    pack,
-    unpack,
+    setp, set, selp, slct, mov, cvt, cvta, isspacep, pack, unpack,
     // memory
     ld,
     ld_used,  ///< of which only some bytes count
-    st,
-    atom,
-    red,
-    prefetch,
+    st, atom, red, prefetch,
     load_parameter,  ///< a kernel's, the same for every lane
-    load_argument,
-    store_argument,
+    load_argument, store_argument,
     copy_argument,  ///< of a call, in the register file
     // between threads
-    shfl,
-    vote,
-    match,
-    redux,
-    activemask,
-    bar,
+    shfl, vote, match, redux, activemask, bar,
     bar_red,  ///< what bar has counted, after it
-    bar_warp,
-    fence,
-    nanosleep,
+    bar_warp, fence, nanosleep,
     // control
-    bra,
-    branch,
+    bra, branch,
     brx,  ///< lowered to branches
     call,
     call_pointer,  ///< each lane the function that its register names
@@ -110,17 +46,8 @@ enum class Operation : std::uint8_t {
     enter_frame,   ///< of local variables, on the lane's stack
     leave_frame,
     save_frame,  ///< what the caller still needs, before the callee may overwrite it
-    restore_frame,
-    ret,
-    exit,
-    trap,
-    guard,
-    unguard,
-    clock,
-    global_timer,
-    print,
-    assertion,
-    count,
+    restore_frame, ret, exit, trap, guard, unguard, clock, global_timer, print, assertion, count,
+    // clang-format on
 };
 
 /// A set of types, as bits.
@@ -148,20 +75,24 @@ class TypeSet {
     std::uint32_t bits_ = 0;
 };
 
+// clang-format off
 /// One row. `operands` has a letter an operand:
-///   D result of the type       d result of twice its width   u result .u32 or .b32      P result predicate,
-///   perhaps p|q A source of the type       a source of twice its width   U source .u32 or .b32      Q source
-///   predicate F source of the second type                              * the translator knows
+///   D  result of the type           A  source of the type           F  source of the second type
+///   d  result of twice its width    a  source of twice its width    *  the translator knows
+///   u  result .u32 or .b32          U  source .u32 or .b32
+///   P  result predicate, perhaps p|q                                Q  source predicate
+// clang-format on
 struct Row {
     std::string_view name;
     Operation operation;
     std::string_view operands;
     TypeSet types;
-    TypeSet second;       ///< of a second type (cvt, set, slct); empty: there is none
-    FlagSet selecting;    ///< each changes what is done: the machine has a handler for every combination
-    FlagSet neutral;      ///< change nothing on this device: cache hints, .rn where it is the default, .uni
-    FlagSet one_of;       ///< exactly one of these (they are selecting too); empty: no such rule
-    FlagSet all_of = {};  ///< must be there
+    TypeSet second = {};     ///< of a second type (cvt, set, slct); empty: there is none
+    FlagSet selecting = {};  ///< each changes what is done: the machine has a handler for every combination
+    FlagSet neutral = {};  ///< change nothing on this device: cache hints, .rn where it is the default, .uni
+    FlagSet one_of = {};   ///< exactly one of these (they are selecting too); empty: no such rule
+    FlagSet all_of = {};   ///< must be there
+    TypeSet third = {};    ///< of a third type; empty: there is none
 };
 
 /// An opcode, taken apart and found in the table.
@@ -169,6 +100,7 @@ struct Opcode {
     const Row* row = nullptr;
     Type type = Type::none;
     Type second = Type::none;
+    Type third = Type::none;
     FlagSet flags;  ///< all of them
 };
 

@@ -17,7 +17,7 @@ enum class CaptureMode : std::uint8_t { global, this_thread, relaxed };
 /// Why something cannot be done because of a capture.
 enum class Refusal : std::uint8_t {
     none,
-    unsupported,     ///< not while the stream is capturing, or not while anybody captures
+    unsupported,     ///< not while the stream is capturing, or not while any stream is captured
     invalidated,     ///< something before was refused
     merge,           ///< it would join two captures
     unmatched,       ///< another stream began the capture

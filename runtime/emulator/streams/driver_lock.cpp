@@ -8,7 +8,7 @@
 namespace emulated::streams {
 namespace {
 
-/// Not a std::mutex: `disable` wakes those who wait. Never destroyed, because calls may come until the very end.
+/// Not a std::mutex: `disable` wakes the threads that wait. Never destroyed, because calls may come until the very end.
 struct State {
     std::mutex mutex;
     std::condition_variable released;
@@ -56,7 +56,7 @@ void DriverLock::enable() noexcept {
 
 void DriverLock::disable() noexcept {
     if (!enabled.exchange(false)) return;
-    { const std::lock_guard lock(state().mutex); }  // nobody is between looking and waiting
+    { const std::lock_guard lock(state().mutex); }  // no thread is between looking and waiting
     state().released.notify_all();
 }
 

@@ -15,7 +15,7 @@ class DriverLock {
 
     /// From now on there is one.
     static void enable() noexcept;
-    /// From now on there is none: the process ends, and nobody waits for host functions that never return.
+    /// From now on there is none: the process ends, and no call waits for host functions that never return.
     static void disable() noexcept;
     /// The same in a forked child, whose threads do not hold what its parent's did.
     static void forget() noexcept;

@@ -1,5 +1,5 @@
 // Every pending operation knows what it still waits for and what waits for it, so that the end of one makes
-// others ready; what each policy adds is who runs them.
+// others ready; what each policy adds is which thread runs them.
 #include "streams/scheduler.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 /// A GPU runs as many queues at once; more operations wait for a thread.
 constexpr std::size_t most_workers = 32;
 
-/// About as many operations as a GPU's queue holds: who issues one more waits.
+/// About as many operations as a GPU's queue holds: a thread that issues one more waits.
 constexpr std::size_t most_unfinished = 1024;
 
 thread_local bool inside_a_node = false;

@@ -11,7 +11,7 @@
 
 namespace emulated::streams {
 
-/// Thread-safe. What nobody takes is kept.
+/// Thread-safe. What is not taken is kept.
 class Timers {
   public:
     struct Span {
@@ -20,7 +20,7 @@ class Timers {
 
     static Timers& get();
 
-    /// The number for the calling thread's next operation; 0: nobody asks.
+    /// The number for the calling thread's next operation; 0: none.
     static std::uint64_t& next() noexcept;
 
     /// `work` that keeps when it runs. Several works of one number are one operation, from the first begin to the last end.

@@ -79,6 +79,7 @@ constexpr Syntax scalar[] = {
     {"shl($bits)"},
     {"shr(.b16|.b32|.b64|$int)"},
     {"dp4a($word)($word)"},
+    {"vabsdiff4(.u32.u32.u32|.s32.s32.s32){.add}"},
     {"dp2a(.lo|.hi)($word)($word)"},
     {"(and|or|xor|not)(.pred|$bits)"},
     {"cnot($bits)"},

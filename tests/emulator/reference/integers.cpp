@@ -134,6 +134,18 @@ void dp2a(const Call& call, Answers& out) {
     }
     out.add(Type::b32, wrapped(Type::b32, sum));
 }
+// The absolute difference of each byte, or their sum and c.
+void vabsdiff4(const Call& call, Answers& out) {
+    Wide bytes = 0;
+    Wide sum = static_cast<Wide>(call[2]);
+    for (unsigned k = 0; k < 4; ++k) {
+        const Wide a = part_of(call.type(), call[0], 8, k), b = part_of(call.opcode.second, call[1], 8, k);
+        const Wide difference = a > b ? a - b : b - a;
+        sum += difference;
+        bytes |= difference << (8 * k);
+    }
+    out.add(Type::b32, wrapped(Type::b32, call.has(Flag::add) ? sum : bytes));
+}
 
 constexpr Family families[] = {
     {"add:cc", "Tp", "TTp", add_carry},
@@ -159,6 +171,7 @@ constexpr Family families[] = {
     {"max:integer", "T", "TT", max},
     {"dp4a", "u", "uuu", dp4a},
     {"dp2a", "u", "uuu", dp2a},
+    {"vabsdiff4", "u", "uuu", vabsdiff4},
 };
 
 }  // namespace

@@ -37,7 +37,6 @@ def test_four_bytes_and_two_shorts_are_added_and_compared(kernel, rng, size, blo
     np.testing.assert_array_equal(out.read(), [value.view("u4") for value in expected])
 
 
-@refused_when_emulated("vabsdiff4")
 @pytest.mark.parametrize(("size", "block"), [(1, 32), (257, 97)])
 def test_absolute_differences_of_bytes_and_shorts(kernel, rng, size, block):
     a, b = random_words(rng, size), random_words(rng, size)

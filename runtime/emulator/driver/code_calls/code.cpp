@@ -16,19 +16,8 @@
 #include "driver/limits.hpp"
 #include "report/report.hpp"
 
-namespace limits = emulated::driver::limits;
-using emulated::driver::CodeRefusal;
-using emulated::driver::Context;
-using emulated::driver::current_context;
-using emulated::driver::find_library;
-using emulated::driver::handle_of;
-using emulated::driver::JitLog;
-using emulated::driver::KernelHandle;
-using emulated::driver::Library;
-using emulated::driver::Process;
-using emulated::memory::Allocation;
-
 namespace emulated::driver {
+using memory::Allocation;
 
 namespace {
 
@@ -142,17 +131,15 @@ KernelHandle* handle_of(const std::shared_ptr<Library>& library, const program::
     return handle.get();
 }
 
-}  // namespace emulated::driver
-
 namespace {
 
-std::string refusal_of(const emulated::program::Kernel& kernel) {
-    return fmt::format("the emulated device cannot run kernel '{}': {}",
-                       emulated::report::demangled(kernel.name), kernel.refusal);
+std::string refusal_of(const program::Kernel& kernel) {
+    return fmt::format("the emulated device cannot run kernel '{}': {}", report::demangled(kernel.name),
+                       kernel.refusal);
 }
 
 /// What each refused kernel lacks, for the caller's log.
-std::string refusals(const emulated::program::Module& module) {
+std::string refusals(const program::Module& module) {
     std::string text;
     for (const auto& kernel : module.kernels) {
         if (!kernel.refusal.empty()) text += refusal_of(kernel) + "\n";
@@ -163,7 +150,7 @@ std::string refusals(const emulated::program::Module& module) {
 /// Variables of unloaded code, freed as soon as nothing runs: to wait for that could be to wait for ever.
 class FreedVariables {
   public:
-    void add(const std::vector<emulated::memory::DeviceAddress>& more) {
+    void add(const std::vector<memory::DeviceAddress>& more) {
         const std::lock_guard lock(mutex_);
         addresses_.insert(addresses_.end(), more.begin(), more.end());
     }
@@ -181,7 +168,7 @@ class FreedVariables {
 
   private:
     std::mutex mutex_;
-    std::vector<emulated::memory::DeviceAddress> addresses_;
+    std::vector<memory::DeviceAddress> addresses_;
 };
 
 FreedVariables& freed_variables() {
@@ -192,7 +179,7 @@ FreedVariables& freed_variables() {
 CUresult load(void** out, const void* code, Context* context, unsigned int count, const CUjit_option* options,
               void** values) {
     EMULATED_REQUIRE(out != nullptr && code != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(emulated::driver::unsafe_now("loading code"));
+    EMULATED_CHECK(unsafe_now("loading code"));
     const JitLog errors(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
     const JitLog notes(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
     const auto refuse = [&](const CodeRefusal& refusal) {
@@ -200,23 +187,22 @@ CUresult load(void** out, const void* code, Context* context, unsigned int count
         Process::get().set_report(refusal.message);
         return refusal.code;
     };
-    if (emulated::driver::is_machine_code(code))
-        return refuse(emulated::driver::refusal_of_machine_code(code));
-    auto loaded = emulated::driver::load_ptx(static_cast<const char*>(code));
+    if (is_machine_code(code)) return refuse(refusal_of_machine_code(code));
+    auto loaded = load_ptx(static_cast<const char*>(code));
     if (const auto* refusal = std::get_if<CodeRefusal>(&loaded)) return refuse(*refusal);
     freed_variables().free_if_idle();
     auto library = std::make_shared<Library>();
-    library->module = std::get<std::shared_ptr<const emulated::program::Module>>(std::move(loaded));
+    library->module = std::get<std::shared_ptr<const program::Module>>(std::move(loaded));
     library->context = context;
-    if (context != nullptr && emulated::driver::instance_of(*library, *context) == nullptr) {
-        const CUresult error = emulated::driver::no_room_for_variables(*library, *context);
+    if (context != nullptr && instance_of(*library, *context) == nullptr) {
+        const CUresult error = no_room_for_variables(*library, *context);
         errors.write(Process::get().report());
         return error;
     }
     errors.write("");
     notes.write(refusals(*library->module));
     *out = Process::get().handles().add(std::move(library));
-    emulated::driver::trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuLibraryLoadData");
+    trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuLibraryLoadData");
     return CUDA_SUCCESS;
 }
 
@@ -231,9 +217,8 @@ CUresult load_file(void** out, const char* path, Context* context, unsigned int 
 
 CUresult find_kernel(void** out, const void* library_handle, const char* name, Context* context) {
     EMULATED_REQUIRE(out != nullptr && name != nullptr, CUDA_ERROR_INVALID_VALUE);
-    const auto library = find_library(library_handle);
-    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    const emulated::program::Kernel* kernel = library->module->find_kernel(name);
+    EMULATED_FIND(library, find_library(library_handle));
+    const program::Kernel* kernel = library->module->find_kernel(name);
     EMULATED_REQUIRE(kernel != nullptr, CUDA_ERROR_NOT_FOUND);
     if (!kernel->refusal.empty()) {
         Process::get().set_report(refusal_of(*kernel));
@@ -244,31 +229,29 @@ CUresult find_kernel(void** out, const void* library_handle, const char* name, C
 }
 
 CUresult find_global(CUdeviceptr* address, std::size_t* bytes, const void* library_handle, const char* name) {
-    const auto library = find_library(library_handle);
-    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(library, find_library(library_handle));
     EMULATED_REQUIRE(name != nullptr, CUDA_ERROR_INVALID_VALUE);
     const auto& globals = library->module->globals;
     const auto global =
         std::find_if(globals.begin(), globals.end(), [&](const auto& each) { return each.name == name; });
     EMULATED_REQUIRE(global != globals.end(), CUDA_ERROR_NOT_FOUND);
     Context& context = library->context == nullptr ? *current_context() : *library->context;
-    EMULATED_CHECK(emulated::driver::load_part(*library, nullptr, context, "loading a module's variables"));
-    const auto instance = emulated::driver::instance_of(*library, context);
-    if (instance == nullptr) return emulated::driver::no_room_for_variables(*library, context);
+    EMULATED_CHECK(load_part(*library, nullptr, context, "loading a module's variables"));
+    const auto instance = instance_of(*library, context);
+    if (instance == nullptr) return no_room_for_variables(*library, context);
     if (address != nullptr) *address = instance->globals[static_cast<std::size_t>(global - globals.begin())];
     if (bytes != nullptr) *bytes = global->bytes;
     return CUDA_SUCCESS;
 }
 
-/// Works after a fault too. Waits for nothing: a driver need not, so who unloads code that is still launched is wrong.
+/// Works after a fault too. Waits for nothing: a driver need not, so unloading code that is still launched is an error.
 CUresult unload(const void* handle) {
     Process& process = Process::get();
-    EMULATED_REQUIRE(process.initialised(), CUDA_ERROR_NOT_INITIALIZED);
-    EMULATED_CHECK(emulated::driver::unsafe_now("unloading code"));
-    if (emulated::driver::ending()) return CUDA_SUCCESS;
-    const auto library = process.handles().remove<Library>(handle);
-    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuLibraryUnload");
+    EMULATED_CHECK(initialised());
+    EMULATED_CHECK(unsafe_now("unloading code"));
+    if (ending()) return CUDA_SUCCESS;
+    EMULATED_FIND(library, process.handles().remove<Library>(handle));
+    trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuLibraryUnload");
     library->unloaded = true;
     decltype(library->instances) instances;
     decltype(library->kernels) kernels;
@@ -287,8 +270,7 @@ CUresult unload(const void* handle) {
 
 /// How many kernels there are; or their handles, as far as there is room.
 CUresult count(unsigned int* out, const void* handle) {
-    const auto library = find_library(handle);
-    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(library, find_library(handle));
     EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
     *out = static_cast<unsigned int>(library->module->kernels.size());
     return CUDA_SUCCESS;
@@ -296,8 +278,7 @@ CUresult count(unsigned int* out, const void* handle) {
 
 template <class Handle>
 CUresult enumerate(Handle* out, unsigned int room, const void* handle, Context* context) {
-    const auto library = find_library(handle);
-    EMULATED_REQUIRE(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(library, find_library(handle));
     const auto& kernels = library->module->kernels;
     for (std::size_t i = 0; i < std::min<std::size_t>(room, kernels.size()); ++i) {
         out[i] = reinterpret_cast<Handle>(handle_of(library, kernels[i], context));
@@ -312,15 +293,13 @@ void** slot(Handle* out) noexcept {
 
 }  // namespace
 
-EMULATED_API(cuLibraryLoadData, CUlibrary* library, const void* code, CUjit_option* options, void** values,
-             unsigned int count, CUlibraryOption*, void**, unsigned int) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuLibraryLoadData, CUlibrary* library, const void* code, CUjit_option* options,
+                    void** values, unsigned int count, CUlibraryOption*, void**, unsigned int) {
     return load(slot(library), code, nullptr, count, options, values);
 }
 
-EMULATED_API(cuLibraryLoadFromFile, CUlibrary* library, const char* path, CUjit_option* options,
-             void** values, unsigned int count, CUlibraryOption*, void**, unsigned int) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuLibraryLoadFromFile, CUlibrary* library, const char* path, CUjit_option* options,
+                    void** values, unsigned int count, CUlibraryOption*, void**, unsigned int) {
     return load_file(slot(library), path, nullptr, count, options, values);
 }
 
@@ -336,49 +315,42 @@ EMULATED_API(cuLibraryEnumerateKernels, CUkernel* kernels, unsigned int room, CU
     return enumerate(kernels, room, library, nullptr);
 }
 
-EMULATED_API(cuLibraryGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUlibrary library,
-             const char* name) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuLibraryGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUlibrary library,
+                     const char* name) {
     return find_global(address, bytes, library, name);
 }
 
-EMULATED_API(cuModuleLoadDataEx, CUmodule* module, const void* code, unsigned int count,
-             CUjit_option* options, void** values) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuModuleLoadDataEx, CUmodule* module, const void* code, unsigned int count,
+                     CUjit_option* options, void** values) {
     return load(slot(module), code, current_context(), count, options, values);
 }
 
-EMULATED_API(cuModuleLoadData, CUmodule* module, const void* code) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuModuleLoadData, CUmodule* module, const void* code) {
     return load(slot(module), code, current_context(), 0, nullptr, nullptr);
 }
 
-EMULATED_API(cuModuleLoadFatBinary, CUmodule* module, const void* code) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuModuleLoadFatBinary, CUmodule* module, const void* code) {
     return load(slot(module), code, current_context(), 0, nullptr, nullptr);
 }
 
-EMULATED_API(cuModuleLoad, CUmodule* module, const char* path) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuModuleLoad, CUmodule* module, const char* path) {
     return load_file(slot(module), path, current_context(), 0, nullptr, nullptr);
 }
 
 EMULATED_API(cuModuleUnload, CUmodule module) { return unload(module); }
 
-EMULATED_API(cuModuleGetFunction, CUfunction* function, CUmodule module, const char* name) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuModuleGetFunction, CUfunction* function, CUmodule module, const char* name) {
     return find_kernel(slot(function), module, name, current_context());
 }
 
 EMULATED_API(cuModuleGetFunctionCount, unsigned int* out, CUmodule module) { return count(out, module); }
 
-EMULATED_API(cuModuleEnumerateFunctions, CUfunction* functions, unsigned int room, CUmodule module) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuModuleEnumerateFunctions, CUfunction* functions, unsigned int room, CUmodule module) {
     return enumerate(functions, room, module, current_context());
 }
 
-EMULATED_API(cuModuleGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuModuleGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUmodule module,
+                     const char* name) {
     return find_global(address, bytes, module, name);
 }
 
@@ -387,3 +359,5 @@ EMULATED_API(cuModuleGetLoadingMode, CUmoduleLoadingMode* mode) {
     *mode = Process::get().loads_lazily() ? CU_MODULE_LAZY_LOADING : CU_MODULE_EAGER_LOADING;
     return CUDA_SUCCESS;
 }
+
+}  // namespace emulated::driver

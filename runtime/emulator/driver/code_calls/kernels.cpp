@@ -4,15 +4,7 @@
 #include "driver/code_calls/occupancy.hpp"
 #include "driver/limits.hpp"
 
-namespace limits = emulated::driver::limits;
-using emulated::driver::Context;
-using emulated::driver::current_context;
-using emulated::driver::device_state;
-using emulated::driver::find_handle;
-using emulated::driver::handle_of;
-using emulated::driver::KernelHandle;
-using emulated::driver::load_kernel;
-using emulated::driver::Process;
+namespace emulated::driver {
 
 namespace {
 
@@ -33,7 +25,7 @@ CUresult load_function(const KernelHandle& handle, const char* call) {
 }
 
 CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {
-    const emulated::program::Kernel& kernel = *handle.kernel;
+    const program::Kernel& kernel = *handle.kernel;
     EMULATED_REQUIRE(value != nullptr && which >= 0 && which < CU_FUNC_ATTRIBUTE_MAX,
                      CUDA_ERROR_INVALID_VALUE);
     const auto answer = [&]() -> int {
@@ -47,12 +39,12 @@ CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandl
             case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
                 return static_cast<int>(kernel.local_bytes);
             case CU_FUNC_ATTRIBUTE_NUM_REGS:
-                return emulated::driver::registers_of(kernel);
+                return registers_of(kernel);
             case CU_FUNC_ATTRIBUTE_PTX_VERSION:
             case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
                 return 80;
             case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-                return emulated::driver::max_dynamic_shared_bytes(handle, device);
+                return max_dynamic_shared_bytes(handle, device);
             case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
                 return -1;
             default:
@@ -80,8 +72,7 @@ CUresult set_attribute(CUfunction_attribute which, int value, KernelHandle& hand
 }
 
 CUresult parameter_info(const void* handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
-    const auto found = find_handle(handle);
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(found, find_handle(handle));
     const auto& parameters = found->kernel->parameters;
     EMULATED_REQUIRE(index < parameters.size(), CUDA_ERROR_INVALID_VALUE);
     if (offset != nullptr) *offset = parameters[index].offset;
@@ -90,8 +81,7 @@ CUresult parameter_info(const void* handle, std::size_t index, std::size_t* offs
 }
 
 CUresult name_of(const char** name, const void* handle) {
-    const auto found = find_handle(handle);
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(found, find_handle(handle));
     EMULATED_REQUIRE(name != nullptr, CUDA_ERROR_INVALID_VALUE);
     *name = found->kernel->name.c_str();
     return CUDA_SUCCESS;
@@ -99,34 +89,29 @@ CUresult name_of(const char** name, const void* handle) {
 
 }  // namespace
 
-EMULATED_API(cuKernelGetFunction, CUfunction* function, CUkernel kernel) {
-    EMULATED_NEEDS_CONTEXT();
-    const auto handle = find_handle(kernel);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+EMULATED_CONTEXT_API(cuKernelGetFunction, CUfunction* function, CUkernel kernel) {
+    EMULATED_FIND(handle, find_handle(kernel));
     EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuKernelGetFunction"));
     *function = reinterpret_cast<CUfunction>(handle_of(handle->library, *handle->kernel, current_context()));
     return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuKernelGetLibrary, CUlibrary* library, CUkernel kernel) {
-    const auto handle = find_handle(kernel);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(handle, find_handle(kernel));
     *library = reinterpret_cast<CUlibrary>(handle->library.get());
     return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuKernelGetAttribute, int* value, CUfunction_attribute which, CUkernel kernel, CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    const auto handle = find_handle(kernel);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(handle, find_handle(kernel));
     EMULATED_CHECK(load_kernel(*handle, Process::get().primary(device), "cuKernelGetAttribute"));
     return get_attribute(value, which, *handle, device);
 }
 
 EMULATED_API(cuKernelSetAttribute, CUfunction_attribute which, int value, CUkernel kernel, CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    const auto handle = find_handle(kernel);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(handle, find_handle(kernel));
     EMULATED_CHECK(load_kernel(*handle, Process::get().primary(device), "cuKernelSetAttribute"));
     return set_attribute(which, value, *handle, device);
 }
@@ -144,15 +129,13 @@ EMULATED_API(cuKernelGetParamInfo, CUkernel kernel, std::size_t index, std::size
 EMULATED_API(cuKernelGetName, const char** name, CUkernel kernel) { return name_of(name, kernel); }
 
 EMULATED_API(cuFuncGetAttribute, int* value, CUfunction_attribute which, CUfunction function) {
-    const auto handle = find_handle(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(handle, find_handle(function));
     EMULATED_CHECK(load_function(*handle, "cuFuncGetAttribute"));
     return get_attribute(value, which, *handle, device_of(*handle));
 }
 
 EMULATED_API(cuFuncSetAttribute, CUfunction function, CUfunction_attribute which, int value) {
-    const auto handle = find_handle(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(handle, find_handle(function));
     EMULATED_CHECK(load_function(*handle, "cuFuncSetAttribute"));
     return set_attribute(which, value, *handle, device_of(*handle));
 }
@@ -169,26 +152,24 @@ EMULATED_API(cuFuncGetParamInfo, CUfunction function, std::size_t index, std::si
 EMULATED_API(cuFuncGetName, const char** name, CUfunction function) { return name_of(name, function); }
 
 EMULATED_API(cuFuncGetModule, CUmodule* module, CUfunction function) {
-    const auto handle = find_handle(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(handle, find_handle(function));
     *module = reinterpret_cast<CUmodule>(handle->library.get());
     return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuFuncIsLoaded, CUfunctionLoadingState* state, CUfunction function) {
-    const auto handle = find_handle(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(handle, find_handle(function));
     const Context* context = context_of(*handle);
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     EMULATED_REQUIRE(state != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *state = emulated::driver::is_loaded(*handle->library, handle->kernel, *context)
-                 ? CU_FUNCTION_LOADING_STATE_LOADED
-                 : CU_FUNCTION_LOADING_STATE_UNLOADED;
+    *state = is_loaded(*handle->library, handle->kernel, *context) ? CU_FUNCTION_LOADING_STATE_LOADED
+                                                                   : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuFuncLoad, CUfunction function) {
-    const auto handle = find_handle(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_FIND(handle, find_handle(function));
     return load_function(*handle, "cuFuncLoad");
 }
+
+}  // namespace emulated::driver

@@ -19,27 +19,14 @@
 #include "machine/launch.hpp"
 #include "report/report.hpp"
 
-namespace limits = emulated::driver::limits;
-using emulated::driver::CaptureGate;
-using emulated::driver::Context;
-using emulated::driver::current_context;
-using emulated::driver::Instance;
-using emulated::driver::KernelHandle;
-using emulated::driver::OwnOperation;
-using emulated::driver::Process;
-using emulated::driver::Stream;
-using emulated::driver::StreamTarget;
-using emulated::machine::Dim3;
-using emulated::streams::CapturedNode;
-using emulated::streams::Captures;
-
+namespace emulated::driver {
 namespace {
 
 bool within(unsigned value, int most) noexcept { return value >= 1 && value <= static_cast<unsigned>(most); }
 
 bool fits(const CUlaunchConfig& config, const KernelHandle& handle, int device) noexcept {
     const std::uint64_t threads = std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
-    const int shared_limit = emulated::driver::max_dynamic_shared_bytes(handle, device);
+    const int shared_limit = max_dynamic_shared_bytes(handle, device);
     return within(config.gridDimX, limits::grid_x) && within(config.gridDimY, limits::grid_y) &&
            within(config.gridDimZ, limits::grid_z) && within(config.blockDimX, limits::block_x) &&
            within(config.blockDimY, limits::block_y) && within(config.blockDimZ, limits::block_z) &&
@@ -92,8 +79,7 @@ CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& hand
                 const std::uint64_t blocks =
                     std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
                 const int fitting =
-                    limits::multiprocessors *
-                    emulated::driver::resident_blocks(handle, device, block, config.sharedMemBytes);
+                    limits::multiprocessors * resident_blocks(handle, device, block, config.sharedMemBytes);
                 if (blocks > static_cast<std::uint64_t>(fitting))
                     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
                 break;
@@ -109,7 +95,7 @@ CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& hand
 }
 
 /// The parameter buffer: one pointer per parameter, or the whole buffer in `extra`.
-CUresult pack(std::vector<std::byte>& buffer, const emulated::program::Kernel& kernel, void** parameters,
+CUresult pack(std::vector<std::byte>& buffer, const program::Kernel& kernel, void** parameters,
               void** extra) {
     buffer.resize(kernel.parameter_bytes);
     if (kernel.parameters.empty()) return CUDA_SUCCESS;
@@ -134,9 +120,9 @@ CUresult pack(std::vector<std::byte>& buffer, const emulated::program::Kernel& k
 }
 
 /// Before the kernel makes a fault of it.
-CUresult refuse_lost_memory(const emulated::program::Kernel& kernel, std::span<const std::byte> values) {
+CUresult refuse_lost_memory(const program::Kernel& kernel, std::span<const std::byte> values) {
     if (Process::get().resets() == 0) return CUDA_SUCCESS;
-    const emulated::memory::Heap& heap = Process::get().heap();
+    const memory::Heap& heap = Process::get().heap();
     for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
         const auto& parameter = kernel.parameters[i];
         for (std::size_t at = 0; at + sizeof(CUdeviceptr) <= parameter.bytes; at += sizeof(CUdeviceptr)) {
@@ -163,19 +149,19 @@ class Workspace {
                 context.workspaces.pop_back();
             }
         }
-        emulated::memory::Heap& heap = Process::get().heap();
-        constexpr auto kind = emulated::memory::Allocation::Kind::module_global;  // no client's to free
+        memory::Heap& heap = Process::get().heap();
+        constexpr auto kind = memory::Allocation::Kind::module_global;  // no client's to free
         if (address == 0) {
-            address = heap.allocate(context.device, emulated::machine::workspace_bytes, kind, 256,
-                                    context.memory.own().space)
-                          .value_or(0);
+            address =
+                heap.allocate(context.device, machine::workspace_bytes, kind, 256, context.memory.own().space)
+                    .value_or(0);
             if (address == 0) return;
             Process::get().own(address, kind, context);
             heap.set_name(address, "a cooperative grid's workspace");
         }
-        std::byte* bytes = heap.host(address, emulated::machine::workspace_bytes);
-        std::memset(bytes, 0, emulated::machine::workspace_bytes);
-        emulated::races::Detector::get().forget(address, emulated::machine::workspace_bytes);
+        std::byte* bytes = heap.host(address, machine::workspace_bytes);
+        std::memset(bytes, 0, machine::workspace_bytes);
+        races::Detector::get().forget(address, machine::workspace_bytes);
     }
     ~Workspace() {
         if (address == 0) return;
@@ -185,13 +171,13 @@ class Workspace {
     Workspace(const Workspace&) = delete;
     Workspace& operator=(const Workspace&) = delete;
 
-    emulated::memory::DeviceAddress address = 0;
+    memory::DeviceAddress address = 0;
 
   private:
     Context& context_;
 };
 
-using Lack = emulated::machine::Fault::Lack;
+using Lack = machine::Fault::Lack;
 static_assert(static_cast<int>(Lack::dynamic_shared_bytes) == BASCULE_EMULATED_LACKS_SHARED_BYTES &&
               static_cast<int>(Lack::cooperation) == BASCULE_EMULATED_LACKS_COOPERATION);
 
@@ -200,21 +186,21 @@ struct Job {
     std::shared_ptr<const KernelHandle> handle;
     std::shared_ptr<const Instance> instance;
     Context* context;
-    Dim3 grid, block;
+    machine::Dim3 grid, block;
     std::uint32_t shared_bytes;
     std::size_t stack_bytes;
     std::vector<std::byte> parameters;
     bool cooperative = false;
     std::uint64_t stream = 0;  ///< the handle as it was given
     std::uint64_t site = 0;    ///< where the program launched it
-    std::uint64_t resets = emulated::driver::resets_before_call();
+    std::uint64_t resets = resets_before_call();
 
     /// After a fault nothing more runs in the context, as on a GPU.
     void operator()() const {
         Process& process = Process::get();
         if (!context->executes(resets) || !process.executes()) return;
         if (handle->library->unloaded) return fail_unloaded();
-        emulated::machine::LaunchRequest request;
+        machine::LaunchRequest request;
         request.kernel = handle->kernel;
         request.grid = grid;
         request.block = block;
@@ -223,9 +209,9 @@ struct Job {
         request.parameters = parameters.data();
         request.globals = instance->globals.data();
         request.memory = &context->memory;
-        request.log = emulated::races::Running::log();
+        request.log = races::Running::log();
         request.workers = process.workers();
-        request.print = emulated::driver::device_output();
+        request.print = device_output();
         std::optional<Workspace> workspace;
         if (cooperative) request.workspace = workspace.emplace(*context).address;
         if (cooperative && request.workspace == 0)
@@ -233,7 +219,7 @@ struct Job {
         request.limits = process.time_limits();
         request.cancelled = [this] { return is_cancelled(); };
         try {
-            const auto fault = emulated::machine::launch(request);
+            const auto fault = machine::launch(request);
             if (handle->library->unloaded) return fail_unloaded();
             if (fault) report(*fault);
         } catch (const std::exception& error) {  // no memory for the grid's registers, no threads
@@ -246,9 +232,8 @@ struct Job {
     bool is_cancelled() const {
         if (context->error.load(std::memory_order_relaxed) != CUDA_SUCCESS) return true;
         if (handle->library->unloaded.load(std::memory_order_relaxed)) return true;
-        if (!emulated::driver::interrupted()) return false;
-        if (Process::get().scheduler().policy() != emulated::streams::Policy::eager)
-            Process::get().drop_pending();
+        if (!interrupted()) return false;
+        if (Process::get().scheduler().policy() != streams::Policy::eager) Process::get().drop_pending();
         return true;
     }
 
@@ -259,17 +244,16 @@ struct Job {
                                   "cuModuleUnload) before it had finished: an unload neither waits for "
                                   "launches nor keeps their code. Unload code when its launches have "
                                   "finished and the graphs that captured it are gone",
-                                  emulated::report::demangled(handle->kernel->name)),
+                                  report::demangled(handle->kernel->name)),
                       BasculeEmulatedFault{1, 0, stream, site});
     }
 
-    void report(const emulated::machine::Fault& fault) const {
+    void report(const machine::Fault& fault) const {
         Process& process = Process::get();
-        std::string text = emulated::report::describe(fault, process.heap()) + peer_advice(fault);
+        std::string text = report::describe(fault, process.heap()) + peer_advice(fault);
         const BasculeEmulatedFault launch{1, static_cast<std::uint32_t>(fault.lack), stream, site};
-        if (fault.kind != emulated::machine::Fault::Kind::cancelled) {
-            context->fail(static_cast<CUresult>(emulated::report::driver_code(fault.kind)), std::move(text),
-                          launch);
+        if (fault.kind != machine::Fault::Kind::cancelled) {
+            context->fail(static_cast<CUresult>(report::driver_code(fault.kind)), std::move(text), launch);
         } else if (context->error.load() == CUDA_SUCCESS) {
             process.set_report(std::move(text));
             OwnOperation::fail(*context, CUDA_ERROR_TIMEOUT);
@@ -281,13 +265,13 @@ struct Job {
 
     /// As on a GPU, the launch has not happened and the context goes on.
     void refuse(const char* reason) const {
-        Process::get().set_report(fmt::format("kernel '{}' could not run: {}",
-                                              emulated::report::demangled(handle->kernel->name), reason));
+        Process::get().set_report(
+            fmt::format("kernel '{}' could not run: {}", report::demangled(handle->kernel->name), reason));
         OwnOperation::fail(*context, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     }
 
     /// Empty unless the fault is about memory of another device, or of another context.
-    std::string peer_advice(const emulated::machine::Fault& fault) const {
+    std::string peer_advice(const machine::Fault& fault) const {
         const auto* allocation = Process::get().heap().find(fault.address);
         if (fault.access_bytes == 0 || allocation == nullptr || context->memory.sees(*allocation)) return "";
         if (allocation->device == context->device) {
@@ -315,8 +299,8 @@ bool is_cooperative(const CUlaunchConfig& config) noexcept {
 }
 
 CUresult capture(const CaptureGate& gate, Job job) {
-    CapturedNode node;
-    node.kind = CapturedNode::Kind::kernel;
+    streams::CapturedNode node;
+    node.kind = streams::CapturedNode::Kind::kernel;
     node.attributes = job.cooperative ? 1 : 0;
     node.work = CaptureGate::share(std::move(job));
     return gate.add(std::move(node));
@@ -328,7 +312,7 @@ bool is_default(CUstream stream) noexcept {
 
 /// A launch that is not executed: all its checks, one lock, nothing allocated.
 CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
-    EMULATED_NEEDS_CONTEXT();
+    EMULATED_CHECK(ready());
     const Context* context = current_context();
     return Process::get().handles().borrow([&](const auto& handles) {
         const auto* handle = handles.template get<KernelHandle>(function);
@@ -340,35 +324,34 @@ CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
         }
         EMULATED_REQUIRE(fits(config, *handle, context->device), CUDA_ERROR_INVALID_VALUE);
         EMULATED_CHECK(check_attributes(config, *handle, context->device));
-        emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, handle->kernel->name);
+        trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, handle->kernel->name);
         return CUDA_SUCCESS;
     });
 }
 
 /// CUDA_LAUNCH_BLOCKING: the launch returns the error of its own kernel.
 CUresult wait_for_launch(const StreamTarget& target, const OwnOperation& operation) {
-    const emulated::streams::DueDestructors due;
+    const streams::DueDestructors due;
     target.context->graph.synchronize(*target.stream);
     return operation.error() != CUDA_SUCCESS ? operation.error() : target.context->take_error();
 }
 
 CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {
-    if (!Process::get().executes() && !Captures::any()) return pretend(config, function);
-    const std::uint64_t site = std::exchange(emulated::driver::next_site(), 0);
-    EMULATED_NEEDS_CONTEXT();
+    if (!Process::get().executes() && !streams::Captures::any()) return pretend(config, function);
+    const std::uint64_t site = std::exchange(next_site(), 0);
+    EMULATED_CHECK(ready());
     auto handle = Process::get().handles().find<KernelHandle>(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    const StreamTarget target(config.hStream);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, config.hStream);
     Context& context = *target.context;
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
     EMULATED_REQUIRE(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
     EMULATED_REQUIRE(fits(config, *handle, context.device), CUDA_ERROR_INVALID_VALUE);
     EMULATED_CHECK(check_attributes(config, *handle, context.device));
-    EMULATED_CHECK(emulated::driver::load_kernel(*handle, context, "loading code for a launch"));
-    auto instance = emulated::driver::instance_of(*handle->library, context);
-    EMULATED_REQUIRE(instance != nullptr, emulated::driver::no_room_for_variables(*handle->library, context));
+    EMULATED_CHECK(load_kernel(*handle, context, "loading code for a launch"));
+    auto instance = instance_of(*handle->library, context);
+    EMULATED_REQUIRE(instance != nullptr, no_room_for_variables(*handle->library, context));
 
     Job job{std::move(handle),
             std::move(instance),
@@ -383,7 +366,7 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
             site};
     EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
     EMULATED_CHECK(refuse_lost_memory(*job.handle->kernel, job.parameters));
-    emulated::driver::trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
+    trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
     if (gate.captures()) return capture(gate, std::move(job));
     const OwnOperation operation;
     context.graph.submit(*target.stream, std::move(job));
@@ -392,7 +375,8 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
     return operation.error();
 }
 
-CUlaunchConfig config_of(Dim3 grid, Dim3 block, unsigned shared_bytes, CUstream stream) noexcept {
+CUlaunchConfig config_of(machine::Dim3 grid, machine::Dim3 block, unsigned shared_bytes,
+                         CUstream stream) noexcept {
     CUlaunchConfig config = {};
     config.gridDimX = grid.x;
     config.gridDimY = grid.y;
@@ -432,3 +416,5 @@ EMULATED_API(cuLaunchCooperativeKernel, CUfunction function, unsigned int grid_x
     config.numAttrs = 1;
     return launch(config, function, parameters, nullptr);
 }
+
+}  // namespace emulated::driver

@@ -11,14 +11,12 @@
 #include "driver/code_calls/jit_log.hpp"
 #include "driver/code_calls/loadable_code.hpp"
 
-using emulated::driver::JitLog;
-using emulated::driver::Process;
-
+namespace emulated::driver {
 namespace {
 
 /// What a CUlinkState points to.
 struct Link {
-    static constexpr emulated::driver::HandleKind kind = emulated::driver::HandleKind::link;
+    static constexpr HandleKind kind = HandleKind::link;
     JitLog errors;
     std::string text;   ///< of the one input
     std::string first;  ///< its name
@@ -49,8 +47,8 @@ CUresult add(Link& link, CUjitInputType type, std::string text, const char* name
                                   called, link.first));
     }
     while (!text.empty() && text.back() == '\0') text.pop_back();  // the size may count the terminator
-    const auto loaded = emulated::driver::load_ptx(text);
-    if (const auto* refusal = std::get_if<emulated::driver::CodeRefusal>(&loaded))
+    const auto loaded = load_ptx(text);
+    if (const auto* refusal = std::get_if<CodeRefusal>(&loaded))
         return refuse(link, refusal->code, fmt::format("{}: {}", called, refusal->message));
     link.text = std::move(text);
     link.first = called;
@@ -59,8 +57,8 @@ CUresult add(Link& link, CUjitInputType type, std::string text, const char* name
 
 }  // namespace
 
-EMULATED_API(cuLinkCreate, unsigned int count, CUjit_option* options, void** values, CUlinkState* state) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuLinkCreate, unsigned int count, CUjit_option* options, void** values,
+                     CUlinkState* state) {
     EMULATED_REQUIRE(state != nullptr, CUDA_ERROR_INVALID_VALUE);
     auto link = std::make_shared<Link>();
     link->errors =
@@ -69,20 +67,16 @@ EMULATED_API(cuLinkCreate, unsigned int count, CUjit_option* options, void** val
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuLinkAddData, CUlinkState state, CUjitInputType type, void* data, std::size_t bytes,
-             const char* name, unsigned int, CUjit_option*, void**) {
-    EMULATED_NEEDS_CONTEXT();
-    const auto link = find(state);
-    EMULATED_REQUIRE(link != nullptr, CUDA_ERROR_INVALID_HANDLE);
+EMULATED_CONTEXT_API(cuLinkAddData, CUlinkState state, CUjitInputType type, void* data, std::size_t bytes,
+                     const char* name, unsigned int, CUjit_option*, void**) {
+    EMULATED_FIND(link, find(state));
     EMULATED_REQUIRE(data != nullptr && bytes > 0, CUDA_ERROR_INVALID_VALUE);
     return add(*link, type, std::string(static_cast<const char*>(data), bytes), name);
 }
 
-EMULATED_API(cuLinkAddFile, CUlinkState state, CUjitInputType type, const char* path, unsigned int,
-             CUjit_option*, void**) {
-    EMULATED_NEEDS_CONTEXT();
-    const auto link = find(state);
-    EMULATED_REQUIRE(link != nullptr, CUDA_ERROR_INVALID_HANDLE);
+EMULATED_CONTEXT_API(cuLinkAddFile, CUlinkState state, CUjitInputType type, const char* path, unsigned int,
+                     CUjit_option*, void**) {
+    EMULATED_FIND(link, find(state));
     EMULATED_REQUIRE(path != nullptr, CUDA_ERROR_INVALID_VALUE);
     std::ifstream file(path, std::ios::binary);
     EMULATED_REQUIRE(file, CUDA_ERROR_FILE_NOT_FOUND);
@@ -90,10 +84,8 @@ EMULATED_API(cuLinkAddFile, CUlinkState state, CUjitInputType type, const char* 
 }
 
 /// The image is the PTX itself, and lives as long as the link does.
-EMULATED_API(cuLinkComplete, CUlinkState state, void** image, std::size_t* bytes) {
-    EMULATED_NEEDS_CONTEXT();
-    const auto link = find(state);
-    EMULATED_REQUIRE(link != nullptr, CUDA_ERROR_INVALID_HANDLE);
+EMULATED_CONTEXT_API(cuLinkComplete, CUlinkState state, void** image, std::size_t* bytes) {
+    EMULATED_FIND(link, find(state));
     EMULATED_REQUIRE(!link->first.empty() && image != nullptr, CUDA_ERROR_INVALID_VALUE);
     link->complete = true;
     link->errors.write("");
@@ -105,3 +97,5 @@ EMULATED_API(cuLinkComplete, CUlinkState state, void** image, std::size_t* bytes
 EMULATED_API(cuLinkDestroy, CUlinkState state) {
     return Process::get().handles().remove<Link>(state) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
+
+}  // namespace emulated::driver

@@ -8,13 +8,8 @@
 #include "driver/code_calls/code.hpp"
 #include "driver/limits.hpp"
 
-namespace limits = emulated::driver::limits;
-using emulated::driver::current_context;
-using emulated::driver::KernelHandle;
-using emulated::driver::Process;
-using emulated::driver::resident_blocks;
-
 namespace emulated::driver {
+
 namespace {
 
 constexpr int divided_up(int value, int by) noexcept { return (value + by - 1) / by; }
@@ -60,15 +55,10 @@ int resident_blocks(const KernelHandle& handle, int device, int block_size,
     return std::min({limits::blocks_per_multiprocessor, by_threads, by_registers, by_shared});
 }
 
-}  // namespace emulated::driver
-
-EMULATED_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, int* blocks, CUfunction function, int block_size,
-             std::size_t dynamic_shared_bytes) {
-    EMULATED_NEEDS_CONTEXT();
-    const auto handle = Process::get().handles().find<KernelHandle>(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    EMULATED_CHECK(emulated::driver::load_kernel(*handle, *current_context(),
-                                                 "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
+EMULATED_CONTEXT_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, int* blocks, CUfunction function,
+                     int block_size, std::size_t dynamic_shared_bytes) {
+    EMULATED_FIND(handle, Process::get().handles().find<KernelHandle>(function));
+    EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
     EMULATED_REQUIRE(block_size >= 1 && blocks != nullptr, CUDA_ERROR_INVALID_VALUE);
     *blocks = resident_blocks(*handle, current_context()->device, block_size, dynamic_shared_bytes);
     return CUDA_SUCCESS;
@@ -81,13 +71,10 @@ EMULATED_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, int* blocks, 
 }
 
 /// The largest block that keeps the most threads resident.
-EMULATED_API(cuOccupancyMaxPotentialBlockSize, int* grid_size, int* block_size, CUfunction function,
-             CUoccupancyB2DSize shared_bytes_of, std::size_t dynamic_shared_bytes, int block_limit) {
-    EMULATED_NEEDS_CONTEXT();
-    const auto handle = Process::get().handles().find<KernelHandle>(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    EMULATED_CHECK(
-        emulated::driver::load_kernel(*handle, *current_context(), "cuOccupancyMaxPotentialBlockSize"));
+EMULATED_CONTEXT_API(cuOccupancyMaxPotentialBlockSize, int* grid_size, int* block_size, CUfunction function,
+                     CUoccupancyB2DSize shared_bytes_of, std::size_t dynamic_shared_bytes, int block_limit) {
+    EMULATED_FIND(handle, Process::get().handles().find<KernelHandle>(function));
+    EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyMaxPotentialBlockSize"));
     int largest = static_cast<int>(handle->kernel->max_threads);
     if (block_limit > 0) largest = std::min(largest, block_limit);
     int most_threads = 0;
@@ -113,13 +100,10 @@ EMULATED_API(cuOccupancyMaxPotentialBlockSizeWithFlags, int* grid_size, int* blo
 }
 
 /// What is left of a multiprocessor's shared memory when `blocks` share it.
-EMULATED_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* bytes, CUfunction function, int blocks,
-             int block_size) {
-    EMULATED_NEEDS_CONTEXT();
-    const auto handle = Process::get().handles().find<KernelHandle>(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    EMULATED_CHECK(emulated::driver::load_kernel(*handle, *current_context(),
-                                                 "cuOccupancyAvailableDynamicSMemPerBlock"));
+EMULATED_CONTEXT_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* bytes, CUfunction function,
+                     int blocks, int block_size) {
+    EMULATED_FIND(handle, Process::get().handles().find<KernelHandle>(function));
+    EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyAvailableDynamicSMemPerBlock"));
     EMULATED_REQUIRE(blocks >= 1 && block_size >= 1, CUDA_ERROR_INVALID_VALUE);
     const int each = limits::shared_per_multiprocessor / blocks - limits::shared_reserved_per_block;
     const int left = std::min(each, limits::shared_per_block_optin) -
@@ -128,3 +112,5 @@ EMULATED_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* bytes, CUfunc
     *bytes = static_cast<std::size_t>(left) / limits::shared_granularity * limits::shared_granularity;
     return CUDA_SUCCESS;
 }
+
+}  // namespace emulated::driver

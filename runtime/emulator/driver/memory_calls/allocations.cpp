@@ -8,18 +8,15 @@
 #include "driver/capture.hpp"
 #include "driver/interruption.hpp"
 
-using emulated::driver::Context;
-using emulated::driver::current_context;
-using emulated::driver::Process;
-using emulated::driver::unsafe_now;
-using emulated::memory::Allocation;
+namespace emulated::driver {
+using memory::Allocation;
 
 namespace {
 
 CUresult allocate(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind) {
     EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
     EMULATED_CHECK(unsafe_now("cuMemAlloc"));
-    emulated::driver::synchronize_implicitly();
+    synchronize_implicitly();
     Context& context = *current_context();
     const auto take = [&] {
         return Process::get().heap().allocate(context.device, bytes, kind, 256, context.memory.own().space);
@@ -29,10 +26,10 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind
         for (Context* each : Process::get().contexts()) each->graph.drain();
         made = take();
     }
-    EMULATED_REQUIRE(made.has_value(), emulated::driver::out_of_memory());
+    EMULATED_REQUIRE(made.has_value(), out_of_memory());
     Process::get().own(*made, kind, context);
     *address = *made;
-    emulated::driver::trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, bytes, "cuMemAlloc");
+    trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, bytes, "cuMemAlloc");
     return CUDA_SUCCESS;
 }
 
@@ -45,7 +42,7 @@ CUresult not_freeable(CUdeviceptr address) {
 
 /// As `ready`, but a fault does not keep memory from being freed: its owner does not ask again.
 CUresult ready_to_free() {
-    const CUresult state = emulated::driver::ready();
+    const CUresult state = ready();
     const Context* context = current_context();
     const bool failed = context != nullptr && context->alive && state == context->error.load();
     return failed ? CUDA_SUCCESS : state;
@@ -58,18 +55,18 @@ CUresult release_to_pool(CUdeviceptr address) {
     const bool freed = process.begin_free(address) && process.heap().free(address, Allocation::Kind::device);
     if (!freed) return not_freeable(address);
     process.disown(address);
-    emulated::driver::trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
+    trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
     return current_context()->error.load();
 }
 
 /// Freeing other memory waits for everything that may still use it.
 CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> kinds) {
     EMULATED_CHECK(unsafe_now("cuMemFree"));
-    if (emulated::driver::ending()) return CUDA_SUCCESS;
+    if (ending()) return CUDA_SUCCESS;
     Process& process = Process::get();
     if (process.pool_of(address) != nullptr && !process.heap().is_lost(address))
         return release_to_pool(address);
-    emulated::driver::synchronize_implicitly();
+    synchronize_implicitly();
     for (Context* context : process.contexts()) context->graph.drain();
     const bool freed = process.scheduler().exclusively([&] {
         if (process.heap().is_lost(address)) {
@@ -81,13 +78,13 @@ CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> ki
                           std::find(kinds.begin(), kinds.end(), allocation->kind) != kinds.end();
         if (!fits) return false;
         // Everything that used it has run: no operation to come can conflict with it.
-        emulated::races::Detector::get().forget(address, allocation->bytes);
+        races::Detector::get().forget(address, allocation->bytes);
         process.disown(address);  // first: host memory's address may be another's as soon as it is free
         return process.heap().free(address, allocation->kind);
     });
     EMULATED_CHECK(current_context()->error.load());
     if (!freed) return not_freeable(address);
-    emulated::driver::trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
+    trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
     return CUDA_SUCCESS;
 }
 
@@ -97,70 +94,56 @@ const Allocation* find(CUdeviceptr address) {
     return known == nullptr || Process::get().is_being_freed(known->base) ? nullptr : known;
 }
 
-void write(void* out, CUpointer_attribute which, const Allocation* allocation, CUdeviceptr address) {
-    const bool device_memory = allocation != nullptr && (allocation->kind == Allocation::Kind::device ||
-                                                         allocation->kind == Allocation::Kind::module_global);
-    const bool managed = allocation != nullptr && allocation->kind == Allocation::Kind::managed;
+/// Zeros for what is no allocation, but for its device.
+void write(void* out, CUpointer_attribute which, const Allocation* known, CUdeviceptr address) {
+    using Kind = Allocation::Kind;
+    static const Allocation none;
+    const Allocation& allocation = known == nullptr ? none : *known;
+    const bool device_memory = allocation.kind == Kind::device || allocation.kind == Kind::module_global;
+    const bool managed = allocation.kind == Kind::managed;
+    const auto give = [&](auto value) {
+        *static_cast<decltype(value)*>(out) = known == nullptr ? decltype(value){} : value;
+    };
     switch (which) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
-            *static_cast<void**>(out) =
-                allocation == nullptr ? nullptr : Process::get().owner(allocation->base);
-            break;
+            return give(static_cast<void*>(Process::get().owner(allocation.base)));
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-            *static_cast<unsigned*>(out) = allocation == nullptr ? 0U
-                                           : device_memory || managed
-                                               ? static_cast<unsigned>(CU_MEMORYTYPE_DEVICE)
-                                               : static_cast<unsigned>(CU_MEMORYTYPE_HOST);
-            break;
+            return give(
+                static_cast<unsigned>(device_memory || managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST));
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-            *static_cast<CUdeviceptr*>(out) = allocation == nullptr ? 0 : address;
-            break;
+            return give(address);
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-            *static_cast<void**>(out) =
-                allocation == nullptr || device_memory ? nullptr : reinterpret_cast<void*>(address);
-            break;
+            return give(device_memory ? nullptr : reinterpret_cast<void*>(address));
         case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-            *static_cast<unsigned*>(out) = managed ? 1 : 0;
-            break;
+            return give(unsigned{managed});
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-            *static_cast<int*>(out) = allocation == nullptr ? -2 : allocation->device;
-            break;
+            *static_cast<int*>(out) = known == nullptr ? -2 : allocation.device;
+            return;
         case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-            *static_cast<unsigned long long*>(out) = allocation == nullptr ? 0 : allocation->serial;
-            break;
+            return give(static_cast<unsigned long long>(allocation.serial));
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-            *static_cast<CUdeviceptr*>(out) = allocation == nullptr ? 0 : allocation->base;
-            break;
+            return give(CUdeviceptr{allocation.base});
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-            *static_cast<std::size_t*>(out) = allocation == nullptr ? 0 : allocation->bytes;
-            break;
+            return give(std::size_t{allocation.bytes});
         case CU_POINTER_ATTRIBUTE_MAPPED:
-            *static_cast<unsigned*>(out) = allocation != nullptr ? 1 : 0;
-            break;
+            return give(1U);
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-            *static_cast<void**>(out) =
-                allocation == nullptr ? nullptr : Process::get().pool_of(allocation->base).get();
-            break;
+            return give(static_cast<void*>(Process::get().pool_of(allocation.base).get()));
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-            *static_cast<unsigned*>(out) =
-                allocation != nullptr && current_context()->memory.sees(*allocation)
-                    ? static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE)
-                    : static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
-            break;
+            return give(static_cast<unsigned>(current_context()->memory.sees(allocation)
+                                                  ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+                                                  : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE));
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-            *static_cast<unsigned*>(out) = 0;
-            break;
+            return give(0U);
         default:
-            *static_cast<std::uint64_t*>(out) = 0;
-            break;
+            return give(std::uint64_t{0});
     }
 }
 
 }  // namespace
 
-EMULATED_API(cuMemAlloc, CUdeviceptr* address, std::size_t bytes) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemAlloc, CUdeviceptr* address, std::size_t bytes) {
     return allocate(address, bytes, Allocation::Kind::device);
 }
 
@@ -171,24 +154,21 @@ EMULATED_API(cuMemFree, CUdeviceptr address) {
 }
 
 /// Rows begin at multiples of 512 bytes, as texture hardware wants them.
-EMULATED_API(cuMemAllocPitch, CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
-             unsigned int element_bytes) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemAllocPitch, CUdeviceptr* address, std::size_t* pitch, std::size_t width,
+                     std::size_t height, unsigned int element_bytes) {
     const bool element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
     EMULATED_REQUIRE(pitch != nullptr && width > 0 && height > 0 && element, CUDA_ERROR_INVALID_VALUE);
     *pitch = (width + 511) / 512 * 512;
     return allocate(address, *pitch * height, Allocation::Kind::device);
 }
 
-EMULATED_API(cuMemAllocManaged, CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemAllocManaged, CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
     EMULATED_REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST, CUDA_ERROR_INVALID_VALUE);
     return allocate(address, bytes, Allocation::Kind::managed);
 }
 
 /// Portable, mapped and write-combined are what pinned memory here is anyway.
-EMULATED_API(cuMemHostAlloc, void** host, std::size_t bytes, unsigned int flags) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemHostAlloc, void** host, std::size_t bytes, unsigned int flags) {
     constexpr unsigned known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     EMULATED_REQUIRE(host != nullptr && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
@@ -200,34 +180,30 @@ EMULATED_API(cuMemHostAlloc, void** host, std::size_t bytes, unsigned int flags)
 
 EMULATED_API(cuMemAllocHost, void** host, std::size_t bytes) { return cuMemHostAlloc(host, bytes, 0); }
 
-EMULATED_API(cuMemFreeHost, void* host) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemFreeHost, void* host) {
     if (host == nullptr) return CUDA_SUCCESS;
     return release(reinterpret_cast<CUdeviceptr>(host), {Allocation::Kind::pinned});
 }
 
-EMULATED_API(cuMemHostRegister, void* host, std::size_t bytes, unsigned int flags) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemHostRegister, void* host, std::size_t bytes, unsigned int flags) {
     constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     EMULATED_REQUIRE(host != nullptr && bytes > 0 && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
     EMULATED_CHECK(unsafe_now("cuMemHostRegister"));
     const bool done = Process::get().heap().register_host(host, bytes, current_context()->device);
-    if (done) emulated::races::Detector::get().forget(reinterpret_cast<CUdeviceptr>(host), bytes);
+    if (done) races::Detector::get().forget(reinterpret_cast<CUdeviceptr>(host), bytes);
     return done ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
 
-EMULATED_API(cuMemHostUnregister, void* host) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemHostUnregister, void* host) {
     EMULATED_CHECK(unsafe_now("cuMemHostUnregister"));
-    if (emulated::driver::ending()) Process::get().drop_pending();  // the memory is gone soon
+    if (ending()) Process::get().drop_pending();  // the memory is gone soon
     for (Context* context : Process::get().contexts()) context->graph.drain();
     return Process::get().heap().unregister_host(host) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
 /// The same address: host and kernels share one for pinned memory ("unified addressing").
-EMULATED_API(cuMemHostGetDevicePointer, CUdeviceptr* address, void* host, unsigned int flags) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemHostGetDevicePointer, CUdeviceptr* address, void* host, unsigned int flags) {
     EMULATED_REQUIRE(address != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
     const auto at = reinterpret_cast<CUdeviceptr>(host);
     const Allocation* allocation = Process::get().heap().find(at);
@@ -237,16 +213,14 @@ EMULATED_API(cuMemHostGetDevicePointer, CUdeviceptr* address, void* host, unsign
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuMemGetInfo, std::size_t* free, std::size_t* total) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemGetInfo, std::size_t* free, std::size_t* total) {
     const int device = current_context()->device;
     *total = Process::get().heap().capacity(device);
     *free = *total - Process::get().heap().used(device);
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuMemGetAddressRange, CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemGetAddressRange, CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
     const Allocation* allocation = find(address);
     if (allocation == nullptr) return CUDA_ERROR_NOT_FOUND;
     if (base != nullptr) *base = allocation->base;
@@ -267,8 +241,7 @@ CUresult refuse_lost(CUdeviceptr address) {
 
 }  // namespace
 
-EMULATED_API(cuPointerGetAttribute, void* value, CUpointer_attribute which, CUdeviceptr address) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuPointerGetAttribute, void* value, CUpointer_attribute which, CUdeviceptr address) {
     EMULATED_CHECK(refuse_lost(address));
     const Allocation* allocation = find(address);
     if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -277,9 +250,8 @@ EMULATED_API(cuPointerGetAttribute, void* value, CUpointer_attribute which, CUde
 }
 
 /// Unlike the single query this succeeds for unknown pointers, and returns zeros.
-EMULATED_API(cuPointerGetAttributes, unsigned int count, CUpointer_attribute* which, void** values,
-             CUdeviceptr address) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuPointerGetAttributes, unsigned int count, CUpointer_attribute* which, void** values,
+                     CUdeviceptr address) {
     EMULATED_CHECK(refuse_lost(address));
     const Allocation* allocation = find(address);
     for (unsigned int i = 0; i < count; ++i) write(values[i], which[i], allocation, address);
@@ -289,3 +261,5 @@ EMULATED_API(cuPointerGetAttributes, unsigned int count, CUpointer_attribute* wh
 EMULATED_API(cuPointerSetAttribute, const void*, CUpointer_attribute which, CUdeviceptr) {
     return which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
+
+}  // namespace emulated::driver

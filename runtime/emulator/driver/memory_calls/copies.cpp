@@ -6,15 +6,7 @@
 #include "driver/capture.hpp"
 #include "driver/memory_calls/transfers.hpp"
 
-using emulated::driver::Context;
-using emulated::driver::copy_rows;
-using emulated::driver::CopyEnd;
-using emulated::driver::current_context;
-using emulated::driver::find_context;
-using emulated::driver::Process;
-using emulated::driver::Side;
-using emulated::driver::Wait;
-
+namespace emulated::driver {
 namespace {
 
 CopyEnd device(CUdeviceptr address) { return {Side::device, {address, 0}}; }
@@ -50,7 +42,7 @@ bool to_end(CopyEnd& end, const Side2D& side, std::size_t width) {
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D* copy, CUstream stream, Wait wait, const char* name) {
-    EMULATED_NEEDS_CONTEXT();
+    EMULATED_CHECK(ready());
     EMULATED_REQUIRE(copy != nullptr, CUDA_ERROR_INVALID_VALUE);
     if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY || copy->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
         Process::get().set_report(fmt::format("{}: the emulated device has no CUDA arrays", name));
@@ -79,54 +71,47 @@ CUresult state_of(CUcontext handle) {
 
 }  // namespace
 
-EMULATED_API(cuMemcpy, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemcpy, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
     return copy_rows(unified(to), unified(from), {bytes}, nullptr, Wait::yes, "cuMemcpy");
 }
 
-EMULATED_API(cuMemcpyAsync, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemcpyAsync, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
     return copy_rows(unified(to), unified(from), {bytes}, stream, Wait::no, "cuMemcpyAsync");
 }
 
-EMULATED_API(cuMemcpyHtoD, CUdeviceptr to, const void* from, std::size_t bytes) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemcpyHtoD, CUdeviceptr to, const void* from, std::size_t bytes) {
     return copy_rows(device(to), host(from), {bytes}, nullptr, Wait::yes, "cuMemcpyHtoD");
 }
 
-EMULATED_API(cuMemcpyHtoDAsync, CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemcpyHtoDAsync, CUdeviceptr to, const void* from, std::size_t bytes,
+                     CUstream stream) {
     return copy_rows(device(to), host(from), {bytes}, stream, Wait::no, "cuMemcpyHtoDAsync");
 }
 
-EMULATED_API(cuMemcpyDtoH, void* to, CUdeviceptr from, std::size_t bytes) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemcpyDtoH, void* to, CUdeviceptr from, std::size_t bytes) {
     return copy_rows(host(to), device(from), {bytes}, nullptr, Wait::yes, "cuMemcpyDtoH");
 }
 
-EMULATED_API(cuMemcpyDtoHAsync, void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemcpyDtoHAsync, void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
     return copy_rows(host(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyDtoHAsync");
 }
 
-EMULATED_API(cuMemcpyDtoD, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemcpyDtoD, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
     return copy_rows(device(to), device(from), {bytes}, nullptr, Wait::no, "cuMemcpyDtoD");
 }
 
-EMULATED_API(cuMemcpyDtoDAsync, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemcpyDtoDAsync, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
+                     CUstream stream) {
     return copy_rows(device(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyDtoDAsync");
 }
 
 /// "Serialized with respect to all pending and future asynchronous work" of three contexts: the host waits,
 /// which is more than that asks for.
-EMULATED_API(cuMemcpyPeer, CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-             std::size_t bytes) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemcpyPeer, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                     CUcontext from_context, std::size_t bytes) {
     EMULATED_CHECK(state_of(to_context));
     EMULATED_CHECK(state_of(from_context));
-    EMULATED_CHECK(emulated::driver::unsafe_now("cuMemcpyPeer"));
+    EMULATED_CHECK(unsafe_now("cuMemcpyPeer"));
     for (Context* context : {find_context(to_context), find_context(from_context), current_context()})
         context->graph.synchronize_all();
     EMULATED_CHECK(copy_rows(device(to), device(from), {bytes}, nullptr, Wait::no, "cuMemcpyPeer"));
@@ -135,9 +120,8 @@ EMULATED_API(cuMemcpyPeer, CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
 }
 
 /// Addresses tell the devices: the contexts need only be there.
-EMULATED_API(cuMemcpyPeerAsync, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-             CUcontext from_context, std::size_t bytes, CUstream stream) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemcpyPeerAsync, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                     CUcontext from_context, std::size_t bytes, CUstream stream) {
     EMULATED_CHECK(state_of(to_context));
     EMULATED_CHECK(state_of(from_context));
     return copy_rows(device(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyPeerAsync");
@@ -154,3 +138,5 @@ EMULATED_API(cuMemcpy2DUnaligned, const CUDA_MEMCPY2D* copy) {
 EMULATED_API(cuMemcpy2DAsync, const CUDA_MEMCPY2D* copy, CUstream stream) {
     return copy_2d(copy, stream, Wait::no, "cuMemcpy2DAsync");
 }
+
+}  // namespace emulated::driver

@@ -2,15 +2,12 @@
 // managed memory, and a place that there is.
 #include "driver/call.hpp"
 
-using emulated::driver::Process;
-using emulated::driver::StreamTarget;
-using emulated::memory::Allocation;
-
+namespace emulated::driver {
 namespace {
 
 bool is_managed(CUdeviceptr address, std::size_t bytes) {
-    const Allocation* allocation = Process::get().heap().find(address);
-    return allocation != nullptr && allocation->kind == Allocation::Kind::managed && bytes > 0 &&
+    const memory::Allocation* allocation = Process::get().heap().find(address);
+    return allocation != nullptr && allocation->kind == memory::Allocation::Kind::managed && bytes > 0 &&
            bytes <= allocation->bytes - (address - allocation->base);
 }
 
@@ -37,15 +34,13 @@ bool ignores_location(CUmem_advise advice) noexcept {
 
 EMULATED_API(cuMemPrefetchAsync, CUdeviceptr address, std::size_t bytes, CUmemLocation location,
              unsigned int flags, CUstream handle) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(flags == 0 && is_managed(address, bytes), CUDA_ERROR_INVALID_VALUE);
     return check(location);
 }
 
-EMULATED_API(cuMemAdvise, CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
-             CUmemLocation location) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuMemAdvise, CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
+                     CUmemLocation location) {
     const bool known = advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
     EMULATED_REQUIRE(known && is_managed(address, bytes), CUDA_ERROR_INVALID_VALUE);
     return ignores_location(advice) ? CUDA_SUCCESS : check(location);
@@ -54,13 +49,14 @@ EMULATED_API(cuMemAdvise, CUdeviceptr address, std::size_t bytes, CUmem_advise a
 /// The whole of an allocation, and a stream of one's own where it is to be that stream's alone.
 EMULATED_API(cuStreamAttachMemAsync, CUstream handle, CUdeviceptr address, std::size_t bytes,
              unsigned int flags) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, handle);
     const bool one_flag =
         flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
     const bool for_null = flags == CU_MEM_ATTACH_SINGLE && target.owner == nullptr;
     EMULATED_REQUIRE(one_flag && !for_null && is_managed(address, 1), CUDA_ERROR_INVALID_VALUE);
-    const Allocation* allocation = Process::get().heap().find(address);
+    const memory::Allocation* allocation = Process::get().heap().find(address);
     const bool whole = address == allocation->base && (bytes == 0 || bytes == allocation->bytes);
     return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+
+}  // namespace emulated::driver

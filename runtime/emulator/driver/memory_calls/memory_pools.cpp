@@ -8,15 +8,8 @@
 #include "driver/interruption.hpp"
 #include "driver/memory_calls/transfers.hpp"
 
-using emulated::driver::CaptureGate;
-using emulated::driver::Context;
-using emulated::driver::device_state;
-using emulated::driver::MemoryPool;
-using emulated::driver::PoolShare;
-using emulated::driver::Process;
-using emulated::driver::StreamTarget;
-using emulated::memory::Allocation;
-using emulated::memory::Heap;
+namespace emulated::driver {
+using memory::Allocation;
 
 namespace {
 
@@ -59,7 +52,7 @@ class DevicePools {
     }
 
     std::mutex mutex_;
-    std::array<Row, emulated::driver::most_devices> rows_;
+    std::array<Row, most_devices> rows_;
 };
 
 CUmemoryPool handle_of(const std::shared_ptr<MemoryPool>& pool) noexcept {
@@ -83,22 +76,22 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr
     EMULATED_REQUIRE(Process::get().has_memory_pools(), CUDA_ERROR_NOT_SUPPORTED);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    if (gate.captures()) return emulated::driver::detail::refuse_allocation(name);
+    if (gate.captures()) return detail::refuse_allocation(name);
     Process& process = Process::get();
-    EMULATED_REQUIRE(pool->take(bytes), emulated::driver::out_of_memory());
+    EMULATED_REQUIRE(pool->take(bytes), out_of_memory());
     PoolShare share(pool, bytes);
     auto made = process.heap().reserve(pool->device(), bytes, pool->access());
     if (!made) {  // frees that are pending may make room
         for (Context* context : process.contexts()) context->graph.drain();
         made = process.heap().reserve(pool->device(), bytes, pool->access());
     }
-    EMULATED_REQUIRE(made.has_value(), emulated::driver::out_of_memory());
+    EMULATED_REQUIRE(made.has_value(), out_of_memory());
     process.own(*made, Allocation::Kind::device, *target.context, std::move(share));
     *address = *made;
-    emulated::driver::trace(BASCULE_EMULATED_ALLOCATE, handle, nullptr, bytes, name);
+    trace(BASCULE_EMULATED_ALLOCATE, handle, nullptr, bytes, name);
     target.context->graph.submit(*target.stream, [at = *made, bytes] {
         Process::get().heap().commit(at);
-        emulated::driver::note_write(at, bytes);
+        note_write(at, bytes);
     });
     return CUDA_SUCCESS;
 }
@@ -135,16 +128,14 @@ const Attribute* find(CUmemPool_attribute which) noexcept {
 }  // namespace
 
 EMULATED_API(cuMemAllocAsync, CUdeviceptr* address, std::size_t bytes, CUstream handle) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, handle);
     const auto pool = DevicePools::get().current(target.context->device);
     return allocate(address, bytes, pool, target, handle, "cuMemAllocAsync");
 }
 
 EMULATED_API(cuMemAllocFromPoolAsync, CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool_handle,
              CUstream handle) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, handle);
     const auto pool = find(pool_handle);
     EMULATED_REQUIRE(pool != nullptr, CUDA_ERROR_INVALID_VALUE);
     return allocate(address, bytes, pool, target, handle, "cuMemAllocFromPoolAsync");
@@ -153,13 +144,13 @@ EMULATED_API(cuMemAllocFromPoolAsync, CUdeviceptr* address, std::size_t bytes, C
 /// In a context that has failed, where nothing runs that could use the memory; and of memory that a reset has lost. Its
 /// owner does not ask again.
 void free_at_once(CUdeviceptr address) {
-    if (Process::get().heap().free(address, Allocation::Kind::device, Heap::FreedBy::stream))
+    if (Process::get().heap().free(address, Allocation::Kind::device, memory::Heap::FreedBy::stream))
         Process::get().disown(address);
 }
 
 /// Of memory of cuMemAlloc too. What is issued later may not use it, whatever its stream.
 EMULATED_API(cuMemFreeAsync, CUdeviceptr address, CUstream handle) {
-    if (address == 0 || emulated::driver::ending()) return CUDA_SUCCESS;
+    if (address == 0 || ending()) return CUDA_SUCCESS;
     const StreamTarget target(handle);
     const bool failed = target.context != nullptr && target.context->error.load() != CUDA_SUCCESS;
     if (failed || Process::get().heap().is_lost(address)) {
@@ -169,7 +160,7 @@ EMULATED_API(cuMemFreeAsync, CUdeviceptr address, CUstream handle) {
     EMULATED_CHECK(target.state);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    if (gate.captures()) return emulated::driver::detail::refuse_allocation("cuMemFreeAsync");
+    if (gate.captures()) return detail::refuse_allocation("cuMemFreeAsync");
     Process& process = Process::get();
     const Allocation* known = process.heap().find_known(address);
     const bool is_base =
@@ -184,12 +175,11 @@ EMULATED_API(cuMemFreeAsync, CUdeviceptr address, CUstream handle) {
                                        is_base ? ", and is being freed already (cuMemFreeAsync)" : ""));
         return CUDA_ERROR_INVALID_VALUE;
     }
-    emulated::driver::trace(BASCULE_EMULATED_FREE, handle, nullptr, 0, "cuMemFreeAsync");
+    trace(BASCULE_EMULATED_FREE, handle, nullptr, 0, "cuMemFreeAsync");
     target.context->graph.submit(*target.stream, [address, context = target.context] {
         Process& here = Process::get();
-        if (const Allocation* allocation = here.heap().find(address))
-            emulated::driver::note_write(address, allocation->bytes);
-        if (here.heap().free(address, Allocation::Kind::device, Heap::FreedBy::stream)) {
+        if (const Allocation* allocation = here.heap().find(address)) note_write(address, allocation->bytes);
+        if (here.heap().free(address, Allocation::Kind::device, memory::Heap::FreedBy::stream)) {
             here.disown(address);
         } else {
             context->fail(CUDA_ERROR_ILLEGAL_ADDRESS, fmt::format("cuMemFreeAsync: {:#x} is {}", address,
@@ -222,8 +212,7 @@ EMULATED_API(cuDeviceSetMemPool, CUdevice device, CUmemoryPool handle) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuMemPoolCreate, CUmemoryPool* handle, const CUmemPoolProps* properties) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuMemPoolCreate, CUmemoryPool* handle, const CUmemPoolProps* properties) {
     EMULATED_REQUIRE(handle != nullptr && properties != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE(Process::get().has_memory_pools(), CUDA_ERROR_NOT_SUPPORTED);
     const bool plain = properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
@@ -243,8 +232,7 @@ EMULATED_API(cuMemPoolCreate, CUmemoryPool* handle, const CUmemPoolProps* proper
 }
 
 /// At once; what was allocated from it lives on. A device's default pool cannot be destroyed.
-EMULATED_API(cuMemPoolDestroy, CUmemoryPool handle) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuMemPoolDestroy, CUmemoryPool handle) {
     const auto pool = find(handle);
     EMULATED_REQUIRE(pool != nullptr && !pool->is_default(), CUDA_ERROR_INVALID_VALUE);
     Process::get().handles().remove<MemoryPool>(handle);
@@ -253,8 +241,8 @@ EMULATED_API(cuMemPoolDestroy, CUmemoryPool handle) {
 }
 
 /// Every device reaches every other's memory here: access is checked and need not be remembered.
-EMULATED_API(cuMemPoolSetAccess, CUmemoryPool handle, const CUmemAccessDesc* accesses, std::size_t count) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuMemPoolSetAccess, CUmemoryPool handle, const CUmemAccessDesc* accesses,
+                    std::size_t count) {
     const auto pool = find(handle);
     EMULATED_REQUIRE(pool != nullptr && (accesses != nullptr || count == 0), CUDA_ERROR_INVALID_VALUE);
     for (std::size_t i = 0; i < count; ++i) {
@@ -273,8 +261,8 @@ EMULATED_API(cuMemPoolSetAccess, CUmemoryPool handle, const CUmemAccessDesc* acc
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuMemPoolGetAccess, CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation* location) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuMemPoolGetAccess, CUmemAccess_flags* flags, CUmemoryPool handle,
+                    CUmemLocation* location) {
     const auto pool = find(handle);
     const int device = device_at(location);
     EMULATED_REQUIRE(pool != nullptr && flags != nullptr && device >= 0, CUDA_ERROR_INVALID_VALUE);
@@ -283,16 +271,14 @@ EMULATED_API(cuMemPoolGetAccess, CUmemAccess_flags* flags, CUmemoryPool handle, 
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuMemPoolTrimTo, CUmemoryPool handle, std::size_t least) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuMemPoolTrimTo, CUmemoryPool handle, std::size_t least) {
     const auto pool = find(handle);
     EMULATED_REQUIRE(pool != nullptr, CUDA_ERROR_INVALID_VALUE);
     pool->trim_to(least);
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute which, void* value) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute which, void* value) {
     const auto pool = find(handle);
     const Attribute* attribute = find(which);
     EMULATED_REQUIRE(pool != nullptr && attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -305,8 +291,7 @@ EMULATED_API(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute whi
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuMemPoolSetAttribute, CUmemoryPool handle, CUmemPool_attribute which, void* value) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuMemPoolSetAttribute, CUmemoryPool handle, CUmemPool_attribute which, void* value) {
     const auto pool = find(handle);
     const Attribute* attribute = find(which);
     EMULATED_REQUIRE(pool != nullptr && attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -321,3 +306,5 @@ EMULATED_API(cuMemPoolSetAttribute, CUmemoryPool handle, CUmemPool_attribute whi
     pool->change([&](Numbers& numbers) { numbers.*attribute->bytes = bytes; });
     return CUDA_SUCCESS;
 }
+
+}  // namespace emulated::driver

@@ -142,8 +142,7 @@ void note_write(CUdeviceptr address, std::size_t bytes) {
 
 CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream handle, Wait wait,
                    const char* name) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, handle);
     if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
@@ -192,8 +191,7 @@ CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream han
 
 CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes, std::size_t width,
                    std::size_t height, CUstream handle, Wait wait, const char* name) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, handle);
     if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);

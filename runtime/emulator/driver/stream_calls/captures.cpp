@@ -8,20 +8,10 @@
 #include "driver/capture.hpp"
 #include "driver/older_versions.hpp"
 
-using emulated::driver::capture_target;
-using emulated::driver::GraphObject;
-using emulated::driver::Process;
-using emulated::driver::StreamTarget;
-using emulated::driver::thread_number;
-using emulated::driver::to_result;
-using emulated::streams::CapturedGraph;
-using emulated::streams::CapturedNode;
-using emulated::streams::CaptureInfo;
-using emulated::streams::CaptureMode;
-using emulated::streams::Captures;
-using emulated::streams::CaptureTarget;
-using emulated::streams::DueDestructors;
-using emulated::streams::Refusal;
+namespace emulated::driver {
+using streams::CaptureInfo;
+using streams::Captures;
+using streams::Refusal;
 
 namespace {
 
@@ -47,51 +37,43 @@ CUstreamCaptureStatus to_status(CaptureInfo::Status status) noexcept {
     return CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/// The report says which call was refused: its code alone does not tell who made it.
+/// The report says which call was refused: its code alone does not tell which call that was.
 CUresult refuse(Refusal refusal, const char* name, const char* reason) {
     if (refusal != Refusal::none) Process::get().set_report(fmt::format("{}: {}", name, reason));
     return to_result(refusal);
 }
 
 /// The functions that give a graph away do so by its base.
-CUgraph handle_of(const CapturedGraph* graph) noexcept {
+CUgraph handle_of(const streams::CapturedGraph* graph) noexcept {
     return reinterpret_cast<CUgraph>(const_cast<GraphObject*>(static_cast<const GraphObject*>(graph)));
 }
 
 }  // namespace
 
-namespace emulated::driver {
-
 CUresult to_result(Refusal refusal) noexcept {
-    switch (refusal) {
-        case Refusal::none:
-            return CUDA_SUCCESS;
-        case Refusal::unsupported:
-            return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-        case Refusal::invalidated:
-            return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-        case Refusal::merge:
-            return CUDA_ERROR_STREAM_CAPTURE_MERGE;
-        case Refusal::unmatched:
-            return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-        case Refusal::unjoined:
-            return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-        case Refusal::isolation:
-            return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-        case Refusal::implicit:
-            return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-        case Refusal::captured_event:
-            return CUDA_ERROR_CAPTURED_EVENT;
-        case Refusal::wrong_thread:
-            return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-        case Refusal::illegal_state:
-            return CUDA_ERROR_ILLEGAL_STATE;
-    }
-    return CUDA_ERROR_UNKNOWN;
+    static constexpr struct {
+        Refusal refusal;
+        CUresult result;
+    } results[] = {
+        {Refusal::none, CUDA_SUCCESS},
+        {Refusal::unsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED},
+        {Refusal::invalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED},
+        {Refusal::merge, CUDA_ERROR_STREAM_CAPTURE_MERGE},
+        {Refusal::unmatched, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED},
+        {Refusal::unjoined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED},
+        {Refusal::isolation, CUDA_ERROR_STREAM_CAPTURE_ISOLATION},
+        {Refusal::implicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT},
+        {Refusal::captured_event, CUDA_ERROR_CAPTURED_EVENT},
+        {Refusal::wrong_thread, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD},
+        {Refusal::illegal_state, CUDA_ERROR_ILLEGAL_STATE},
+    };
+    const auto* found = std::find_if(std::begin(results), std::end(results),
+                                     [&](const auto& each) { return each.refusal == refusal; });
+    return found == std::end(results) ? CUDA_ERROR_UNKNOWN : found->result;
 }
 
-CaptureTarget capture_target(const StreamTarget& target) noexcept {
-    CaptureTarget found;
+streams::CaptureTarget capture_target(const StreamTarget& target) noexcept {
+    streams::CaptureTarget found;
     found.context = target.context;
     if (target.owner == nullptr) return found;
     found.stream = &target.owner->capture;
@@ -105,16 +87,17 @@ void CaptureGate::ask() {
     captures_ = use.captured;
 }
 
-CUresult CaptureGate::add(CapturedNode node) const {
+CUresult CaptureGate::add(streams::CapturedNode node) const {
     node.context = target_.context;
     node.resets = Process::get().resets();
     node.announced = races::Detector::take_announcement();
-    return to_result(
-        Captures::get().add(capture_target(target_), std::make_shared<CapturedNode>(std::move(node))));
+    return to_result(Captures::get().add(capture_target(target_),
+                                         std::make_shared<streams::CapturedNode>(std::move(node))));
 }
 
 CUresult detail::refuse_unsafe(const char* name) {
-    return refuse(Captures::get().unsafe(thread_number(), static_cast<CaptureMode>(thread_mode)), name,
+    return refuse(Captures::get().unsafe(thread_number(), static_cast<streams::CaptureMode>(thread_mode)),
+                  name,
                   "not while a stream is being captured, because captures do not see such calls; "
                   "cuThreadExchangeStreamCaptureMode(RELAXED) allows those that they do not need");
 }
@@ -150,28 +133,24 @@ CUresult question_now(Event& event, const char* name) {
     return unsafe_now(name);
 }
 
-}  // namespace emulated::driver
-
 EMULATED_API(cuStreamBeginCapture, CUstream handle, CUstreamCaptureMode mode) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(is_mode(&mode), CUDA_ERROR_INVALID_VALUE);
     auto graph = std::make_shared<GraphObject>();
-    EMULATED_CHECK(to_result(Captures::get().begin(capture_target(target), static_cast<CaptureMode>(mode),
-                                                   thread_number(), graph)));
+    EMULATED_CHECK(to_result(Captures::get().begin(
+        capture_target(target), static_cast<streams::CaptureMode>(mode), thread_number(), graph)));
     Process::get().handles().add(std::move(graph));
     return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuStreamEndCapture, CUstream handle, CUgraph* out) {
-    const DueDestructors due;
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
+    const streams::DueDestructors due;
+    EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
     *out = nullptr;
     CaptureInfo info;
     Captures::get().info(capture_target(target), info);
-    std::shared_ptr<CapturedGraph> graph;
+    std::shared_ptr<streams::CapturedGraph> graph;
     const CUresult result = to_result(Captures::get().end(capture_target(target), thread_number(), graph));
     const bool over = result != CUDA_ERROR_ILLEGAL_STATE && result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED &&
                       result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
@@ -185,13 +164,12 @@ EMULATED_API(cuStreamEndCapture, CUstream handle, CUgraph* out) {
 
 EMULATED_API(cuStreamIsCapturing, CUstream handle, CUstreamCaptureStatus* status) {
     if (!Captures::any()) {
-        EMULATED_CHECK(emulated::driver::stream_state(handle));
+        EMULATED_CHECK(stream_state(handle));
         EMULATED_REQUIRE(status != nullptr, CUDA_ERROR_INVALID_VALUE);
         *status = CU_STREAM_CAPTURE_STATUS_NONE;
         return CUDA_SUCCESS;
     }
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(status != nullptr, CUDA_ERROR_INVALID_VALUE);
     CaptureInfo info;
     EMULATED_CHECK(to_result(Captures::get().info(capture_target(target), info)));
@@ -204,8 +182,7 @@ EMULATED_API(cuStreamIsCapturing, CUstream handle, CUstreamCaptureStatus* status
 EMULATED_API(cuStreamGetCaptureInfo, CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
              CUgraph* graph, const CUgraphNode** dependencies, const CUgraphEdgeData** edges,
              std::size_t* dependency_count) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(status != nullptr && (edges == nullptr || dependencies != nullptr),
                      CUDA_ERROR_INVALID_VALUE);
     CaptureInfo info;
@@ -229,3 +206,5 @@ EMULATED_API(cuThreadExchangeStreamCaptureMode, CUstreamCaptureMode* mode) {
     std::swap(*mode, thread_mode);
     return CUDA_SUCCESS;
 }
+
+}  // namespace emulated::driver

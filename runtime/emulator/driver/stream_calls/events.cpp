@@ -1,24 +1,14 @@
 // Events.
 #include "driver/capture.hpp"
 
-using emulated::driver::capture_target;
-using emulated::driver::CaptureGate;
-using emulated::driver::Context;
-using emulated::driver::current_context;
-using emulated::driver::Event;
-using emulated::driver::Process;
-using emulated::driver::question_now;
-using emulated::driver::StreamTarget;
-using emulated::streams::Captures;
-
+namespace emulated::driver {
 namespace {
 
 std::shared_ptr<Event> find(CUevent handle) { return Process::get().handles().find<Event>(handle); }
 
 }  // namespace
 
-EMULATED_API(cuEventCreate, CUevent* handle, unsigned int flags) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuEventCreate, CUevent* handle, unsigned int flags) {
     constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
     EMULATED_REQUIRE(handle != nullptr && flags <= (known | CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
@@ -26,34 +16,32 @@ EMULATED_API(cuEventCreate, CUevent* handle, unsigned int flags) {
     event->context = current_context();
     event->timing = (flags & CU_EVENT_DISABLE_TIMING) == 0;
     *handle = reinterpret_cast<CUevent>(Process::get().handles().add(std::move(event)));
-    emulated::driver::trace(BASCULE_EMULATED_CREATE, nullptr, *handle, 0, "cuEventCreate");
+    trace(BASCULE_EMULATED_CREATE, nullptr, *handle, 0, "cuEventCreate");
     return CUDA_SUCCESS;
 }
 
 /// Streams that wait for it still do. Works after a fault too.
-EMULATED_API(cuEventDestroy, CUevent handle) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuEventDestroy, CUevent handle) {
     EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     EMULATED_REQUIRE(Process::get().handles().remove<Event>(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    emulated::driver::trace(BASCULE_EMULATED_DESTROY, nullptr, handle, 0, "cuEventDestroy");
+    trace(BASCULE_EMULATED_DESTROY, nullptr, handle, 0, "cuEventDestroy");
     return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuEventRecordWithFlags, CUevent event_handle, CUstream handle, unsigned int flags) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     EMULATED_REQUIRE(flags == CU_EVENT_RECORD_DEFAULT, CUDA_ERROR_INVALID_VALUE);
     const auto event = find(event_handle);
     EMULATED_REQUIRE(event != nullptr && event->context == target.context, CUDA_ERROR_INVALID_HANDLE);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    emulated::driver::trace(BASCULE_EMULATED_RECORD, handle, event_handle, 0, "cuEventRecord");
-    if (emulated::driver::drops()) return CUDA_SUCCESS;
+    trace(BASCULE_EMULATED_RECORD, handle, event_handle, 0, "cuEventRecord");
+    if (drops()) return CUDA_SUCCESS;
     if (gate.captures()) {
-        return emulated::driver::to_result(Captures::get().record(capture_target(target), event->capture));
+        return to_result(streams::Captures::get().record(capture_target(target), event->capture));
     }
-    if (event->capture.exists()) Captures::get().forget(event->capture);
+    if (event->capture.exists()) streams::Captures::get().forget(event->capture);
     target.context->graph.record(event->event, *target.stream);
     return CUDA_SUCCESS;
 }
@@ -62,28 +50,24 @@ EMULATED_API(cuEventRecord, CUevent event, CUstream stream) {
     return cuEventRecordWithFlags(event, stream, 0);
 }
 
-EMULATED_API(cuEventQuery, CUevent handle) {
-    EMULATED_NEEDS_CONTEXT();
-    const auto event = find(handle);
-    EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+EMULATED_CONTEXT_API(cuEventQuery, CUevent handle) {
+    EMULATED_FIND(event, find(handle));
     EMULATED_CHECK(question_now(*event, "cuEventQuery"));
     if (!event->context->graph.query(event->event)) return CUDA_ERROR_NOT_READY;
     return event->context->take_error();
 }
 
 EMULATED_API(cuEventSynchronize, CUevent handle) {
-    const emulated::streams::DueDestructors due;
-    EMULATED_NEEDS_CONTEXT();
-    const auto event = find(handle);
-    EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    const streams::DueDestructors due;
+    EMULATED_CHECK(ready());
+    EMULATED_FIND(event, find(handle));
     EMULATED_CHECK(question_now(*event, "cuEventSynchronize"));
-    emulated::driver::trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, handle, 0, "cuEventSynchronize");
+    trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, handle, 0, "cuEventSynchronize");
     event->context->graph.synchronize(event->event);
     return event->context->take_error();
 }
 
-EMULATED_API(cuEventElapsedTime, float* milliseconds, CUevent start_handle, CUevent end_handle) {
-    EMULATED_NEEDS_CONTEXT();
+EMULATED_CONTEXT_API(cuEventElapsedTime, float* milliseconds, CUevent start_handle, CUevent end_handle) {
     EMULATED_REQUIRE(milliseconds != nullptr, CUDA_ERROR_INVALID_VALUE);
     const auto start = find(start_handle);
     const auto end = find(end_handle);
@@ -102,3 +86,5 @@ EMULATED_API(cuEventElapsedTime, float* milliseconds, CUevent start_handle, CUev
     *milliseconds = *between;
     return CUDA_SUCCESS;
 }
+
+}  // namespace emulated::driver

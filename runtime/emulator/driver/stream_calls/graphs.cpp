@@ -9,16 +9,12 @@
 #include "driver/older_versions.hpp"
 #include "driver/own_operation.hpp"
 
-using emulated::driver::CaptureGate;
-using emulated::driver::GraphExecObject;
-using emulated::driver::GraphObject;
-using emulated::driver::Process;
-using emulated::driver::StreamTarget;
-using emulated::streams::CapturedGraph;
-using emulated::streams::CapturedNode;
-using emulated::streams::Captures;
-using emulated::streams::DueDestructors;
-using Difference = emulated::streams::ExecutableGraph::Difference;
+namespace emulated::driver {
+using streams::CapturedGraph;
+using streams::CapturedNode;
+using streams::Captures;
+
+using Difference = streams::ExecutableGraph::Difference;
 
 namespace {
 
@@ -113,7 +109,7 @@ std::optional<CapturedGraph> finished(const GraphObject& graph) {
 }
 
 CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    EMULATED_CHECK(initialised());
     constexpr unsigned long long known =
         CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
         CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
@@ -132,8 +128,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
 
 }  // namespace
 
-EMULATED_API(cuGraphCreate, CUgraph* graph, unsigned int flags) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuGraphCreate, CUgraph* graph, unsigned int flags) {
     EMULATED_REQUIRE(graph != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
     *graph = reinterpret_cast<CUgraph>(Process::get().handles().add(std::make_shared<GraphObject>()));
     return CUDA_SUCCESS;
@@ -141,8 +136,8 @@ EMULATED_API(cuGraphCreate, CUgraph* graph, unsigned int flags) {
 
 /// What was instantiated from it lives on. A graph that is being captured is its capture's.
 EMULATED_API(cuGraphDestroy, CUgraph handle) {
-    const DueDestructors due;
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    const streams::DueDestructors due;
+    EMULATED_CHECK(initialised());
     const auto graph = find_graph(handle);
     EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
     const bool busy = Captures::get().paused([&] { return Captures::get().fills(*graph); });
@@ -213,8 +208,8 @@ EMULATED_API(cuGraphInstantiateWithParams, CUgraphExec* exec, CUgraph graph,
     return result;
 }
 
-CUresult CUDAAPI emulated::driver::graph_instantiate_v1(CUgraphExec* exec, CUgraph graph, CUgraphNode* error,
-                                                        char* log, std::size_t log_bytes) {
+CUresult CUDAAPI graph_instantiate_v1(CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
+                                      std::size_t log_bytes) {
     if (error != nullptr) *error = nullptr;
     if (log != nullptr && log_bytes > 0) *log = '\0';
     return instantiate(exec, graph, 0);
@@ -222,16 +217,15 @@ CUresult CUDAAPI emulated::driver::graph_instantiate_v1(CUgraphExec* exec, CUgra
 
 /// What runs goes on, and is freed when it is done.
 EMULATED_API(cuGraphExecDestroy, CUgraphExec handle) {
-    const DueDestructors due;
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+    const streams::DueDestructors due;
+    EMULATED_CHECK(initialised());
     const auto exec = Process::get().handles().remove<GraphExecObject>(handle);
     return exec == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 /// There is nothing to move before a launch.
 EMULATED_API(cuGraphUpload, CUgraphExec handle, CUstream stream) {
-    const StreamTarget target(stream);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, stream);
     EMULATED_REQUIRE(find_exec(handle) != nullptr, CUDA_ERROR_INVALID_VALUE);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
@@ -240,13 +234,12 @@ EMULATED_API(cuGraphUpload, CUgraphExec handle, CUstream stream) {
 
 /// On a stream that is being captured the graph becomes a node, as it is now.
 EMULATED_API(cuGraphLaunch, CUgraphExec handle, CUstream stream) {
-    const StreamTarget target(stream);
-    EMULATED_CHECK(target.state);
+    EMULATED_STREAM(target, stream);
     const auto exec = find_exec(handle);
     EMULATED_REQUIRE(exec != nullptr, CUDA_ERROR_INVALID_VALUE);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    emulated::driver::trace(BASCULE_EMULATED_GRAPH_LAUNCH, stream, nullptr, 0, "cuGraphLaunch");
+    trace(BASCULE_EMULATED_GRAPH_LAUNCH, stream, nullptr, 0, "cuGraphLaunch");
     const std::lock_guard lock(exec->mutex);
     EMULATED_REQUIRE(!outlived_by_a_reset(exec->graph()), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     if (gate.captures()) {
@@ -255,7 +248,7 @@ EMULATED_API(cuGraphLaunch, CUgraphExec handle, CUstream stream) {
         node.child = std::make_shared<CapturedGraph>(exec->graph().copy());
         return gate.add(std::move(node));
     }
-    const emulated::driver::OwnOperation operation;
+    const OwnOperation operation;
     target.context->graph.launch(*target.stream, exec->steps(), exec->lanes());
     Process::get().kernel_enqueued();
     return operation.error();
@@ -263,7 +256,7 @@ EMULATED_API(cuGraphLaunch, CUgraphExec handle, CUstream stream) {
 
 EMULATED_API(cuGraphExecUpdate, CUgraphExec exec_handle, CUgraph graph_handle,
              CUgraphExecUpdateResultInfo* info) {
-    const DueDestructors due;
+    const streams::DueDestructors due;
     EMULATED_REQUIRE(info != nullptr, CUDA_ERROR_INVALID_VALUE);
     *info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
     const auto exec = find_exec(exec_handle);
@@ -279,11 +272,13 @@ EMULATED_API(cuGraphExecUpdate, CUgraphExec exec_handle, CUgraph graph_handle,
     return difference->what == Difference::What::none ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-CUresult CUDAAPI emulated::driver::graph_exec_update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode* error,
-                                                        CUgraphExecUpdateResult* result) {
+CUresult CUDAAPI graph_exec_update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode* error,
+                                      CUgraphExecUpdateResult* result) {
     CUgraphExecUpdateResultInfo info = {};
     const CUresult code = cuGraphExecUpdate_v2(exec, graph, &info);
     if (error != nullptr) *error = info.errorNode;
     if (result != nullptr) *result = info.result;
     return code;
 }
+
+}  // namespace emulated::driver

@@ -7,13 +7,7 @@
 
 #include "driver/capture.hpp"
 
-using emulated::driver::GraphObject;
-using emulated::driver::Process;
-using emulated::driver::UserObjectHandle;
-using emulated::streams::Captures;
-using emulated::streams::DueDestructors;
-using emulated::streams::HeldObject;
-
+namespace emulated::driver {
 namespace {
 
 bool is_count(unsigned count) noexcept { return count != 0 && count <= INT_MAX; }
@@ -26,9 +20,8 @@ std::shared_ptr<UserObjectHandle> find_object(CUuserObject handle) {
 
 }  // namespace
 
-EMULATED_API(cuUserObjectCreate, CUuserObject* out, void* pointer, CUhostFn destroy, unsigned int references,
-             unsigned int flags) {
-    EMULATED_REQUIRE(Process::get().initialised(), CUDA_ERROR_NOT_INITIALIZED);
+EMULATED_DRIVER_API(cuUserObjectCreate, CUuserObject* out, void* pointer, CUhostFn destroy,
+                    unsigned int references, unsigned int flags) {
     EMULATED_REQUIRE(out != nullptr && destroy != nullptr && is_count(references) &&
                          flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC,
                      CUDA_ERROR_INVALID_VALUE);
@@ -45,7 +38,7 @@ EMULATED_API(cuUserObjectRetain, CUuserObject handle, unsigned int count) {
 }
 
 EMULATED_API(cuUserObjectRelease, CUuserObject handle, unsigned int count) {
-    const DueDestructors due;
+    const streams::DueDestructors due;
     const auto object = find_object(handle);
     EMULATED_REQUIRE(object != nullptr && is_count(count) && object->drop(count), CUDA_ERROR_INVALID_VALUE);
     return CUDA_SUCCESS;
@@ -60,30 +53,33 @@ EMULATED_API(cuGraphRetainUserObject, CUgraph graph_handle, CUuserObject handle,
         graph != nullptr && object != nullptr && is_count(count) && (flags & ~CU_GRAPH_USER_OBJECT_MOVE) == 0,
         CUDA_ERROR_INVALID_VALUE);
     if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) object->retain(count);
-    Captures::get().paused([&] { graph->held.emplace_back(object, count); });
+    streams::Captures::get().paused([&] { graph->held.emplace_back(object, count); });
     return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuGraphReleaseUserObject, CUgraph graph_handle, CUuserObject handle, unsigned int count) {
-    const DueDestructors due;
+    const streams::DueDestructors due;
     const auto graph = Process::get().handles().find<GraphObject>(graph_handle);
     const auto object = find_object(handle);
     EMULATED_REQUIRE(graph != nullptr && object != nullptr && is_count(count), CUDA_ERROR_INVALID_VALUE);
-    const bool had = Captures::get().paused([&] {
+    const bool had = streams::Captures::get().paused([&] {
         std::uint64_t held = 0;
-        for (const HeldObject& each : graph->held) held += each.object() == object.get() ? each.count() : 0;
+        for (const streams::HeldObject& each : graph->held)
+            held += each.object() == object.get() ? each.count() : 0;
         if (held < count) return false;
         std::uint64_t left = count;
-        for (HeldObject& each : graph->held) {
+        for (streams::HeldObject& each : graph->held) {
             if (each.object() != object.get()) continue;
             const std::uint64_t taken = std::min(left, each.count());
             each.give_up(taken);
             left -= taken;
         }
-        std::erase_if(graph->held, [](const HeldObject& each) { return each.count() == 0; });
+        std::erase_if(graph->held, [](const streams::HeldObject& each) { return each.count() == 0; });
         return true;
     });
     EMULATED_REQUIRE(had, CUDA_ERROR_INVALID_VALUE);
     object->drop(count);
     return CUDA_SUCCESS;
 }
+
+}  // namespace emulated::driver

@@ -1,0 +1,149 @@
+// The host waits for a stream, an event or a device, or queries whether one is finished. Then owners are released, launches
+// are taken off the history, and races that were found are raised. Streams wait for events, which are recorded on streams.
+#include <fmt/format.h>
+
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/memory_pool.hpp>
+#include <bascule/runtime/driver/race_check.hpp>
+#include <bascule/runtime/driver/reset_watch.hpp>
+#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
+#include <bascule/runtime/streams/observer.hpp>
+#include <bascule/runtime/streams/relaxed_capture.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
+#include <bascule/runtime/streams/wait_watch.hpp>
+
+namespace bascule {
+namespace {
+
+/// Tells the observers after a wait for everything that was enqueued before `mark`.
+template <auto function, class Waited>
+void tell_finished(const Waited& waited, KeptMark mark, const DriverResult& code) noexcept {
+    if (code == CUDA_SUCCESS || loses_context(code))
+        tell_observers<function>(waited, mark, code != CUDA_SUCCESS);
+}
+
+}  // namespace
+
+void StreamRef::synchronize() const {
+    require_no_capture(*this, "synchronize");
+    const ShownCall call(WaitingCall::synchronize, [&] { return "synchronize " + name_of_stream(handle_); });
+    const ResetWatch resets;
+    const KeptMark mark = kept_so_far();
+    const Driver& driver = Driver::get();
+    DriverResult code;
+    {
+        const ContextGuard context(device_.context());
+        const RelaxedCapture relaxed;  // captures of other streams are not affected
+        code = wait_watched(
+            "a stream", [&] { return driver.api().cuStreamQuery(native()); },
+            [&] { return driver.api().cuStreamSynchronize(native()); });
+    }
+    tell_finished<&StreamObserver::stream_finished>(*this, mark, code);
+    resets.check("waiting for a stream");
+    if (code == CUDA_SUCCESS) return raise_races();
+    const ContextGuard context(device_.context());  // the error names its device
+    driver.check(code, native(), "waiting for what was enqueued");
+}
+
+bool StreamRef::query() const {
+    require_no_capture(*this, "query");
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device_.context());
+    const RelaxedCapture relaxed;
+    const DriverResult code = driver.api().cuStreamQuery(native());
+    if (code == CUDA_ERROR_NOT_READY) return false;
+    driver.check(code, native(), "asking whether all is finished");
+    raise_races();
+    return true;
+}
+
+void StreamRef::wait(EventRef event) const {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device_.context());
+    driver.check(driver.api().cuStreamWaitEvent(native(), event.native(), CU_EVENT_WAIT_DEFAULT), native(),
+                 "waiting for an event");
+    // An event of a capture that another library began takes the stream into it.
+    if (!may_be_captured_by_others(*this) && capture_of(*this).status == CaptureState::Status::active)
+        give_out_handle(*this);
+    tell_observers<&StreamObserver::event_awaited>(*this, event);
+}
+
+void EventRef::record(StreamRef stream) const {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(stream.context());
+    driver.check(driver.api().cuEventRecord(native_, stream.native()), stream.native(), "recording an event");
+    tell_observers<&StreamObserver::event_recorded>(*this, stream);
+}
+
+bool EventRef::query() const {
+    if (NotedCapture::any()) require_no_capture(device_, "query");
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device_.context());
+    const RelaxedCapture relaxed;  // captures of other streams are not affected
+    const DriverResult code = driver.api().cuEventQuery(native_);
+    if (code == CUDA_ERROR_NOT_READY) return false;
+    driver.check(code, "asking whether an event has happened");
+    raise_races();
+    return true;
+}
+
+void EventRef::synchronize() const {
+    if (NotedCapture::any()) require_no_capture(device_, "synchronize");
+    const ShownCall call(WaitingCall::synchronize, [] { return "synchronize an event"; });
+    const ResetWatch resets;
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device_.context());
+    const RelaxedCapture relaxed;
+    const DriverResult code = wait_watched(
+        "an event", [&] { return driver.api().cuEventQuery(native_); },
+        [&] { return driver.api().cuEventSynchronize(native_); });
+    resets.check("waiting for an event");
+    driver.check(code, "waiting for an event");
+    raise_races();
+}
+
+void synchronize(Device device) {
+    if (!device.is_active()) return;  // nothing was ever enqueued there
+    require_no_capture(device, "synchronize");
+    const ShownCall call(WaitingCall::synchronize,
+                         [&] { return fmt::format("synchronize device {}", device.ordinal()); });
+    const ResetWatch resets;
+    const KeptMark mark = kept_so_far();
+    const Driver& driver = Driver::get();
+    DriverResult code;
+    {
+        const ContextGuard context(device.context());
+        MemoryPool::Waiting frees(MemoryPool::existing(device));
+        code = waits_are_watched()
+                   ? wait_watched_elsewhere("a device",
+                                            [&driver, context = device.context()] {
+                                                driver.api().cuCtxSetCurrent(context);  // another thread's
+                                                return driver.api().cuCtxSynchronize();
+                                            })
+                   : driver.api().cuCtxSynchronize();
+        if (code == CUDA_SUCCESS) frees.free();
+    }
+    tell_finished<&StreamObserver::device_finished>(device, mark, code);
+    resets.check("waiting for the device");
+    if (code == CUDA_SUCCESS) return raise_races();
+    const ContextGuard context(device.context());  // the error names its device
+    driver.check(code, "waiting for the device");
+}
+
+void wait_for_managed_memory(Device device) {
+    if (device.shares_managed_memory()) return;
+    for (const Device used : Device::used()) synchronize(used);
+}
+
+void ShownCall::begin(WaitingCall call, std::string name) {
+    for (const auto& slot : detail::stream_observers) {
+        const StreamObserver* observer = slot.load(std::memory_order_acquire);
+        if (observer == nullptr || observer->begin_call == nullptr) continue;
+        observer_ = observer;
+        begun_ = observer->begin_call(call, std::move(name));
+        return;
+    }
+}
+
+}  // namespace bascule
