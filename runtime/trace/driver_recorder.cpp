@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -18,17 +18,6 @@ using Operation = BasculeEmulatedOperation;
 template <class Handle>
 std::uint64_t number_of(Handle handle) noexcept {
     return reinterpret_cast<std::uint64_t>(handle);
-}
-
-Operation operation(std::uint32_t kind, CUstream stream, std::string_view name, std::uint64_t bytes = 0,
-                    CUevent event = nullptr) {
-    Operation made = {};
-    made.kind = kind;
-    made.stream = number_of(stream);
-    made.event = number_of(event);
-    made.bytes = bytes;
-    std::memcpy(made.name, name.data(), std::min(name.size(), sizeof made.name - 1));
-    return made;
 }
 
 /// The names of kernels that were looked up since the first use of the recorder.
@@ -52,109 +41,89 @@ LoadedNames& kernel_names() {
     return names;
 }
 
-// One row for each function that is an operation. `issued` is asked before the call, `made` after one that succeeded.
+/// One row for each function that is an operation.
+struct OperationRow {
+    std::string_view function;
+    std::uint32_t kind;
+    std::string_view shown = function;  ///< how the emulated device's trace calls it
+    std::uint64_t unit = 1;             ///< bytes of what its size counts
 
-template <FunctionName name>
-struct Call {};
+    /// Whether it is recorded once the call has succeeded, with what the call has made.
+    bool is_after() const noexcept {
+        return kind == BASCULE_EMULATED_ALLOCATE || kind == BASCULE_EMULATED_CREATE;
+    }
+};
+constexpr OperationRow rows[] = {
+    {"cuEventRecord", BASCULE_EMULATED_RECORD},
+    {"cuStreamWaitEvent", BASCULE_EMULATED_WAIT},
+    {"cuLaunchKernelEx", BASCULE_EMULATED_LAUNCH},
+    {"cuGraphLaunch", BASCULE_EMULATED_GRAPH_LAUNCH},
+    {"cuMemcpyHtoDAsync", BASCULE_EMULATED_COPY},
+    {"cuMemcpyDtoHAsync", BASCULE_EMULATED_COPY},
+    {"cuMemcpyDtoDAsync", BASCULE_EMULATED_COPY},
+    {"cuMemsetD8Async", BASCULE_EMULATED_FILL},
+    {"cuMemsetD16Async", BASCULE_EMULATED_FILL, "cuMemsetD16Async", 2},
+    {"cuMemsetD32Async", BASCULE_EMULATED_FILL, "cuMemsetD32Async", 4},
+    {"cuMemFree", BASCULE_EMULATED_FREE},
+    {"cuMemFreeHost", BASCULE_EMULATED_FREE, "cuMemFree"},
+    {"cuMemFreeAsync", BASCULE_EMULATED_FREE},
+    {"cuStreamSynchronize", BASCULE_EMULATED_SYNCHRONIZE},
+    {"cuEventSynchronize", BASCULE_EMULATED_SYNCHRONIZE},
+    {"cuCtxSynchronize", BASCULE_EMULATED_SYNCHRONIZE},
+    {"cuStreamDestroy", BASCULE_EMULATED_DESTROY},
+    {"cuEventDestroy", BASCULE_EMULATED_DESTROY},
+    {"cuLibraryUnload", BASCULE_EMULATED_DESTROY},
+    {"cuMemAlloc", BASCULE_EMULATED_ALLOCATE},
+    {"cuMemAllocManaged", BASCULE_EMULATED_ALLOCATE, "cuMemAlloc"},
+    {"cuMemHostAlloc", BASCULE_EMULATED_ALLOCATE, "cuMemAlloc"},
+    {"cuMemAllocFromPoolAsync", BASCULE_EMULATED_ALLOCATE},
+    {"cuStreamCreateWithPriority", BASCULE_EMULATED_CREATE, "cuStreamCreate"},
+    {"cuEventCreate", BASCULE_EMULATED_CREATE},
+    {"cuLibraryLoadData", BASCULE_EMULATED_CREATE},
+};
 
-Operation issued(Call<"cuEventRecord">, CUevent event, CUstream stream) {
-    return operation(BASCULE_EMULATED_RECORD, stream, "cuEventRecord", 0, event);
-}
-Operation issued(Call<"cuStreamWaitEvent">, CUstream stream, CUevent event, unsigned) {
-    return operation(BASCULE_EMULATED_WAIT, stream, "cuStreamWaitEvent", 0, event);
-}
-Operation issued(Call<"cuLaunchKernelEx">, const CUlaunchConfig* config, CUfunction function, void**,
-                 void**) {
-    return operation(BASCULE_EMULATED_LAUNCH, config->hStream, kernel_names().get(number_of(function)));
-}
-Operation issued(Call<"cuGraphLaunch">, CUgraphExec, CUstream stream) {
-    return operation(BASCULE_EMULATED_GRAPH_LAUNCH, stream, "cuGraphLaunch");
-}
-Operation issued(Call<"cuMemcpyHtoDAsync">, CUdeviceptr, const void*, std::size_t bytes, CUstream stream) {
-    return operation(BASCULE_EMULATED_COPY, stream, "cuMemcpyHtoDAsync", bytes);
-}
-Operation issued(Call<"cuMemcpyDtoHAsync">, void*, CUdeviceptr, std::size_t bytes, CUstream stream) {
-    return operation(BASCULE_EMULATED_COPY, stream, "cuMemcpyDtoHAsync", bytes);
-}
-Operation issued(Call<"cuMemcpyDtoDAsync">, CUdeviceptr, CUdeviceptr, std::size_t bytes, CUstream stream) {
-    return operation(BASCULE_EMULATED_COPY, stream, "cuMemcpyDtoDAsync", bytes);
-}
-Operation issued(Call<"cuMemsetD8Async">, CUdeviceptr, unsigned char, std::size_t count, CUstream stream) {
-    return operation(BASCULE_EMULATED_FILL, stream, "cuMemsetD8Async", count);
-}
-Operation issued(Call<"cuMemsetD16Async">, CUdeviceptr, unsigned short, std::size_t count, CUstream stream) {
-    return operation(BASCULE_EMULATED_FILL, stream, "cuMemsetD16Async", 2 * count);
-}
-Operation issued(Call<"cuMemsetD32Async">, CUdeviceptr, unsigned, std::size_t count, CUstream stream) {
-    return operation(BASCULE_EMULATED_FILL, stream, "cuMemsetD32Async", 4 * count);
-}
-Operation issued(Call<"cuMemFree">, CUdeviceptr) {
-    return operation(BASCULE_EMULATED_FREE, nullptr, "cuMemFree");
-}
-Operation issued(Call<"cuMemFreeHost">, void*) {
-    return operation(BASCULE_EMULATED_FREE, nullptr, "cuMemFree");
-}
-Operation issued(Call<"cuMemFreeAsync">, CUdeviceptr, CUstream stream) {
-    return operation(BASCULE_EMULATED_FREE, stream, "cuMemFreeAsync");
-}
-Operation issued(Call<"cuStreamSynchronize">, CUstream stream) {
-    return operation(BASCULE_EMULATED_SYNCHRONIZE, stream, "cuStreamSynchronize");
-}
-Operation issued(Call<"cuEventSynchronize">, CUevent event) {
-    return operation(BASCULE_EMULATED_SYNCHRONIZE, nullptr, "cuEventSynchronize", 0, event);
-}
-Operation issued(Call<"cuCtxSynchronize">) {
-    return operation(BASCULE_EMULATED_SYNCHRONIZE, nullptr, "cuCtxSynchronize");
-}
-Operation issued(Call<"cuStreamDestroy">, CUstream stream) {
-    return operation(BASCULE_EMULATED_DESTROY, stream, "cuStreamDestroy");
-}
-Operation issued(Call<"cuEventDestroy">, CUevent event) {
-    return operation(BASCULE_EMULATED_DESTROY, nullptr, "cuEventDestroy", 0, event);
-}
-Operation issued(Call<"cuLibraryUnload">, CUlibrary) {
-    return operation(BASCULE_EMULATED_DESTROY, nullptr, "cuLibraryUnload");
-}
-template <FunctionName name, class... Arguments>
-Operation issued(Call<name>, const Arguments&...) {
-    return {};  // no operation
+const OperationRow* row_of(std::string_view function) noexcept {
+    const OperationRow* found = std::find_if(
+        std::begin(rows), std::end(rows), [&](const OperationRow& row) { return row.function == function; });
+    return found == std::end(rows) ? nullptr : found;
 }
 
-Operation made(Call<"cuMemAlloc">, CUdeviceptr*, std::size_t bytes) {
-    return operation(BASCULE_EMULATED_ALLOCATE, nullptr, "cuMemAlloc", bytes);
+void set_name(Operation& operation, std::string_view name) noexcept {
+    name.copy(operation.name, sizeof operation.name - 1);
 }
-Operation made(Call<"cuMemAllocManaged">, CUdeviceptr*, std::size_t bytes, unsigned) {
-    return operation(BASCULE_EMULATED_ALLOCATE, nullptr, "cuMemAlloc", bytes);
+
+// What an argument says of the operation, by its type.
+void note(Operation& operation, CUstream stream) { operation.stream = number_of(stream); }
+void note(Operation& operation, CUstream* made) { operation.stream = number_of(*made); }
+void note(Operation& operation, CUevent event) { operation.event = number_of(event); }
+void note(Operation& operation, CUevent* made) { operation.event = number_of(*made); }
+void note(Operation& operation, std::size_t size) { operation.bytes = size; }
+void note(Operation& operation, const CUlaunchConfig* config) { note(operation, config->hStream); }
+void note(Operation& operation, CUfunction kernel) {
+    set_name(operation, kernel_names().get(number_of(kernel)));
 }
-Operation made(Call<"cuMemHostAlloc">, void**, std::size_t bytes, unsigned) {
-    return operation(BASCULE_EMULATED_ALLOCATE, nullptr, "cuMemAlloc", bytes);
+template <class Argument>
+void note(Operation&, const Argument&) {}
+
+template <class... Arguments>
+Operation operation_of(const OperationRow& row, const Arguments&... arguments) {
+    Operation made = {};
+    made.kind = row.kind;
+    set_name(made, row.kind == BASCULE_EMULATED_LAUNCH ? "" : row.shown);
+    (note(made, arguments), ...);
+    made.bytes *= row.unit;
+    return made;
 }
-Operation made(Call<"cuMemAllocFromPoolAsync">, CUdeviceptr*, std::size_t bytes, CUmemoryPool,
-               CUstream stream) {
-    return operation(BASCULE_EMULATED_ALLOCATE, stream, "cuMemAllocFromPoolAsync", bytes);
-}
-Operation made(Call<"cuStreamCreateWithPriority">, CUstream* stream, unsigned, int) {
-    return operation(BASCULE_EMULATED_CREATE, *stream, "cuStreamCreate");
-}
-Operation made(Call<"cuEventCreate">, CUevent* event, unsigned) {
-    return operation(BASCULE_EMULATED_CREATE, nullptr, "cuEventCreate", 0, *event);
-}
-Operation made(Call<"cuLibraryGetKernel">, CUkernel* kernel, CUlibrary, const char* name) {
+
+// Names that a call has told.
+void learn_name(CUkernel* kernel, CUlibrary, const char* name) {
     kernel_names().set(number_of(*kernel), name);
-    return {};
 }
-Operation made(Call<"cuKernelGetFunction">, CUfunction* function, CUkernel kernel) {
+void learn_name(CUfunction* function, CUkernel kernel) {
     kernel_names().set(number_of(*function), kernel_names().get(number_of(kernel)));
-    return {};
 }
-Operation made(Call<"cuLibraryLoadData">, CUlibrary*, const void*, CUjit_option*, void**, unsigned,
-               CUlibraryOption*, void**, unsigned) {
-    return operation(BASCULE_EMULATED_CREATE, nullptr, "cuLibraryLoadData");
-}
-template <FunctionName name, class... Arguments>
-Operation made(Call<name>, const Arguments&...) {
-    return {};
-}
+template <class... Arguments>
+void learn_name(const Arguments&...) {}
 
 class Recorder {
   public:
@@ -165,8 +134,7 @@ class Recorder {
 
     /// Adds an operation; its place, so that one that failed can be removed again.
     std::optional<std::size_t> add(Operation operation) {
-        if (operation.kind == 0 || !on_.load(std::memory_order_relaxed) || Bookkeeping::active())
-            return std::nullopt;
+        if (!on_.load(std::memory_order_relaxed) || Bookkeeping::active()) return std::nullopt;
         operation.device = current_ordinal();
         const std::lock_guard lock(mutex_);
         operations_.push_back(operation);
@@ -213,19 +181,23 @@ struct Recorded;
 
 template <class... Arguments>
 struct Recorded<CUresult (*)(Arguments...)> {
-    template <FunctionName name, auto member>
+    template <auto member>
     struct Entry {
         static inline std::atomic<std::uint64_t>* count = nullptr;
+        static inline const OperationRow* row = nullptr;
 
         static CUresult call(Arguments... arguments) {
             Recorder& recorder = *the_recorder;
             count->fetch_add(1, std::memory_order_relaxed);
-            const std::optional<std::size_t> place = recorder.add(issued(Call<name>(), arguments...));
+            std::optional<std::size_t> place;
+            if (row != nullptr && !row->is_after()) place = recorder.add(operation_of(*row, arguments...));
             const CUresult result = (recorder.real().*member).pointer(arguments...);
-            if (result == CUDA_SUCCESS)
-                recorder.add(made(Call<name>(), arguments...));
-            else if (place)
+            if (result == CUDA_SUCCESS) {
+                learn_name(arguments...);
+                if (row != nullptr && row->is_after()) recorder.add(operation_of(*row, arguments...));
+            } else if (place) {
                 recorder.remove(*place);
+            }
             return result;
         }
     };
@@ -234,11 +206,12 @@ struct Recorded<CUresult (*)(Arguments...)> {
 Recorder::Recorder() : real_(Driver::get().api()) {
     the_recorder = this;
     auto& table = const_cast<DriverFunctions&>(Driver::get().api());
-#define RECORD(function, version)                                                                            \
-    if (table.function) {                                                                                    \
-        using Wrapped = Recorded<PFN_##function##_v##version>::Entry<#function, &DriverFunctions::function>; \
-        Wrapped::count = &calls[#function];                                                                  \
-        table.function.pointer = &Wrapped::call;                                                             \
+#define RECORD(function, version)                                                                 \
+    if (table.function) {                                                                         \
+        using Wrapped = Recorded<PFN_##function##_v##version>::Entry<&DriverFunctions::function>; \
+        Wrapped::count = &calls[#function];                                                       \
+        Wrapped::row = row_of(#function);                                                         \
+        table.function.pointer = &Wrapped::call;                                                  \
     }
     BASCULE_DRIVER_FUNCTIONS(RECORD)
     BASCULE_OPTIONAL_DRIVER_FUNCTIONS(RECORD)
