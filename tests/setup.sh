@@ -9,7 +9,7 @@
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 venv_python=$root/.venv/bin/python
-sample_packages=(g++ cmake ninja-build pkg-config libfmt-dev libxxhash-dev python3 python3-venv
+sample_packages=(g++ cmake ninja-build pkg-config libfmt-dev libxxhash-dev nlohmann-json3-dev python3 python3-venv
                  python3-dev)
 test_packages=("${sample_packages[@]}" doctest-dev libmpfr-dev ccache mold git valgrind chromium fonts-dejavu-core)
 

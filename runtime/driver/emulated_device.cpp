@@ -1,6 +1,7 @@
 // Finds and loads the emulated device.
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include <fmt/format.h>
 
@@ -27,11 +28,15 @@ void find(const DynamicLibrary& library, const char* name, Function*& function) 
 /// The text that `read` copies and returns the length of.
 template <typename Read>
 std::string text_of(const Read& read) {
-    std::string text(read(nullptr, 0), '\0');
-    // Another thread's fault may have replaced it meanwhile: what fits is taken.
-    const std::size_t length = read(text.data(), text.size() + 1);
-    text.resize(std::min(length, text.size()));
-    return text;
+    std::string text;
+    // Another thread may replace it by a longer one between two calls.
+    for (std::size_t length = read(nullptr, 0);;) {
+        text.resize(length + 1);
+        length = read(text.data(), text.size());
+        if (length >= text.size()) continue;
+        text.resize(length);
+        return text;
+    }
 }
 
 }  // namespace
@@ -39,10 +44,20 @@ std::string text_of(const Read& read) {
 std::string EmulatedFunctions::newest_report() const { return text_of(last_report); }
 
 EmulatedFault EmulatedFunctions::newest_fault() const {
-    EmulatedFault fault = {};
-    fault.report =
-        text_of([&](char* text, std::size_t capacity) { return last_fault(&fault, text, capacity); });
-    return fault;
+    using Lack = EmulatedFault::Lack;
+    const auto record = nlohmann::json::parse(text_of(last_fault));
+    const std::string lacks = record.value("lacks", "");
+    return {.report = record.value("report", ""),
+            .kernel = record.value("kernel", ""),
+            .lack = lacks == "shared bytes"  ? Lack::shared_bytes
+                    : lacks == "cooperation" ? Lack::cooperation
+                                             : Lack::nothing,
+            .stream = record.value("stream", std::uint64_t{0}),
+            .site = record.value("site", std::uint64_t{0})};
+}
+
+std::vector<std::string> EmulatedFunctions::new_races() const {
+    return nlohmann::json::parse(text_of(take_races)).get<std::vector<std::string>>();
 }
 
 std::vector<std::string> emulated_library_candidates() {
@@ -67,25 +82,9 @@ EmulatedFunctions find_emulated_functions(const DynamicLibrary& library) {
                                        library.path(), version, BASCULE_EMULATED_ABI),
                            {.library = what, .paths_tried = {library.path()}, .loader_message = {}});
     }
-    find(library, "bascule_emulated_last_report", functions.last_report);
-    find(library, "bascule_emulated_last_fault", functions.last_fault);
-    find(library, "bascule_emulated_next_site", functions.next_site);
-    find(library, "bascule_emulated_trace", functions.trace);
-    find(library, "bascule_emulated_trace_read", functions.trace_read);
-    find(library, "bascule_emulated_next_timer", functions.next_timer);
-    find(library, "bascule_emulated_take_times", functions.take_times);
-    find(library, "bascule_emulated_name_allocation", functions.name_allocation);
-    find(library, "bascule_emulated_bookkeeping", functions.bookkeeping);
-    find(library, "bascule_emulated_set_checks", functions.set_checks);
-    find(library, "bascule_emulated_checks", functions.checks);
-    find(library, "bascule_emulated_set_site", functions.set_site);
-    find(library, "bascule_emulated_set_interrupt", functions.set_interrupt);
-    find(library, "bascule_emulated_set_print", functions.set_print);
-    find(library, "bascule_emulated_end", functions.end);
-    find(library, "bascule_emulated_reset", functions.reset);
-    find(library, "bascule_emulated_take_races", functions.take_races);
-    find(library, "bascule_emulated_race_statistics", functions.race_statistics);
-    find(library, "bascule_emulated_call_count", functions.call_count);
+#define BASCULE_FIND(name) find(library, "bascule_emulated_" #name, functions.name);
+    BASCULE_EMULATED_FUNCTIONS(BASCULE_FIND)
+#undef BASCULE_FIND
     return functions;
 }
 

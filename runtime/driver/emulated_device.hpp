@@ -2,6 +2,7 @@
 // it is loaded like a driver.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,38 +11,37 @@
 
 namespace bascule {
 
-/// A fault, its launch, and its report.
-struct EmulatedFault : BasculeEmulatedFault {
-    std::string report;
+/// A fault and its launch.
+struct EmulatedFault {
+    enum class Lack : std::uint8_t { nothing, shared_bytes, cooperation };
+
+    std::string report{};
+    std::string kernel{};       ///< empty where another operation failed, such as a copy: the rest is 0 then
+    Lack lack = Lack::nothing;  ///< what the launch lacked that its kernel needed
+    std::uint64_t stream = 0;   ///< the handle as the launch gave it
+    std::uint64_t site = 0;     ///< LaunchSite's number
 };
 
-/// The functions of emulated_abi.h, all non-null once loaded. Thread-safe, as they are.
+// clang-format off
+/// The functions of emulated_abi.h that Bascule calls.
+#define BASCULE_EMULATED_FUNCTIONS(X) \
+    X(abi) X(last_report) X(last_fault) X(next_site) X(trace) X(trace_read) X(next_timer) X(take_times) \
+    X(name_allocation) X(bookkeeping) X(set_checks) X(checks) X(set_site) X(set_interrupt) X(set_print) \
+    X(end) X(reset) X(take_races) X(race_statistics) X(call_count)
+// clang-format on
+
+/// All non-null once loaded. Thread-safe, as they are.
 struct EmulatedFunctions {
-    decltype(&bascule_emulated_abi) abi = nullptr;
-    decltype(&bascule_emulated_last_report) last_report = nullptr;
-    decltype(&bascule_emulated_last_fault) last_fault = nullptr;
-    decltype(&bascule_emulated_next_site) next_site = nullptr;
-    decltype(&bascule_emulated_trace) trace = nullptr;
-    decltype(&bascule_emulated_trace_read) trace_read = nullptr;
-    decltype(&bascule_emulated_next_timer) next_timer = nullptr;
-    decltype(&bascule_emulated_take_times) take_times = nullptr;
-    decltype(&bascule_emulated_name_allocation) name_allocation = nullptr;
-    decltype(&bascule_emulated_bookkeeping) bookkeeping = nullptr;
-    decltype(&bascule_emulated_set_checks) set_checks = nullptr;
-    decltype(&bascule_emulated_checks) checks = nullptr;
-    decltype(&bascule_emulated_set_site) set_site = nullptr;
-    decltype(&bascule_emulated_set_interrupt) set_interrupt = nullptr;
-    decltype(&bascule_emulated_set_print) set_print = nullptr;
-    decltype(&bascule_emulated_end) end = nullptr;
-    decltype(&bascule_emulated_reset) reset = nullptr;
-    decltype(&bascule_emulated_take_races) take_races = nullptr;
-    decltype(&bascule_emulated_race_statistics) race_statistics = nullptr;
-    decltype(&bascule_emulated_call_count) call_count = nullptr;
+#define BASCULE_DECLARE(name) decltype(&bascule_emulated_##name) name = nullptr;
+    BASCULE_EMULATED_FUNCTIONS(BASCULE_DECLARE)
+#undef BASCULE_DECLARE
 
     /// Why a call failed last, "" when none did.
     std::string newest_report() const;
     /// The newest fault that a context was lost by; its report is empty when there was none.
     EmulatedFault newest_fault() const;
+    /// A report of each race found since the last call.
+    std::vector<std::string> new_races() const;
 };
 
 /// Paths and sonames of the library in order: beside the binary that contains this code, the lib directories

@@ -1,6 +1,4 @@
 // Asks the emulated device for the races that it found, and whether it looks for any.
-#include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include <bascule/interface/errors/error.hpp>
@@ -27,16 +25,6 @@ RaceWatch known_watch() noexcept {
     const bool on = emulated != nullptr && (emulated->checks() & BASCULE_EMULATED_CHECK_RACES) != 0;
     detail::race_watch.compare_exchange_strong(watch, on ? RaceWatch::on : RaceWatch::off);
     return detail::race_watch.load();
-}
-
-std::vector<std::string> split_at_empty_lines(std::string_view text) {
-    std::vector<std::string> reports;
-    while (!text.empty()) {
-        const std::size_t end = std::min(text.find("\n\n"), text.size());
-        if (end != 0) reports.emplace_back(text.substr(0, end));
-        text.remove_prefix(std::min(end + 2, text.size()));
-    }
-    return reports;
 }
 
 }  // namespace
@@ -66,19 +54,7 @@ bool looks_for_races() noexcept { return known_watch() == RaceWatch::on; }
 std::vector<std::string> take_races() {
     const Driver* driver = Driver::existing();
     if (driver == nullptr || driver->emulated_functions() == nullptr) return {};
-    const auto take = driver->emulated_functions()->take_races;
-    std::string text;
-    // Another thread may find more races between the two calls.
-    for (std::size_t length = take(nullptr, 0); length != 0;) {
-        text.resize(length + 1);
-        const std::size_t taken = take(text.data(), text.size());
-        if (taken < text.size()) {
-            text.resize(taken);
-            return split_at_empty_lines(text);
-        }
-        length = taken;
-    }
-    return {};
+    return driver->emulated_functions()->new_races();
 }
 
 void finish_devices() noexcept {

@@ -12,30 +12,22 @@ extern "C" {
 #endif
 
 /* The version of this header; a library of another version is refused. */
-#define BASCULE_EMULATED_ABI 5
+#define BASCULE_EMULATED_ABI 6
 uint32_t bascule_emulated_abi(void);
 
 /* Why a call failed last, in any thread: several lines, ends without a newline. Empty when none did.
  * Copies at most `capacity` bytes with the NUL and returns the length without it. */
 size_t bascule_emulated_last_report(char* text, size_t capacity);
 
-/* What a launch lacked that its kernel needed. */
-enum {
-    BASCULE_EMULATED_LACKS_NOTHING = 0,
-    BASCULE_EMULATED_LACKS_SHARED_BYTES = 1, /* dynamic shared memory */
-    BASCULE_EMULATED_LACKS_COOPERATION = 2   /* CU_LAUNCH_ATTRIBUTE_COOPERATIVE */
-};
-
-/* The launch behind a fault. */
-typedef struct BasculeEmulatedFault {
-    uint32_t by_kernel; /* 1; or 0 for another operation's fault, such as a copy's: the rest is 0 then */
-    uint32_t lack;
-    uint64_t stream; /* the handle as the launch gave it */
-    uint64_t site;   /* of bascule_emulated_next_site; 0 when there was none */
-} BasculeEmulatedFault;
-
-/* The newest fault that a context was lost by: its launch, and its report as above. */
-size_t bascule_emulated_last_fault(BasculeEmulatedFault* fault, char* text, size_t capacity);
+/* The newest fault that a context was lost by, as a JSON object; an empty one when there was none. Copied as above.
+ *   "report"  as above
+ * and where a kernel has failed, not another operation such as a copy:
+ *   "kernel"  its name, demangled
+ *   "lacks"   what it needed and its launch did not give: "shared bytes" (dynamic shared memory), "cooperation"
+ *             (CU_LAUNCH_ATTRIBUTE_COOPERATIVE), or ""
+ *   "stream"  the handle as the launch gave it
+ *   "site"    of bascule_emulated_next_site; 0 when there was none */
+size_t bascule_emulated_last_fault(char* json, size_t capacity);
 
 /* Where the calling thread writes a number of the program's own for its next launch, which takes it and leaves 0.
  * Valid until the thread ends. */
@@ -108,10 +100,10 @@ uint32_t bascule_emulated_checks(void);
 typedef void (*BasculeEmulatedSite)(char* text, size_t capacity);
 void bascule_emulated_set_site(BasculeEmulatedSite site);
 
-/* Takes the races found so far: each a report of several lines, an empty line between two. Copies at most
- * `capacity` bytes with the NUL and returns the length without it; they are forgotten only when they fit.
- * Races of operations that have not run yet are not found yet. */
-size_t bascule_emulated_take_races(char* text, size_t capacity);
+/* Takes the races found so far: a JSON array with a report of several lines for each. Copies at most `capacity` bytes with
+ * the NUL and returns the length without it; they are forgotten only when they fit. Races of operations that have not run
+ * yet are not found yet. */
+size_t bascule_emulated_take_races(char* json, size_t capacity);
 
 /* What the search for races did since the process started; silence counts only where these grow. */
 typedef struct BasculeEmulatedRaceStatistics {

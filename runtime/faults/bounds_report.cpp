@@ -86,31 +86,37 @@ std::uint64_t record_address(Device device) {
     return placed.device_address;
 }
 
-/// "kernel 'blur', parameter 'image' (`bascule::array_view<float, 2>`)".
-std::string name_of(const Records& all, std::uint32_t image, ViewTag view) {
+/// The signature of a view's kernel; null where it was forgotten.
+const Signature* signature_of(const Records& all, std::uint32_t image, ViewTag view) {
     for (const NamedParameters& known : all.newest_first) {
         if (known.number != image) continue;
         for (const Signature& signature : known.signatures) {
             const auto index = static_cast<std::size_t>(view.parameter);
-            if (tag_of(signature.kernel) != view.kernel || index >= signature.parameters.size()) continue;
-            const Parameter& parameter = signature.parameters[index];
-            return fmt::format("kernel '{}', parameter '{}' (`{}`)", signature.kernel, parameter.name,
-                               parameter.spelling);
+            if (tag_of(signature.kernel) == view.kernel && index < signature.parameters.size())
+                return &signature;
         }
     }
-    return fmt::format("a kernel's view, parameter {}", view.parameter + 1);
+    return nullptr;
+}
+
+/// "kernel 'blur', parameter 'image' (`bascule::array_view<float, 2>`)".
+std::string name_of(const Signature* signature, ViewTag view) {
+    if (signature == nullptr) return fmt::format("a kernel's view, parameter {}", view.parameter + 1);
+    const Parameter& parameter = signature->parameters[static_cast<std::size_t>(view.parameter)];
+    return fmt::format("kernel '{}', parameter '{}' (`{}`)", signature->kernel, parameter.name,
+                       parameter.spelling);
 }
 
 std::string triple(const std::uint32_t (&values)[3]) {
     return fmt::format("({},{},{})", values[0], values[1], values[2]);
 }
 
-std::string describe(const Records& all, const BoundsRecord& record) {
+std::string describe(const Signature* signature, const BoundsRecord& record) {
     std::string text = fmt::format(
         "index out of bounds: {} at line {} of {}\n  index {} of axis {}, which has {} element{}\n"
         "  in block {}, thread {}",
-        name_of(all, record.image, record.view), record.line, record.file, record.index, record.axis,
-        record.extent, record.extent == 1 ? "" : "s", triple(record.block), triple(record.thread));
+        name_of(signature, record.view), record.line, record.file, record.index, record.axis, record.extent,
+        record.extent == 1 ? "" : "s", triple(record.block), triple(record.thread));
     if (record.count > 1) {
         text += fmt::format("\n  {} other thread{} left a view too", record.count - 1,
                             record.count == 2 ? "" : "s");
@@ -149,19 +155,21 @@ void place_bounds_record(std::uint64_t hook, std::size_t bytes, std::uint32_t nu
     stream.ref().synchronize();
 }
 
-std::string bounds_report() {
+BoundsReport bounds_report() {
     Records& all = records();
     const std::lock_guard lock(all.mutex);
-    std::string text;
+    BoundsReport report;
     for (const PlacedRecord& placed : all.placed) {
         if (placed.host == nullptr || placed.host->state != complete) continue;
         std::atomic_thread_fence(std::memory_order_acquire);
         BoundsRecord record;
         std::memcpy(&record, const_cast<const BoundsRecord*>(placed.host), sizeof record);
         record.file[sizeof record.file - 1] = '\0';
-        text += (text.empty() ? "" : "\n") + describe(all, record);
+        const Signature* signature = signature_of(all, record.image, record.view);
+        if (report.text.empty() && signature != nullptr) report.kernel = signature->kernel;
+        report.text += (report.text.empty() ? "" : "\n") + describe(signature, record);
     }
-    return text;
+    return report;
 }
 
 }  // namespace bascule

@@ -25,9 +25,13 @@ std::uint32_t remember_parameters(const Image& image);
 /// record. Throws: CudaError.
 void place_bounds_record(std::uint64_t hook, std::size_t bytes, std::uint32_t number, Device device);
 
-/// The parameter and the line, then the index that a kernel recorded, on several lines; empty when there is no record.
+/// What kernels recorded: empty when there is no record.
+struct BoundsReport {
+    std::string text;    ///< the parameter and the line, then the index, on several lines
+    std::string kernel;  ///< of the first record; empty where its name was forgotten
+};
 /// Calls no driver. Thread-safe.
-std::string bounds_report();
+BoundsReport bounds_report();
 
 /// Empties the records, while no kernel runs.
 void forget_bounds_reports() noexcept;

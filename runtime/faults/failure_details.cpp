@@ -27,13 +27,13 @@ int current_ordinal(const Driver& driver) {
 }
 
 /// What gives the launch what it lacked, on a line of its own.
-std::string next_step(std::uint32_t lack) {
-    if (lack == BASCULE_EMULATED_LACKS_SHARED_BYTES) {
+std::string next_step(EmulatedFault::Lack lack) {
+    if (lack == EmulatedFault::Lack::shared_bytes) {
         return "\nGive the size of the array in bytes: " +
                advice("it is the fourth entry of the brackets, kernel[grid, block, stream, shared_bytes].",
                       "LaunchConfig{.shared_bytes = ...}.");
     }
-    if (lack == BASCULE_EMULATED_LACKS_COOPERATION) {
+    if (lack == EmulatedFault::Lack::cooperation) {
         return "\nLaunch it cooperatively: " +
                advice("kernel[bascule.LaunchConfig(grid, block, cooperative=True)].",
                       "LaunchConfig{.cooperative = true}.");
@@ -43,16 +43,16 @@ std::string next_step(std::uint32_t lack) {
 
 FailureDetails details_of(const Driver& driver, CUresult code, std::string report) {
     // A bounds check traps after the kernel has written a record, which says more.
-    if (code == CUDA_ERROR_ILLEGAL_INSTRUCTION || code == CUDA_ERROR_LAUNCH_FAILED) {
-        if (std::string bounds = bounds_report(); !bounds.empty()) report = std::move(bounds);
-    }
+    BoundsReport bounds;
+    if (code == CUDA_ERROR_ILLEGAL_INSTRUCTION || code == CUDA_ERROR_LAUNCH_FAILED) bounds = bounds_report();
+    if (!bounds.text.empty()) report = std::move(bounds.text);
     FailureDetails details;
     details.report = with_user_places(std::move(report));
     if (!is_fault_of_kernel(code)) return details;
     const EmulatedFunctions* emulated = driver.emulated_functions();
     const EmulatedFault fault = emulated == nullptr ? EmulatedFault{} : emulated->newest_fault();
-    details.launch = emulated == nullptr ? blame(current_ordinal(driver), details.report)
-                                         : blame(current_ordinal(driver), details.report, fault);
+    details.launch = emulated == nullptr ? blame(current_ordinal(driver), bounds.kernel)
+                                         : blame(current_ordinal(driver), fault);
     details.report += next_step(fault.lack);
     return details;
 }

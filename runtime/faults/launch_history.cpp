@@ -133,16 +133,6 @@ std::string describe_launch(const std::string& kernel, std::uint64_t stream, con
                        place.empty() ? "" : ", launched at " + place);
 }
 
-/// The name in "kernel 'past' wrote 4 bytes", which is how the emulated device's reports begin.
-std::string_view reported_kernel(std::string_view report) noexcept {
-    constexpr std::string_view opening = "kernel '";
-    const std::size_t begin = report.find(opening);
-    if (begin == report.npos) return {};
-    const std::size_t end = report.find('\'', begin + opening.size());
-    return end == report.npos ? std::string_view{}
-                              : report.substr(begin + opening.size(), end - begin - opening.size());
-}
-
 std::string describe_suspect(const SuspectedLaunch& launch) {
     return fmt::format("{}, with the arguments {}",
                        describe_launch(launch.kernel.name, launch.stream.handle(), launch.site.place()),
@@ -150,11 +140,11 @@ std::string describe_suspect(const SuspectedLaunch& launch) {
 }
 
 /// Of launches that are not known to be done.
-std::string verdict(int ordinal, const std::string& report) {
+std::string verdict(int ordinal, const std::string& kernel) {
     std::vector<Candidate> candidates = candidates_of(ordinal);
-    if (const std::string_view name = reported_kernel(report); !name.empty()) {
+    if (!kernel.empty()) {
         std::erase_if(candidates, [&](const Candidate& each) {
-            return each.kernel->name != name && each.kernel->lowered != name;
+            return each.kernel->name != kernel && each.kernel->lowered != kernel;
         });
     }
     if (candidates.empty()) return {};
@@ -196,21 +186,21 @@ LaunchRing* LaunchRing::of(ThreadMemory& memory) noexcept {
     return memory.history;
 }
 
-std::string blame(int ordinal, const std::string& report) {
+std::string blame(int ordinal, const std::string& kernel) {
     const std::string caught = suspect == nullptr ? "" : describe_suspect(*suspect);  // takes the lock itself
     return decide(ordinal, [&] {
-        return caught.empty() ? verdict(ordinal, report) : fmt::format("It was {}.", caught);
+        return caught.empty() ? verdict(ordinal, kernel) : fmt::format("It was {}.", caught);
     });
 }
 
-std::string blame(int ordinal, const std::string& report, const EmulatedFault& fault) {
+std::string blame(int ordinal, const EmulatedFault& fault) {
     const bool caught =
         suspect != nullptr && suspect->site.number == fault.site && suspect->stream.handle() == fault.stream;
     const std::string arguments = caught ? to_string(suspect->args) : "";
     return decide(ordinal, [&]() -> std::string {
-        if (fault.by_kernel == 0) return "";
+        if (fault.kernel.empty()) return "";
         return fmt::format("It was {}{}{}.",
-                           describe_launch(std::string(reported_kernel(report)), fault.stream,
+                           describe_launch(fault.kernel, fault.stream,
                                            LaunchSite{static_cast<std::uint32_t>(fault.site)}.place()),
                            caught ? ", with the arguments " : "", arguments);
     });

@@ -73,11 +73,11 @@ class LaunchNote {
 };
 
 /// Which launch most likely lost the context of this device, as sentences: decided by the first call, and then
-/// kept. `report` may name the kernel, and is empty otherwise. Empty when nothing was launched.
-std::string blame(int ordinal, const std::string& report);
+/// kept. `kernel` is its name, where that is known. Empty when nothing was launched.
+std::string blame(int ordinal, const std::string& kernel);
 
 /// The same on the emulated device, which knows the launch. Empty where the fault is not a kernel's.
-std::string blame(int ordinal, const std::string& report, const EmulatedFault& fault);
+std::string blame(int ordinal, const EmulatedFault& fault);
 
 /// The context of this device goes on: a later loss is another launch's.
 void forget_blame(int ordinal) noexcept;

@@ -1,6 +1,7 @@
 // The search for races: what must be found, what must not, under every policy. Two operations race when they
 // touch the same bytes, one of them writes, and no stream, event or synchronisation puts one before the
 // other.
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "world.hpp"
@@ -90,7 +91,9 @@ struct Searched : World {
         const auto function = reinterpret_cast<Take>(api.symbol("bascule_emulated_take_races"));
         std::string text(function(nullptr, 0), '\0');
         function(text.data(), text.size() + 1);
-        return text;
+        std::string reports;
+        for (const auto& report : nlohmann::json::parse(text)) reports += report.get<std::string>() + "\n";
+        return reports;
     }
     BasculeEmulatedRaceStatistics statistics() {
         using Get = decltype(&bascule_emulated_race_statistics);

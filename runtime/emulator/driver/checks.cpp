@@ -5,9 +5,9 @@
 #include <string>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "driver/call.hpp"
+#include "report/json.hpp"
 #include "report/report.hpp"
 
 namespace emulated::driver {
@@ -48,8 +48,6 @@ void detail::announce(std::uint32_t kind, CUstream stream, std::uint64_t bytes, 
 using emulated::driver::Process;
 using emulated::races::Detector;
 
-#define EMULATED_EXPORT extern "C" __attribute__((visibility("default")))
-
 EMULATED_EXPORT uint32_t bascule_emulated_checks(void) {
     return Process::get().executes() && Detector::get().on() ? BASCULE_EMULATED_CHECK_RACES : 0;
 }
@@ -64,15 +62,10 @@ EMULATED_EXPORT void bascule_emulated_set_site(BasculeEmulatedSite site) {
     emulated::driver::site_of_caller.store(site);
 }
 
-EMULATED_EXPORT size_t bascule_emulated_take_races(char* text, size_t capacity) {
-    const std::string all = fmt::format("{}", fmt::join(Detector::get().reports(), "\n\n"));
+EMULATED_EXPORT size_t bascule_emulated_take_races(char* json, size_t capacity) {
+    const std::string all = emulated::report::to_text(Detector::get().reports());
     if (all.size() < capacity) Detector::get().take_reports();
-    if (capacity > 0) {
-        const std::size_t length = std::min(all.size(), capacity - 1);
-        std::memcpy(text, all.data(), length);
-        text[length] = '\0';
-    }
-    return all.size();
+    return emulated::driver::copy_text(all, json, capacity);
 }
 
 EMULATED_EXPORT void bascule_emulated_race_statistics(BasculeEmulatedRaceStatistics* out) {

@@ -54,6 +54,9 @@ class CallTime {
 /// CUDA_ERROR_OUT_OF_MEMORY, with a report that says more; none replaces that of an earlier error.
 CUresult out_of_memory(const std::string& report = {}) noexcept;
 
+/// Copies at most `capacity` bytes with the NUL. Returns the length without it.
+std::size_t copy_text(const std::string& from, char* text, std::size_t capacity) noexcept;
+
 /// For functions that need nothing before they look at their arguments.
 inline CUresult always() noexcept { return CUDA_SUCCESS; }
 
@@ -75,6 +78,9 @@ CUresult guarded(Arguments... arguments) noexcept {
 }
 
 }  // namespace emulated::driver
+
+/// Defines a function of emulated_abi.h.
+#define EMULATED_EXPORT extern "C" __attribute__((visibility("default")))
 
 /// EMULATED_API(cuMemFree, CUdeviceptr address) { ... } defines cuMemFree, under the name that <cuda.h> gives it.
 #define EMULATED_API(name, ...) \

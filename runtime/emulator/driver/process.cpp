@@ -12,6 +12,7 @@
 
 #include "driver/exported.hpp"
 #include "driver/interruption.hpp"
+#include "report/json.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -250,7 +251,7 @@ Context* Process::owner(memory::DeviceAddress address) {
     return found == owners_.end() ? nullptr : found->second.context;
 }
 
-void Context::fail(CUresult code, std::string report, const BasculeEmulatedFault& launch) {
+void Context::fail(CUresult code, std::string report, const FaultedLaunch& launch) {
     CUresult none = CUDA_SUCCESS;
     if (error.compare_exchange_strong(none, code)) Process::get().set_fault(std::move(report), launch);
 }
@@ -295,19 +296,29 @@ std::string Process::report() {
     return report_;
 }
 
-void Process::set_fault(std::string text, const BasculeEmulatedFault& launch) {
+void Process::set_fault(std::string text, const FaultedLaunch& launch) {
     const std::lock_guard lock(mutex_);
     report_ = text;
     fault_report_ = std::move(text);
-    fault_ = launch;
+    faulted_ = launch;
 }
 
-std::string Process::fault(BasculeEmulatedFault& launch) {
-    launch = {};
-    if (forked_) return "";
-    const std::lock_guard lock(mutex_);
-    launch = fault_;
-    return fault_report_;
+std::string Process::fault() {
+    using Lack = machine::Fault::Lack;
+    nlohmann::json record = nlohmann::json::object();
+    if (!forked_) {
+        const std::lock_guard lock(mutex_);
+        if (!fault_report_.empty()) record["report"] = fault_report_;
+        if (!faulted_.kernel.empty()) {
+            record["kernel"] = faulted_.kernel;
+            record["lacks"] = faulted_.lack == Lack::dynamic_shared_bytes ? "shared bytes"
+                              : faulted_.lack == Lack::cooperation        ? "cooperation"
+                                                                          : "";
+            record["stream"] = faulted_.stream;
+            record["site"] = faulted_.site;
+        }
+    }
+    return emulated::report::to_text(record);
 }
 
 ContextStack& context_stack() noexcept {

@@ -87,6 +87,14 @@ struct Library {
     std::map<std::pair<const program::Kernel*, Context*>, std::shared_ptr<KernelHandle>> kernels;
 };
 
+/// The launch of a kernel that has failed; without a name where another operation has.
+struct FaultedLaunch {
+    std::string kernel{};
+    machine::Fault::Lack lack{};
+    std::uint64_t stream = 0;  ///< the handle as it was given
+    std::uint64_t site = 0;    ///< where the program launched it
+};
+
 /// What a CUcontext points to. Never deleted, so that a handle to a destroyed context stays harmless; `alive`
 /// tells.
 struct Context {
@@ -121,7 +129,7 @@ struct Context {
     std::map<int, std::size_t> limits;              ///< CUlimit -> what was set
 
     /// A fault: what comes later is not executed any more, as on a GPU. The first one stays, with its report.
-    void fail(CUresult code, std::string report, const BasculeEmulatedFault& launch = {});
+    void fail(CUresult code, std::string report, const FaultedLaunch& launch = {});
     /// What a call that has waited returns: `error`, or `passing_error`, which is forgotten then; or that a reset has
     /// dropped what it waited for.
     CUresult take_error() noexcept;
@@ -192,8 +200,9 @@ class Process {
 
     void set_report(std::string text);
     std::string report();
-    void set_fault(std::string text, const BasculeEmulatedFault& launch);
-    std::string fault(BasculeEmulatedFault& launch);
+    void set_fault(std::string text, const FaultedLaunch& launch);
+    /// As JSON: emulated_abi.h says which.
+    std::string fault();
 
   private:
     Process();
@@ -221,7 +230,7 @@ class Process {
     std::unordered_map<memory::DeviceAddress, Owned> owners_;  // by the allocation's base
     std::string report_;
     std::string fault_report_;
-    BasculeEmulatedFault fault_ = {};
+    FaultedLaunch faulted_;
 };
 
 /// A thread's contexts; the last is current, and may be null. Nothing of it is destroyed when the thread

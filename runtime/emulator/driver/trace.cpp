@@ -65,35 +65,24 @@ bool detail::is_dropped() noexcept {
     return trace.counted++ == trace.dropped;
 }
 
+std::size_t copy_text(const std::string& from, char* text, std::size_t capacity) noexcept {
+    if (capacity > 0) text[from.copy(text, capacity - 1)] = '\0';
+    return from.size();
+}
+
 }  // namespace emulated::driver
 
 using emulated::driver::Process;
 using emulated::streams::Timers;
 
-namespace {
-
-/// Copies at most `capacity` bytes with the NUL. Returns the length without it.
-std::size_t copy_text(const std::string& from, char* text, std::size_t capacity) {
-    if (capacity > 0) {
-        const std::size_t length = std::min(from.size(), capacity - 1);
-        std::memcpy(text, from.data(), length);
-        text[length] = '\0';
-    }
-    return from.size();
-}
-
-}  // namespace
-
-#define EMULATED_EXPORT extern "C" __attribute__((visibility("default")))
-
 EMULATED_EXPORT uint32_t bascule_emulated_abi(void) { return BASCULE_EMULATED_ABI; }
 
 EMULATED_EXPORT size_t bascule_emulated_last_report(char* text, size_t capacity) {
-    return copy_text(Process::get().report(), text, capacity);
+    return emulated::driver::copy_text(Process::get().report(), text, capacity);
 }
 
-EMULATED_EXPORT size_t bascule_emulated_last_fault(BasculeEmulatedFault* fault, char* text, size_t capacity) {
-    return copy_text(Process::get().fault(*fault), text, capacity);
+EMULATED_EXPORT size_t bascule_emulated_last_fault(char* json, size_t capacity) {
+    return emulated::driver::copy_text(Process::get().fault(), json, capacity);
 }
 
 EMULATED_EXPORT uint64_t* bascule_emulated_next_site(void) { return &emulated::driver::next_site(); }

@@ -88,7 +88,7 @@ struct Fault : FaultPlace {
         timeout,                ///< 702
         cancelled,              ///< LaunchRequest::cancelled was true
     };
-    /// What the launch lacked, with the numbers of emulated_abi.h.
+    /// What the launch lacked.
     enum class Lack : std::uint8_t { nothing, dynamic_shared_bytes, cooperation };
     Kind kind = Kind::launch_failed;
     Lack lack = Lack::nothing;

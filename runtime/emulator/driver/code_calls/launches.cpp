@@ -177,10 +177,6 @@ class Workspace {
     Context& context_;
 };
 
-using Lack = machine::Fault::Lack;
-static_assert(static_cast<int>(Lack::dynamic_shared_bytes) == BASCULE_EMULATED_LACKS_SHARED_BYTES &&
-              static_cast<int>(Lack::cooperation) == BASCULE_EMULATED_LACKS_COOPERATION);
-
 /// One launch, kept until it runs.
 struct Job {
     std::shared_ptr<const KernelHandle> handle;
@@ -194,6 +190,8 @@ struct Job {
     std::uint64_t stream = 0;  ///< the handle as it was given
     std::uint64_t site = 0;    ///< where the program launched it
     std::uint64_t resets = resets_before_call();
+
+    std::string name() const { return report::demangled(handle->kernel->name); }
 
     /// After a fault nothing more runs in the context, as on a GPU.
     void operator()() const {
@@ -244,14 +242,14 @@ struct Job {
                                   "cuModuleUnload) before it had finished: an unload neither waits for "
                                   "launches nor keeps their code. Unload code when its launches have "
                                   "finished and the graphs that captured it are gone",
-                                  report::demangled(handle->kernel->name)),
-                      BasculeEmulatedFault{1, 0, stream, site});
+                                  name()),
+                      FaultedLaunch{name(), {}, stream, site});
     }
 
     void report(const machine::Fault& fault) const {
         Process& process = Process::get();
         std::string text = report::describe(fault, process.heap()) + peer_advice(fault);
-        const BasculeEmulatedFault launch{1, static_cast<std::uint32_t>(fault.lack), stream, site};
+        const FaultedLaunch launch{name(), fault.lack, stream, site};
         if (fault.kind != machine::Fault::Kind::cancelled) {
             context->fail(static_cast<CUresult>(report::driver_code(fault.kind)), std::move(text), launch);
         } else if (context->error.load() == CUDA_SUCCESS) {
@@ -265,8 +263,7 @@ struct Job {
 
     /// As on a GPU, the launch has not happened and the context goes on.
     void refuse(const char* reason) const {
-        Process::get().set_report(
-            fmt::format("kernel '{}' could not run: {}", report::demangled(handle->kernel->name), reason));
+        Process::get().set_report(fmt::format("kernel '{}' could not run: {}", name(), reason));
         OwnOperation::fail(*context, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     }
 
