@@ -279,9 +279,7 @@ REFUSED = refused_masks()
 
 
 @pytest.mark.parametrize(("make", "error", "parts"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_row_52_what_is_no_mask_of_the_array_is_refused_before_the_first_operation(
-    kernels, recorded, make, error, parts
-):
+def test_row_52_what_is_no_mask_of_the_array_is_refused_before_the_first_operation(kernels, make, error, parts):
     out = poisoned(8)
     x = Exposed(np.ones(8, "f4"), mask=make())
     kernels.read1.prepare()
