@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from .conftest import BLOCKS, SIZES, blocks_for, given, refused_when_emulated, wanted
+from .conftest import BLOCKS, SIZES, blocks_for, given, wanted
 
 sweep = pytest.mark.parametrize("size", SIZES[:-1])
 blocks = pytest.mark.parametrize("block", BLOCKS)
