@@ -7,6 +7,7 @@
 Each check is a function that yields sentences; tests/python/test_tree.py runs every one as a test.
 """
 
+import ast
 import itertools
 import re
 import subprocess
@@ -198,44 +199,101 @@ def the_design_can_be_read_at_once() -> Iterator[str]:
         yield f"DESIGN.md: {lines} lines; {MOST_LINES_OF_DESIGN} is the most: what is about one folder has a page there"
 
 
-def units_of(layer: str) -> dict[str, dict[str, str]]:
-    """For each header with its source: the units of its layer that it includes, and in which line."""
-    homes = {EMULATOR: "", **{each: f"bascule/{each}/" for each in LAYERS}, "python/bindings": ""}
-    paths = [path for path, its in layer_files() if its == layer]
-    unit = {path.removeprefix(layer + "/"): Path(path).with_suffix("").as_posix() for path in paths}
-    graph: dict[str, dict[str, str]] = {name: {} for name in unit.values()}
-    for path in paths:
-        here = Path(path).with_suffix("").as_posix()
+Graph = dict[str, dict[str, str]]  # from what to what, and a place where it says so
+
+
+def rings_of(graph: Graph) -> Iterator[str]:
+    """A ring that closes at each thing which reaches itself."""
+    done: set[str] = set()
+
+    def visit(name: str, trail: list[str]) -> Iterator[str]:
+        if name in trail:
+            ring = [*trail[trail.index(name) :], name]
+            yield f"{' -> '.join(ring)}: a ring ({', '.join(graph[a][b] for a, b in itertools.pairwise(ring))})"
+        elif name not in done:
+            for target in sorted(graph.get(name, {})):
+                yield from visit(target, [*trail, name])
+            done.add(name)
+
+    for start in sorted(graph):
+        yield from visit(start, [])
+
+
+def includes_within(layer: str) -> Iterator[tuple[str, int, str]]:
+    """(file, line, the file of the same layer that it includes)."""
+    prefix = "" if layer in (EMULATOR, "python/bindings") else f"bascule/{layer}/"
+    files = {path.removeprefix(layer + "/"): path for path, its in layer_files() if its == layer}
+    for path in files.values():
         for number, name in includes_of(path):
-            target = unit.get(name.removeprefix(homes[layer])) if name.startswith(homes[layer]) else None
-            if target and target != here:
-                graph[here].setdefault(target, f"{path}:{number}")
-    return graph
+            if name.startswith(prefix) and name.removeprefix(prefix) in files:
+                yield path, number, files[name.removeprefix(prefix)]
 
 
 def no_ring_of_includes() -> Iterator[str]:
     """A header and its source are one unit: none may reach itself through others."""
     for layer in [*LAYERS, EMULATOR]:
-        graph = units_of(layer)
-        done: set[str] = set()
-        for start in sorted(graph):
-            trail: list[str] = []
+        graph: Graph = {}
+        for path, number, target in includes_within(layer):
+            here, there = (Path(each).with_suffix("").as_posix() for each in (path, target))
+            if here != there:
+                graph.setdefault(here, {}).setdefault(there, f"{path}:{number}")
+        yield from rings_of(graph)
 
-            def visit(unit: str, graph=graph, done=done, trail=trail) -> Iterator[str]:
-                if unit in trail:
-                    ring = [*trail[trail.index(unit) :], unit]
-                    lines = ", ".join(graph[a][b] for a, b in itertools.pairwise(ring))
-                    yield f"{' -> '.join(ring)}: a ring of includes ({lines})"
-                    return
-                if unit in done:
-                    return
-                trail.append(unit)
-                for target in sorted(graph[unit]):
-                    yield from visit(target)
-                trail.pop()
-                done.add(unit)
 
-            yield from visit(start)
+def headers_of_sources(layer: str) -> dict[str, set[str]]:
+    """For sources that have functions of classes which other headers than their own declare: those headers."""
+    files = {path: text_of(path) for path, its in layer_files() if its == layer}
+    declared: dict[str, list[str]] = {}
+    for path, text in files.items():
+        if not path.endswith(".cpp"):
+            for name in re.findall(r"^\s*(?:class|struct)\s+(?:\w+\(.*?\)\s+)?(\w+)[^;{]*\{", text, re.MULTILINE):
+                declared.setdefault(name, []).append(path)
+    found: dict[str, set[str]] = {}
+    for path, text in files.items():
+        names = re.findall(r"^[A-Za-z_][^;\n(]*?\b(\w+)::~?(?:operator[^\s(]+|\w+)\(", text, re.MULTILINE)
+        homes = {
+            declared[name][0]
+            for name in set(names)
+            if len(declared.get(name, ())) == 1 and not re.search(rf"\b(?:class|struct) {name}\b", text)
+        }
+        if path.endswith(".cpp") and f"{path[:-4]}.hpp" not in homes:
+            found[path] = homes or {path}
+    return found
+
+
+def no_ring_of_folders() -> Iterator[str]:
+    """The folders of a layer are in an order. A class's sources count where its header is, wherever they lie."""
+    for layer in [*LAYERS, EMULATOR]:
+        homes = headers_of_sources(layer)
+        graph: Graph = {}
+        for path, number, target in includes_within(layer):
+            there = Path(target).parent.as_posix()
+            for here in {Path(home).parent.as_posix() for home in homes.get(path, {path})}:
+                if here != there and layer not in (here, there):
+                    graph.setdefault(here, {}).setdefault(there, f"{path}:{number}")
+        yield from rings_of(graph)
+
+
+def no_ring_of_modules() -> Iterator[str]:
+    """What the package's modules import when they are imported themselves."""
+    modules = {
+        path.removeprefix("python/").rpartition(".")[0].replace("/", ".").removesuffix(".__init__"): path
+        for path in source_files()
+        if path.startswith("python/bascule/")
+    }
+    graph: Graph = {}
+    for name, path in modules.items():
+        for node in ast.parse(text_of(path)).body if path.endswith(".py") else ():
+            imported = []
+            if isinstance(node, ast.Import):
+                imported = [each.name for each in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                whole = {f"{node.module}.{each.name}" for each in node.names}
+                imported = sorted(whole & set(modules)) or [str(node.module)]
+            for each in imported:
+                if each in modules and each != name:
+                    graph.setdefault(name, {}).setdefault(each, f"{path}:{node.lineno}")
+    yield from rings_of(graph)
 
 
 def the_top_level_is_tidy() -> Iterator[str]:
@@ -274,6 +332,8 @@ CHECKS = [
     every_folder_is_in_the_design,
     no_folder_is_too_full,
     no_ring_of_includes,
+    no_ring_of_folders,
+    no_ring_of_modules,
     every_source_is_described,
     the_design_can_be_read_at_once,
     the_top_level_is_tidy,
@@ -292,6 +352,10 @@ def main() -> int:
         return 0
     findings = [finding for check in CHECKS for finding in check()]
     print("\n".join(findings) if findings else f"the tree keeps its {len(CHECKS)} rules")
+    for layer in [*LAYERS, EMULATOR, "python/bascule"]:
+        paths = [path for path in source_files() if (layer_of(path) or "python/bascule") == layer]
+        lines = sum(text_of(path).count("\n") for path in paths if path.startswith(layer + "/"))
+        print(f"{lines:6,} lines in {layer}")
     return 1 if findings else 0
 
 

@@ -62,19 +62,62 @@ def test_a_folder_that_is_too_full_is_noticed(tmp_path, monkeypatch):
     assert [finding for finding in check_tree.no_folder_is_too_full() if "jit/text/" in finding]
 
 
-def test_a_ring_of_includes_is_noticed(tmp_path, monkeypatch):
-    for path, target in (
-        ("jit/text/a.cpp", "jit/text/b.hpp"),
-        ("jit/text/b.hpp", "jit/text/a.hpp"),
-        ("jit/text/a.hpp", "x"),
-    ):
-        file = tmp_path / path
+RINGS = [
+    (
+        "no_ring_of_includes",
+        {"jit/text/a.cpp": "jit/text/b.hpp", "jit/text/b.hpp": "jit/text/a.hpp", "jit/text/a.hpp": "x"},
+        "jit/text/a -> jit/text/b -> jit/text/a",
+    ),
+    (
+        "no_ring_of_folders",
+        {
+            "jit/text/a.hpp": "jit/files/b.hpp",
+            "jit/files/b.hpp": "x",
+            "jit/files/c.hpp": "jit/text/d.hpp",
+            "jit/text/d.hpp": "x",
+        },
+        "jit/files -> jit/text -> jit/files",
+    ),
+    (
+        "no_ring_of_modules",
+        {"python/bascule/_a.py": "from bascule import _b", "python/bascule/_b.py": "import bascule._a"},
+        "bascule._a -> bascule._b -> bascule._a",
+    ),
+]
+
+
+def write_files(root, files):
+    for path, content in files.items():
+        file = root / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"#include <bascule/{target}>\n")
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+        file.write_text(content if path.endswith(".py") else f"#include <bascule/{content}>\n")
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    subprocess.run(["git", "add", "."], cwd=root, check=True)
+
+
+@pytest.mark.parametrize(("check", "files", "ring"), RINGS, ids=lambda value: str(value)[:20])
+def test_a_ring_is_noticed(tmp_path, monkeypatch, check, files, ring):
+    write_files(tmp_path, files)
     monkeypatch.setattr(check_tree, "ROOT", tmp_path)
-    assert [finding for finding in check_tree.no_ring_of_includes() if "jit/text/a -> jit/text/b" in finding]
+    assert [finding for finding in getattr(check_tree, check)() if finding.startswith(f"{ring}: a ring")]
+
+
+def test_a_source_counts_where_the_header_of_its_class_is(tmp_path, monkeypatch):
+    """`Stream`'s functions lie in another folder than it: what they include makes the ring."""
+    write_files(
+        tmp_path,
+        {
+            "jit/low/stream.hpp": "x",
+            "jit/high/wait.cpp": "jit/high/wait.hpp",
+            "jit/high/wait.hpp": "jit/low/stream.hpp",
+        },
+    )
+    (tmp_path / "jit/low/stream.hpp").write_text("class Stream {\n    void wait();\n};\n")
+    source = tmp_path / "jit/high/wait.cpp"
+    monkeypatch.setattr(check_tree, "ROOT", tmp_path)
+    assert not list(check_tree.no_ring_of_folders())
+    source.write_text(source.read_text() + "void Stream::wait() {}\n")
+    assert [finding for finding in check_tree.no_ring_of_folders() if finding.startswith("jit/high -> jit/low")]
 
 
 @pytest.mark.parametrize("file", sorted({mutant.file for mutant in MUTANTS}))
