@@ -88,6 +88,8 @@ void Detector::switch_to(bool on) {
     const std::lock_guard lock(mutex_);
     if (on_.exchange(on) == on) return;
     history_.clear();
+    begun_.clear();
+    freed_.clear();
 }
 
 void Detector::announce(const Announcement& announcement) { announced = announcement; }
@@ -106,6 +108,7 @@ std::shared_ptr<Operation> Detector::begin(Timeline& timeline) {
     ++timeline.newest.count;
     operation->moment = timeline.newest;
     timeline.known.learn(timeline.newest);
+    begun_.push_back(operation);
     return operation;
 }
 
@@ -175,6 +178,18 @@ void Detector::finish(const std::shared_ptr<Operation>& finished) {
     for (const Race& race : races) {
         if (reports_.size() < most_reports) reports_.push_back(report(race, finished));
     }
+    operation.finished = true;
+    forget_what_was_freed();
+}
+
+void Detector::forget_what_was_freed() {
+    std::shared_ptr<const Operation> first;
+    while (!begun_.empty() && ((first = begun_.front().lock()) == nullptr || first->finished))
+        begun_.pop_front();
+    while (!freed_.empty() && (begun_.empty() || freed_.front().serial < first->serial)) {
+        forget_locked(freed_.front().address, freed_.front().bytes);
+        freed_.pop_front();
+    }
 }
 
 std::string Detector::report(Race race, std::shared_ptr<const Operation> issued_later) const {
@@ -214,6 +229,16 @@ std::string Detector::report(Race race, std::shared_ptr<const Operation> issued_
 void Detector::forget(std::uint64_t address, std::uint64_t bytes) {
     if (!on()) return;
     const std::lock_guard lock(mutex_);
+    forget_locked(address, bytes);
+}
+
+void Detector::note_freed(std::uint64_t address, std::uint64_t bytes) {
+    if (!on()) return;
+    const std::lock_guard lock(mutex_);
+    freed_.push_back({address, bytes, statistics_.nodes});
+}
+
+void Detector::forget_locked(std::uint64_t address, std::uint64_t bytes) {
     while (bytes > 0) {
         const std::uint64_t first = address % page_bytes, taken = std::min(bytes, page_bytes - first);
         const auto found = history_.find(address / page_bytes);

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -44,6 +45,7 @@ struct Operation {
     VectorClock before;                       ///< what it comes after
     std::shared_ptr<const VectorClock> host;  ///< what the host knew to be done when it issued it
     AccessLog log;
+    bool finished = false;
 
     bool comes_after(const Moment& other) const noexcept {
         return before.covers(other) || (host != nullptr && host->covers(other));
@@ -84,6 +86,9 @@ class Detector {
     void finish(const std::shared_ptr<Operation>& operation);
     /// New memory: what was done there before no longer counts.
     void forget(std::uint64_t address, std::uint64_t bytes);
+    /// Memory that the running operation frees. What is issued from now on may not use it, so that it is forgotten when
+    /// all that was issued before has finished.
+    void note_freed(std::uint64_t address, std::uint64_t bytes);
 
     /// The reports of the races found since the last call.
     std::vector<std::string> take_reports();
@@ -106,6 +111,8 @@ class Detector {
     static void compare(const Operation& operation, std::uint64_t number, const Page& page,
                         std::vector<Record>& records, std::vector<Race>& races);
     std::string report(Race race, std::shared_ptr<const Operation> second) const;
+    void forget_locked(std::uint64_t address, std::uint64_t bytes);
+    void forget_what_was_freed();
 
     std::atomic<bool> on_{false};
     Describe describe_ = nullptr;
@@ -113,6 +120,11 @@ class Detector {
     std::uint64_t next_chain_ = 1;
     std::shared_ptr<const VectorClock> host_;
     std::unordered_map<std::uint64_t, std::vector<Record>> history_;  // by page
+    std::deque<std::weak_ptr<const Operation>> begun_;  // in the order of issue; the first has not finished
+    struct Freed {
+        std::uint64_t address, bytes, serial;  // of the last operation that was issued before
+    };
+    std::deque<Freed> freed_;
     std::vector<std::string> reports_;
     Statistics statistics_;
 };

@@ -178,7 +178,10 @@ EMULATED_API(cuMemFreeAsync, CUdeviceptr address, CUstream handle) {
     trace(BASCULE_EMULATED_FREE, handle, nullptr, 0, "cuMemFreeAsync");
     target.context->graph.submit(*target.stream, [address, context = target.context] {
         Process& here = Process::get();
-        if (const Allocation* allocation = here.heap().find(address)) note_write(address, allocation->bytes);
+        if (const Allocation* allocation = here.heap().find(address)) {
+            note_write(address, allocation->bytes);
+            races::Detector::get().note_freed(address, allocation->bytes);
+        }
         if (here.heap().free(address, Allocation::Kind::device, memory::Heap::FreedBy::stream)) {
             here.disown(address);
         } else {
