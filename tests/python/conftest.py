@@ -109,8 +109,9 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, o
         missing_libraries.collecting = False
 
 
-def pytest_collection_finish() -> None:
-    """The thousands of objects that the tests themselves are stay out of every gc.collect() of a test."""
+@pytest.fixture(autouse=True, scope="module")
+def small_heap() -> None:
+    """What is there before a module's tests, thousands of collected tests among it, stays out of their gc.collect()."""
     gc.collect()
     gc.freeze()
 

@@ -13,6 +13,8 @@ import pytest
 
 import bascule
 
+pytestmark = pytest.mark.slow  # NVRTC writes large files
+
 # Compiles kernels with the same headers, each of which gives its own number; says what is in TMPDIR meanwhile.
 PROGRAM = """
 import os, sys, glob

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # installs and runs tests in environments of their own
+
 ROOT = Path(__file__).resolve().parents[3]
 TESTS = """
 import os, signal, threading

@@ -345,6 +345,7 @@ def test_a_limit_in_seconds_ends_every_kernel(kernel: str) -> None:
     assert "the kernel has run for 0.2 s, as long as BASCULE_EMULATED_TIMEOUT allows" in report
 
 
+@pytest.mark.slow  # takes the 10 s
 def test_without_a_limit_a_block_that_makes_no_progress_is_an_infinite_loop() -> None:
     report = report_of("module.barriers[1, 64](x, runs)", BASCULE_EMULATED_TIMEOUT="")
     assert "this looks like an infinite loop: for 10 s no thread of the block has ended" in report
