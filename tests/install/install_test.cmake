@@ -100,12 +100,14 @@ claim("the emulated device is the installed one" "${printed}" MATCHES "driver: [
 run("running the example of bascule.hpp" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emulated "${WORK}/build/example")
 claim("the example prints 2" "^2\n$")
 
-run("finding bascule.pc" find "${prefix}" -name bascule.pc -printf "%h")
+# From ${WORK}: pkg-config takes an apostrophe in an absolute path for a quote.
+run("finding bascule.pc" find "a prefix" -name bascule.pc -printf "%h" WORKING_DIRECTORY "${WORK}")
 set(pc_directory "${printed}")
 run("building by pkg-config" "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${pc_directory}" "CXX=${CXX}"
     sh -c [[eval "\"\$CXX\" -std=c++20 example.cpp -o by_pkg_config $(pkg-config --cflags --libs bascule)"]]
     WORKING_DIRECTORY "${WORK}")
-run("running what pkg-config built" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emulated "${WORK}/by_pkg_config")
+run("running what pkg-config built" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emulated "${WORK}/by_pkg_config"
+    WORKING_DIRECTORY "${WORK}")
 claim("the example prints 2 again" "^2\n$")
 
 # The samples are such a project too.
