@@ -203,7 +203,8 @@ struct Chooser {
 
     std::optional<Candidate> compiled(Candidate candidate) const {
         const auto image = request.compile(candidate.function);
-        return rated(std::move(candidate), *image->find(candidate.function.expression));
+        const KernelImage& made = *image->find(candidate.function.expression);
+        return rated(std::move(candidate), made);
     }
 
     /// Whether another template has, with these template arguments, a function of this type too. NVRTC says the same of
