@@ -200,6 +200,7 @@ bool HeaderManifest::is_equivalent(const HeaderManifest& other) const {
     };
     if (!std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), same)) return false;
     std::vector<FileIdentity> identities;
+    identities.reserve(theirs.size());
     for (const TrackedFile& file : theirs) identities.push_back(file.identity);
     return have_same_aliases(ours, identities) && sorted_places(*this) == sorted_places(other);
 }

@@ -156,6 +156,7 @@ bool leaves_files_alone(std::string_view option) {
 
 std::string nearest_option(std::string_view option) {
     std::vector<std::string> known;
+    known.reserve(std::size(options));
     for (const NvrtcOption& each : options) known.emplace_back(each.name);
     std::string name(name_of(option));
     const std::size_t letters = name.find_first_not_of('-');
