@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
