@@ -22,8 +22,7 @@ struct Candidate {
     std::vector<std::string> types;                  // of its parameters
     std::string lowered_name;                        // empty: no expression means this function alone
     std::string spelling;
-    std::vector<std::string>
-        written_types;  // of an instance, where there are several templates: as the text has them
+    std::vector<std::string> written_types;  // the same in the text's words, where templates compete
     std::vector<int> weak_integers;
 };
 
@@ -196,7 +195,7 @@ struct Chooser {
         } catch (const CompileError& error) {
             if (!is_ambiguous(name, candidate, error)) throw;
         }
-        // It competes all the same.
+        // No name means it alone: it competes by its parameter types.
         const Instance null{candidate.function.kernel, fmt::format("static_cast<{}>(nullptr)", type)};
         return rated(std::move(candidate), *signature_of(null)->find(null.expression));
     }
@@ -260,11 +259,16 @@ struct Chooser {
         for (const Candidate& each : candidates) {
             if (is_at_least_as_good(each, *best)) tied.push_back(&each);
         }
-        if (tied.size() == 1) return best->lowered_name.empty() ? std::nullopt : std::optional(*best);
+        if (tied.size() == 1) return named(*best);
         const auto is_plain = [](const Candidate* each) { return each->declaration == nullptr; };
         const auto plain = std::count_if(tied.begin(), tied.end(), is_plain);
         if (plain == 1) return **std::find_if(tied.begin(), tied.end(), is_plain);
         return plain == 0 ? most_specialized(tied) : std::nullopt;
+    }
+
+    /// Nothing for one that cannot be launched, because no name means it alone.
+    static std::optional<Candidate> named(const Candidate& candidate) {
+        return candidate.lowered_name.empty() ? std::nullopt : std::optional(candidate);
     }
 
     std::optional<Candidate> most_specialized(std::span<const Candidate* const> tied) const {
@@ -318,7 +322,7 @@ struct Chooser {
             const auto image = request.cache.image(program).image;
             const std::string& said = image->find(number.expression)->signature.parameters.at(0).spelling;
             for (std::size_t i = 0; i < tied.size(); ++i) {
-                if (said == fmt::format("bascule::values<{}>", i)) return *tied[i];
+                if (said == fmt::format("bascule::values<{}>", i)) return named(*tied[i]);
             }
         } catch (const CompileError&) {  // ambiguous in C++ too
         }
